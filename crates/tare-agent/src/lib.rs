@@ -1,1 +1,9 @@
-//! tare-agent.
+//! The agent: one small static file that runs inside every arm.
+//!
+//! It decides nothing. It obeys the frames on its standard input, starts a fresh worker process for
+//! every trial and returns what the worker left. Its parts: [`serve`] (the resident side), [`worker`]
+//! (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`] (what is this place) and,
+//! on Linux, `launch` (the built-in container).
+
+pub mod meter;
+pub mod probe;

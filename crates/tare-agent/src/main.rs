@@ -1,2 +1,2 @@
-//! The agent.
+//! The agent's program.
 fn main() {}

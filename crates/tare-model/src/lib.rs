@@ -1,1 +1,28 @@
-//! tare-model.
+//! Tare's vocabulary and the frames that host and agent exchange.
+//!
+//! Every word that two parts of Tare share is defined here once: identifiers, units, studies,
+//! trials, recipes, raw output, samples, the wire frames and the dossier. All of it is plain data.
+//! Nothing here reads a clock, a file or the environment; reading and writing frames works on any
+//! `Read` and `Write` that the caller brings.
+
+pub mod dossier;
+pub mod facts;
+pub mod id;
+pub mod outcome;
+pub mod params;
+pub mod probe_report;
+pub mod recipe;
+pub mod study;
+pub mod trial;
+pub mod unit;
+pub mod wire;
+
+pub use facts::Facts;
+pub use id::{ArmId, IdError, MetricId, RunId, WorkloadId};
+pub use outcome::{Failure, Outcome, RawOutput, Reason, Sample};
+pub use params::{Params, Value};
+pub use probe_report::{ProbeReport, Series};
+pub use recipe::{End, Path, ProbeCall, Recipe};
+pub use study::{ArmSpec, Lifecycle, Margins, Study, WorkloadSpec};
+pub use trial::{CellKey, Trial};
+pub use unit::{Better, MetricSpec, ResourceClass, Unit};

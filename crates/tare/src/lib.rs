@@ -1,1 +1,11 @@
-//! tare.
+//! Tare's host side.
+//!
+//! The data goes one way: a study file and a seed become a plan ([`plan`]); the plan is executed
+//! ([`run`]) in environments ([`env`]) with workloads ([`workload`]); raw output is stored first
+//! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), costs become findings
+//! ([`diagnose`]), and a dossier is drawn ([`report`]). Everything that touches the outside world goes
+//! through [`cx`].
+
+pub mod cx;
+pub mod env;
+pub mod workload;

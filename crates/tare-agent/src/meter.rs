@@ -1,0 +1,227 @@
+//! The meter: times a probe's work and collects its series.
+//!
+//! A probe hands over a closure that performs `k` operations; the meter finds a `k` so large that one
+//! reading of the clock cannot matter, checks that the closure's time grows linearly with `k`, and then
+//! times batches until the trial's share of time is used. Nothing is subtracted: a batch is made long
+//! instead, so that the cost of the clock stays below one part in ten thousand.
+//! What it cannot see: work that the compiler removed from a closure that still takes linear time;
+//! probes guard against that with `std::hint::black_box` and a checksum.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tare_model::{Failure, Reason, Series, Unit};
+
+/// How many batches a series aims at.
+const BATCHES: u64 = 40;
+/// Fewest observations that a series of long operations holds.
+const FEWEST: usize = 5;
+
+/// Why a probe gave up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeError {
+    /// It cannot run here, and never will.
+    Unavailable(Reason),
+    /// It went wrong this time.
+    Failed(Failure),
+}
+
+impl ProbeError {
+    /// A failure of the operating system: which call, on what, with the error's own text.
+    pub fn system(call: &str, error: &std::io::Error) -> Self {
+        Self::Failed(Failure::Probe(format!("{call}: {error}")))
+    }
+}
+
+/// The clock as it is here.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timer {
+    /// What one reading costs, nanoseconds (median difference of adjacent readings).
+    pub cost_ns: f64,
+    /// Smallest step other than zero that was seen between two readings, nanoseconds.
+    pub resolution_ns: f64,
+}
+
+impl Timer {
+    /// Measures the clock by 4 096 adjacent readings.
+    pub fn measure() -> Self {
+        let start = Instant::now();
+        let mut readings = vec![0u64; 4096];
+        for reading in &mut readings {
+            *reading = start.elapsed().as_nanos() as u64;
+        }
+        let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        steps.sort_unstable();
+        let cost_ns = steps[steps.len() / 2] as f64;
+        let resolution_ns = steps
+            .iter()
+            .find(|step| **step > 0)
+            .map_or(f64::NAN, |step| *step as f64);
+        Self {
+            cost_ns,
+            resolution_ns,
+        }
+    }
+}
+
+/// Times one probe in one trial.
+#[derive(Debug)]
+pub struct Meter {
+    timer: Timer,
+    target_ns: u64,
+    workdir: PathBuf,
+    series: Vec<Series>,
+    checksum: Option<u64>,
+}
+
+impl Meter {
+    /// A meter whose timed work aims at `target_ns` in all; files may be made in `workdir`.
+    pub fn new(target_ns: u64, workdir: &Path) -> Self {
+        Self {
+            timer: Timer::measure(),
+            target_ns,
+            workdir: workdir.to_owned(),
+            series: Vec::new(),
+            checksum: None,
+        }
+    }
+
+    /// The directory for the probe's files.
+    pub fn workdir(&self) -> &Path {
+        &self.workdir
+    }
+
+    /// Time that the whole timed work aims at, nanoseconds.
+    pub fn target_ns(&self) -> u64 {
+        self.target_ns
+    }
+
+    /// Times `work(k)`, which performs `k` operations, and records nanoseconds per operation.
+    /// `share` is this metric's part of the trial's time, 0 to 1.
+    pub fn loops(
+        &mut self,
+        metric: &str,
+        share: f64,
+        mut work: impl FnMut(u64) -> Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
+        let share_ns = self.target_ns as f64 * share;
+        let floor_ns = (20.0 * self.timer.cost_ns)
+            .max(10.0 * self.timer.resolution_ns)
+            .max(1_000.0);
+        let batch_ns = (share_ns / BATCHES as f64).max(floor_ns);
+        let batch = calibrate(batch_ns, &mut work)?;
+        let linearity = linearity(batch, &mut work)?;
+        let mut values = Vec::with_capacity(BATCHES as usize + 8);
+        let begin = Instant::now();
+        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
+            values.push(timed(batch, &mut work)? / batch as f64);
+        }
+        self.record(metric, Unit::Nanosecond, values, batch);
+        if let Some(series) = self.series.last_mut() {
+            series.linearity = Some(linearity);
+        }
+        Ok(())
+    }
+
+    /// Times single operations that are long against the clock (at least 20 of its readings): records
+    /// nanoseconds of each until the share is used, at least five of them.
+    pub fn each(
+        &mut self,
+        metric: &str,
+        share: f64,
+        mut work: impl FnMut() -> Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
+        let share_ns = self.target_ns as f64 * share;
+        let mut values = Vec::new();
+        let begin = Instant::now();
+        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
+            values.push(timed(1, &mut |_| work())?);
+        }
+        self.record(metric, Unit::Nanosecond, values, 1);
+        Ok(())
+    }
+
+    /// Records values that the probe timed itself, `batch` operations to a value.
+    pub fn record(&mut self, metric: &str, unit: Unit, values: Vec<f64>, batch: u64) {
+        self.series.push(Series {
+            metric: metric.to_owned(),
+            unit,
+            values,
+            batch,
+            linearity: None,
+            notes: Vec::new(),
+        });
+    }
+
+    /// Adds a remark to the series recorded last.
+    pub fn note(&mut self, text: impl Into<String>) {
+        if let Some(series) = self.series.last_mut() {
+            series.notes.push(text.into());
+        }
+    }
+
+    /// Mixes a result of the work into the checksum that must be equal in every arm.
+    /// Only results that do not depend on how long the trial was may enter.
+    pub fn checksum(&mut self, result: u64) {
+        let before = self.checksum.unwrap_or(0xcbf2_9ce4_8422_2325);
+        self.checksum = Some(
+            (before ^ result)
+                .wrapping_mul(0x0000_0100_0000_01b3)
+                .rotate_left(17),
+        );
+    }
+
+    /// What was collected: series, checksum, the timer.
+    pub fn finish(self) -> (Vec<Series>, Option<u64>, BTreeMap<String, f64>) {
+        let timer = [
+            ("cost_ns", self.timer.cost_ns),
+            ("resolution_ns", self.timer.resolution_ns),
+        ];
+        let timer = timer
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .map(|(name, value)| (name.to_owned(), value));
+        (self.series, self.checksum, timer.collect())
+    }
+}
+
+fn timed(
+    batch: u64,
+    work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
+) -> Result<f64, ProbeError> {
+    let start = Instant::now();
+    work(batch)?;
+    Ok(start.elapsed().as_nanos() as f64)
+}
+
+/// Doubles the batch until it takes `batch_ns`, then scales it; this is also the warm-up.
+fn calibrate(
+    batch_ns: f64,
+    work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
+) -> Result<u64, ProbeError> {
+    let mut batch = 1u64;
+    loop {
+        let took_ns = timed(batch, work)?;
+        if took_ns >= batch_ns {
+            return Ok(batch);
+        }
+        if took_ns * 4.0 >= batch_ns {
+            return Ok(((batch as f64 * batch_ns / took_ns).round() as u64).max(1));
+        }
+        batch = batch.saturating_mul(2);
+    }
+}
+
+/// `T(2k)/T(k)` of the fastest of three each: 2 where the loop is what it says.
+fn linearity(
+    batch: u64,
+    work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
+) -> Result<f64, ProbeError> {
+    let (mut single_ns, mut double_ns) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..3 {
+        single_ns = single_ns.min(timed(batch, work)?);
+        double_ns = double_ns.min(timed(batch * 2, work)?);
+    }
+    Ok(double_ns / single_ns)
+}

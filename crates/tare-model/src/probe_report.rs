@@ -1,0 +1,52 @@
+//! What a probe reports about one trial; the content of raw output in format `probe/1`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::unit::Unit;
+
+/// The name of the raw format that holds a [`ProbeReport`] as JSON.
+pub const PROBE_FORMAT: &str = "probe/1";
+
+/// The observations of one metric, as the probe timed them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The metric's identifier.
+    pub metric: String,
+    /// Unit of `values`.
+    pub unit: Unit,
+    /// One value per timed batch, in order of time.
+    pub values: Vec<f64>,
+    /// How many operations one timed batch holds.
+    pub batch: u64,
+    /// `T(2k)/T(k)` from calibration; absent where the loop has no length to double.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linearity: Option<f64>,
+    /// Remarks for the reader, for example `effective queue depth 1`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The report of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// The probe's name.
+    pub probe: String,
+    /// The revision of its kernel; part of the metric's identity.
+    pub revision: u32,
+    /// The series, one per metric.
+    pub series: Vec<Series>,
+    /// Checksum of the work's result as hexadecimal digits; must be equal in every arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+    /// Duration of the fixed integer loop before and after the timed work, nanoseconds.
+    pub canary_ns: [f64; 2],
+    /// Time between the worker's request and its report by the worker's own monotonic clock, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Counters of the trial (differences of after and before), for example `user_ns`, `sys_ns`, `minflt`,
+    /// `majflt`, `nvcsw`, `nivcsw`, `run_delay_ns`, `steal_ticks`, `read_bytes`. An unreadable one is absent.
+    pub counters: BTreeMap<String, f64>,
+    /// The timer: `resolution_ns` and `cost_ns` of one reading, as measured in this environment.
+    pub timer: BTreeMap<String, f64>,
+}

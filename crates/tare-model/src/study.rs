@@ -1,0 +1,123 @@
+//! A study: what is to be compared, how exactly, and within which budget. Validated plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ArmId, WorkloadId};
+use crate::params::Params;
+use crate::recipe::Path;
+use crate::unit::ResourceClass;
+
+/// The identifier of the second copy of the baseline, which every study gets by itself.
+pub const A_PRIME: &str = "a-prime";
+
+/// Whether an environment is kept between trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lifecycle {
+    /// Started once per launch, kept warm with a resident agent.
+    #[default]
+    Warm,
+    /// A new instance for every trial.
+    Cold,
+}
+
+/// Declared margins of practical equivalence, as fractions (0.02 = 2 %).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Margins {
+    /// Processor and memory.
+    pub compute: f64,
+    /// Kernel entries.
+    pub kernel: f64,
+    /// File systems and block devices.
+    pub disk: f64,
+    /// Sockets.
+    pub network: f64,
+    /// Creating and removing environments.
+    pub start_up: f64,
+}
+
+impl Default for Margins {
+    fn default() -> Self {
+        Self {
+            compute: 0.02,
+            kernel: 0.02,
+            disk: 0.05,
+            network: 0.05,
+            start_up: 0.05,
+        }
+    }
+}
+
+impl Margins {
+    /// The margin for a class of metric.
+    pub fn of(&self, class: ResourceClass) -> f64 {
+        match class {
+            ResourceClass::Compute => self.compute,
+            ResourceClass::Kernel => self.kernel,
+            ResourceClass::Disk => self.disk,
+            ResourceClass::Network => self.network,
+            ResourceClass::StartUp => self.start_up,
+        }
+    }
+}
+
+/// One arm as the study names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmSpec {
+    /// Its name in the study.
+    pub id: ArmId,
+    /// The driver that makes it.
+    pub driver: String,
+    /// The driver's settings.
+    pub settings: Params,
+    /// Whether the user asked for it by name: then it is an error if it cannot be started.
+    pub required: bool,
+}
+
+/// One workload as the study names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    /// The workload.
+    pub id: WorkloadId,
+    /// Its parameters, defaults filled in.
+    pub params: Params,
+    /// For a two-ended workload, the path; `None` otherwise.
+    pub path: Option<Path>,
+}
+
+/// A whole study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Its name: a built-in study's id or the file's.
+    pub id: String,
+    /// One line for people.
+    pub title: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The arm that all others are compared with; also copied as the A′ arm.
+    pub baseline: ArmId,
+    /// The arms, baseline first, A′ included.
+    pub arms: Vec<ArmSpec>,
+    /// The workloads.
+    pub workloads: Vec<WorkloadSpec>,
+    /// Margins.
+    pub margins: Margins,
+    /// Blocks after which precision is first looked at.
+    pub blocks_min: u32,
+    /// Blocks at most.
+    pub blocks_max: u32,
+    /// Blocks between two restarts of the arms.
+    pub blocks_per_launch: u32,
+    /// Wanted half-width of the ratio's interval as a fraction; `None` means half of each cell's margin.
+    pub precision: Option<f64>,
+    /// Time for the whole run, nanoseconds; `None` means until `blocks_max` or precision.
+    pub budget_ns: Option<u64>,
+    /// Time that one warm trial's timed work aims at, nanoseconds.
+    pub trial_ns: u64,
+    /// Limit after which a trial is given up, nanoseconds.
+    pub limit_ns: u64,
+    /// Pause before each trial, nanoseconds; 0 for warm trials, where reaping the last worker is enough.
+    pub settle_ns: u64,
+    /// Whether environments are kept.
+    pub lifecycle: Lifecycle,
+}

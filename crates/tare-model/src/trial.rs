@@ -1,0 +1,39 @@
+//! Coordinates: which cell a trial belongs to and where it stands in the plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ArmId, WorkloadId};
+use crate::params::Params;
+use crate::recipe::Path;
+
+/// One coordinate of a study: an arm × a workload × its parameters × instances × path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellKey {
+    /// The arm.
+    pub arm: ArmId,
+    /// The workload.
+    pub workload: WorkloadId,
+    /// The workload's parameters.
+    pub params: Params,
+    /// How many instances run at once.
+    pub instances: u32,
+    /// The path between the ends of a two-ended workload.
+    pub path: Option<Path>,
+}
+
+/// One planned execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Place in the whole plan, from 0; unique within a run.
+    pub sequence: u32,
+    /// The block, from 0: the unit of inference.
+    pub block: u32,
+    /// Place within the block's arms for this workload, from 0.
+    pub position: u32,
+    /// The launch, from 0: arms are restarted between launches.
+    pub launch: u32,
+    /// Index into the study's workloads.
+    pub workload_index: u32,
+    /// The cell.
+    pub cell: CellKey,
+}

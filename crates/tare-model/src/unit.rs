@@ -1,0 +1,83 @@
+//! Units, directions and the description of a metric.
+
+use serde::{Deserialize, Serialize};
+
+/// The unit of a metric's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanosecond,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Byte,
+    /// A plain count.
+    #[serde(rename = "count")]
+    Count,
+    /// Bytes per second.
+    #[serde(rename = "B/s")]
+    BytePerSecond,
+    /// Operations per second.
+    #[serde(rename = "op/s")]
+    OperationPerSecond,
+    /// A dimensionless ratio.
+    #[serde(rename = "ratio")]
+    Ratio,
+}
+
+impl Unit {
+    /// The symbol that reports print and the dossier carries.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Nanosecond => "ns",
+            Self::Byte => "B",
+            Self::Count => "count",
+            Self::BytePerSecond => "B/s",
+            Self::OperationPerSecond => "op/s",
+            Self::Ratio => "ratio",
+        }
+    }
+}
+
+/// Which direction of a metric is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Smaller is better: times, sizes.
+    Lower,
+    /// Larger is better: rates. Inverted before a ratio is taken, so that a ratio above 1 always means a cost.
+    Higher,
+}
+
+/// What a metric loads; decides its default margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceClass {
+    /// Processor and memory.
+    Compute,
+    /// Kernel entries: system calls, faults, processes.
+    Kernel,
+    /// File systems and block devices.
+    Disk,
+    /// Sockets.
+    Network,
+    /// Creating and removing the environment itself.
+    StartUp,
+}
+
+/// One metric of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricSpec {
+    /// Identifier, `area.thing.quantity`.
+    pub id: &'static str,
+    /// Unit of the raw values.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// What the metric loads.
+    pub class: ResourceClass,
+    /// Whether the in-trial best value may carry a verdict (pure processor and system-call loops only).
+    pub floor_ok: bool,
+    /// One sentence that says what is inside the timed region.
+    pub doc: &'static str,
+}

@@ -1,0 +1,216 @@
+//! The frames between host and agent: a 4-byte little-endian length, then that many bytes of JSON.
+//!
+//! JSON rather than a packed layout so that transcripts can be read and old frames stay readable.
+//! Meant for any byte stream: a pipe, the exec stream of an engine, ssh, a serial line. `Hello` comes
+//! first; an agent of another protocol version or another build is refused, because then the two sides
+//! would not be running the same bytes.
+
+use std::io::{ErrorKind, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Facts;
+use crate::outcome::{Failure, RawOutput, Reason};
+use crate::recipe::ProbeCall;
+
+/// The version of the frames. An agent that speaks another one is refused.
+pub const PROTOCOL: u32 = 1;
+
+/// No frame is longer than this; a longer length means that the stream is not ours.
+pub const FRAME_LIMIT_BYTES: u32 = 64 << 20;
+
+/// From host to agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "lowercase")]
+pub enum Request {
+    /// Who are you?
+    Hello {
+        /// The host's [`PROTOCOL`].
+        protocol: u32,
+    },
+    /// What is this place?
+    Facts {
+        /// Paths whose mount is to be described.
+        paths: Vec<String>,
+    },
+    /// Run a probe in a fresh worker process.
+    Run {
+        /// Chosen by the host; comes back in the replies.
+        trial: u64,
+        /// The probe and its arguments.
+        call: ProbeCall,
+        /// Time that the timed work aims at, nanoseconds.
+        target_ns: u64,
+        /// Kill the worker after this many nanoseconds.
+        limit_ns: u64,
+        /// Directory in which the probe may create files.
+        workdir: String,
+    },
+    /// Kill the worker of this trial, if it is still running.
+    Cancel {
+        /// The trial.
+        trial: u64,
+    },
+    /// End.
+    Bye,
+}
+
+/// From agent to host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "lowercase")]
+pub enum Reply {
+    /// I am this.
+    Hello {
+        /// The agent's [`PROTOCOL`].
+        protocol: u32,
+        /// The agent's build id.
+        build: String,
+        /// Names and revisions of its probes.
+        probes: Vec<(String, u32)>,
+    },
+    /// This place.
+    Facts {
+        /// What was found out.
+        facts: Facts,
+    },
+    /// The server of a pair listens; the worker goes on.
+    Listening {
+        /// The trial.
+        trial: u64,
+        /// The port.
+        port: u16,
+    },
+    /// The worker ended and was reaped.
+    Done {
+        /// The trial.
+        trial: u64,
+        /// What it left.
+        raw: RawOutput,
+    },
+    /// The probe cannot run here.
+    Unavailable {
+        /// The trial.
+        trial: u64,
+        /// Why.
+        reason: Reason,
+    },
+    /// The worker failed and was reaped.
+    Failed {
+        /// The trial.
+        trial: u64,
+        /// How.
+        failure: Failure,
+    },
+    /// Goodbye.
+    Bye,
+}
+
+/// Why a frame could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The other side closed the stream between two frames.
+    #[error("the stream was closed")]
+    Closed,
+    /// The stream broke inside a frame or could not be written.
+    #[error("the stream broke: {0}")]
+    Io(#[from] std::io::Error),
+    /// What arrived is no frame of ours.
+    #[error("not a frame: {0}")]
+    Garbled(String),
+}
+
+/// Writes one frame and flushes.
+pub fn write_frame<T: Serialize>(writer: &mut impl Write, frame: &T) -> Result<(), FrameError> {
+    let mut bytes = vec![0u8; 4];
+    serde_json::to_writer(&mut bytes, frame)
+        .map_err(|error| FrameError::Garbled(error.to_string()))?;
+    let length = u32::try_from(bytes.len() - 4)
+        .ok()
+        .filter(|length| *length <= FRAME_LIMIT_BYTES);
+    let Some(length) = length else {
+        return Err(FrameError::Garbled(format!(
+            "{} bytes are too many for one frame",
+            bytes.len() - 4
+        )));
+    };
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    writer.write_all(&bytes)?;
+    writer.flush()?;
+    Ok(())
+}
+
+/// Reads one frame; blocks until it is whole.
+pub fn read_frame<T: DeserializeOwned>(reader: &mut impl Read) -> Result<T, FrameError> {
+    let mut head = [0u8; 4];
+    let mut filled = 0;
+    while filled < head.len() {
+        match reader.read(&mut head[filled..]) {
+            Ok(0) if filled == 0 => return Err(FrameError::Closed),
+            Ok(0) => {
+                return Err(FrameError::Garbled(
+                    "the stream ended inside a frame's length".into(),
+                ));
+            }
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let length = u32::from_le_bytes(head);
+    if length > FRAME_LIMIT_BYTES {
+        return Err(FrameError::Garbled(format!(
+            "length {length}: starts with {:?}",
+            String::from_utf8_lossy(&head)
+        )));
+    }
+    let mut body = vec![0u8; length as usize];
+    reader.read_exact(&mut body)?;
+    serde_json::from_slice(&body).map_err(|error| FrameError::Garbled(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_comes_back_as_it_was_written() {
+        let request = Request::Run {
+            trial: 7,
+            call: ProbeCall {
+                name: "syscall".into(),
+                args: crate::params::Params::new().with("n", 3i64),
+            },
+            target_ns: 1,
+            limit_ns: 2,
+            workdir: "/tmp".into(),
+        };
+        let mut stream = Vec::new();
+        write_frame(&mut stream, &request).unwrap();
+        assert_eq!(
+            read_frame::<Request>(&mut stream.as_slice()).unwrap(),
+            request
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_frame_is_called_garbled() {
+        for text in [
+            &b"OCI runtime exec failed: no such file"[..],
+            b"\x05\0\0\0hello",
+            b"\x01",
+        ] {
+            assert!(
+                matches!(
+                    read_frame::<Reply>(&mut &text[..]),
+                    Err(FrameError::Garbled(_))
+                ),
+                "{text:?}"
+            );
+        }
+        assert!(matches!(
+            read_frame::<Reply>(&mut &b""[..]),
+            Err(FrameError::Closed)
+        ));
+    }
+}

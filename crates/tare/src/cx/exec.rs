@@ -1,0 +1,293 @@
+//! Starting programs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A program with its arguments and additions to its environment. Never goes through a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Program name or path.
+    pub program: String,
+    /// Arguments, each passed on as it is.
+    pub arguments: Vec<String>,
+    /// Variables set in addition to the inherited ones; `LC_ALL=C` is always set.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl CommandLine {
+    /// `program` with `arguments`.
+    pub fn new<A: Into<String>>(
+        program: impl Into<String>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.program.escape_debug())?;
+        for argument in &self.arguments {
+            let plain = argument
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\'));
+            if plain && !argument.is_empty() {
+                write!(out, " {argument}")?;
+            } else {
+                write!(out, " {argument:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Its status; `None` when a signal ended it.
+    pub status: Option<i32>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no such program.
+    #[error("`{program}` is not installed or not on PATH")]
+    Missing {
+        /// The program.
+        program: String,
+    },
+    /// It may not be started, or its pipes failed.
+    #[error("cannot run `{command}`: {source}")]
+    Io {
+        /// The whole command.
+        command: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It did not end in time and was killed.
+    #[error("`{command}` did not end within {} s and was killed", limit.as_secs_f64())]
+    Timeout {
+        /// The whole command.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+}
+
+/// A program that is running with its standard input and output as pipes. Killed and reaped when dropped.
+pub trait Running: Send {
+    /// Its standard input; `Some` once.
+    fn take_stdin(&mut self) -> Option<Box<dyn Write + Send>>;
+    /// Its standard output; `Some` once.
+    fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>>;
+    /// Its process id.
+    fn id(&self) -> u32;
+    /// Waits until it ends, at most `limit`; `None` when it is still running.
+    fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>>;
+    /// Kills and reaps it; fine when it has ended.
+    fn kill(&mut self);
+    /// What it wrote to standard error so far, at most the last 8 KiB.
+    fn stderr_tail(&self) -> String;
+}
+
+/// Runs programs.
+pub trait Exec: Sync {
+    /// Runs a command to its end, at most `limit`.
+    fn run(
+        &self,
+        command: &CommandLine,
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<Finished, CommandError>;
+    /// Starts a command and leaves it running.
+    fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError>;
+}
+
+/// Runs programs of this machine.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemExec;
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that starts programs"
+)]
+fn start(command: &CommandLine) -> Result<Child, CommandError> {
+    Command::new(&command.program)
+        .args(&command.arguments)
+        .envs(&command.variables)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => CommandError::Missing {
+                program: command.program.clone(),
+            },
+            _ => CommandError::Io {
+                command: command.to_string(),
+                source,
+            },
+        })
+}
+
+/// Reads a stream to its end on a thread of its own.
+fn drain(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // An error ends the stream as its end does: what arrived before it is kept.
+        let _ = stream.read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// Polls for the child's end, in steps that grow from 100 µs to 5 ms.
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let mut waited = Duration::ZERO;
+    let mut step = Duration::from_micros(100);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if waited >= limit {
+            return Ok(None);
+        }
+        std::thread::sleep(step);
+        waited += step;
+        step = (step * 2).min(Duration::from_millis(5));
+    }
+}
+
+impl Exec for SystemExec {
+    fn run(
+        &self,
+        command: &CommandLine,
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<Finished, CommandError> {
+        let mut child = start(command)?;
+        let stdout = child.stdout.take().map(drain);
+        let stderr = child.stderr.take().map(drain);
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = input.to_owned();
+            // A program that does not read its input is no error; it closes the pipe.
+            std::thread::spawn(move || stdin.write_all(&input));
+        }
+        let ended = wait(&mut child, limit);
+        let status = match ended {
+            Ok(Some(status)) => status,
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(CommandError::Timeout {
+                    command: command.to_string(),
+                    limit,
+                });
+            }
+            Err(source) => {
+                return Err(CommandError::Io {
+                    command: command.to_string(),
+                    source,
+                });
+            }
+        };
+        let collect = |stream: Option<mpsc::Receiver<Vec<u8>>>| {
+            // A grandchild may hold the pipe open after the program ended; what it wrote is not waited for.
+            stream
+                .and_then(|stream| stream.recv_timeout(Duration::from_secs(2)).ok())
+                .unwrap_or_default()
+        };
+        Ok(Finished {
+            status: status.code(),
+            stdout: collect(stdout),
+            stderr: collect(stderr),
+        })
+    }
+
+    fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
+        let mut child = start(command)?;
+        let tail = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        if let Some(mut stderr) = child.stderr.take() {
+            let tail = tail.clone();
+            std::thread::spawn(move || {
+                let mut buffer = [0u8; 1024];
+                while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                    let Ok(mut tail) = tail.lock() else { return };
+                    tail.extend_from_slice(&buffer[..count]);
+                    let surplus = tail.len().saturating_sub(8192);
+                    tail.drain(..surplus);
+                }
+            });
+        }
+        Ok(Box::new(SystemRunning { child, tail }))
+    }
+}
+
+struct SystemRunning {
+    child: Child,
+    tail: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+}
+
+impl Running for SystemRunning {
+    fn take_stdin(&mut self) -> Option<Box<dyn Write + Send>> {
+        self.child
+            .stdin
+            .take()
+            .map(|stdin| Box::new(stdin) as Box<dyn Write + Send>)
+    }
+
+    fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>> {
+        self.child
+            .stdout
+            .take()
+            .map(|stdout| Box::new(stdout) as Box<dyn Read + Send>)
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>> {
+        Ok(wait(&mut self.child, limit)?.map(|status| status.code().unwrap_or(-1)))
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.tail
+            .lock()
+            .map(|tail| String::from_utf8_lossy(&tail).into_owned())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for SystemRunning {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,89 @@
+//! Files and folders, with the path in every error.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What could not be done with which path.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} `{}`: {source}", path.display())]
+pub struct FileError {
+    /// The action, as a verb.
+    pub action: &'static str,
+    /// The path.
+    pub path: PathBuf,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    let path = path.to_owned();
+    move |source| FileError {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Reads a whole file as text.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(error("read", path))
+}
+
+/// Reads a whole file.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+    std::fs::read(path).map_err(error("read", path))
+}
+
+/// Writes a whole file: to a neighbour first, then renamed, so that no reader sees half of it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let mut neighbour = path.as_os_str().to_owned();
+    neighbour.push(".part");
+    let neighbour = PathBuf::from(neighbour);
+    std::fs::write(&neighbour, bytes).map_err(error("write", path))?;
+    std::fs::rename(&neighbour, path).map_err(error("write", path))
+}
+
+/// Writes a file that its owner may execute.
+pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write(path, bytes)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+            .map_err(error("make executable", path))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder and those above it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn create_folder(path: &Path) -> Result<(), FileError> {
+    std::fs::create_dir_all(path).map_err(error("create the folder", path))
+}
+
+/// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn remove_folder(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_dir_all(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(error("remove the folder", path)),
+    }
+}

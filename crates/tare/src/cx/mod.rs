@@ -1,0 +1,56 @@
+//! The context: everything that Tare may touch of the outside world, behind small traits.
+//!
+//! Programs, time and progress go through traits so that tests can order events, inject faults and turn
+//! the clock by hand. Files and the environment go through plain functions in [`files`] and [`vars`]:
+//! tests use real ones in a temporary folder. No other module may start a process, read a clock, read the
+//! process environment or write a file (kept by clippy's `disallowed-methods`).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tare_model::RunId;
+
+pub mod cancel;
+pub mod clock;
+pub mod exec;
+pub mod files;
+pub mod observer;
+pub mod vars;
+
+pub use cancel::Cancel;
+pub use clock::{Clock, SystemClock};
+pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
+pub use observer::{Event, Observer};
+
+/// The agent's file on this machine: the same bytes go into every arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentBinary {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its SHA-256 as hexadecimal digits.
+    pub sha256: String,
+    /// The build id it will answer to `Hello`.
+    pub build: String,
+}
+
+/// What a driver or the engine may touch.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Starts programs.
+    pub exec: &'a dyn Exec,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+    /// Hears what happens.
+    pub observer: &'a dyn Observer,
+    /// Set by Ctrl-C.
+    pub cancel: &'a Cancel,
+    /// The agents by target: the host's own first.
+    pub agent: &'a AgentBinary,
+    /// A folder of this run's own on a disk; removed when the run ends.
+    pub scratch: &'a Path,
+    /// The run: the label of everything that is created.
+    pub run: &'a RunId,
+}
+
+/// How long a control command (not a trial) may take before it is given up.
+pub const CONTROL_LIMIT: Duration = Duration::from_secs(60);

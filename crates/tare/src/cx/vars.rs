@@ -1,0 +1,26 @@
+//! The process environment, read in one place.
+
+use std::path::PathBuf;
+
+/// The variable's text; `None` when unset, empty or not UTF-8.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the environment"
+)]
+pub fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// The folder for the store and the runs' files: `TARE_HOME`, else the system's place for a user's state.
+pub fn state_folder() -> Option<PathBuf> {
+    if let Some(folder) = text("TARE_HOME") {
+        return Some(PathBuf::from(folder));
+    }
+    if cfg!(windows) {
+        return text("LOCALAPPDATA").map(|folder| PathBuf::from(folder).join("tare"));
+    }
+    text("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| text("HOME").map(|home| PathBuf::from(home).join(".local/state")))
+        .map(|folder| folder.join("tare"))
+}

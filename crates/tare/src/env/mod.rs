@@ -1,0 +1,220 @@
+//! Environments: where work is run. One file a driver.
+//!
+//! An environment knows nothing of workloads. It can be detected, started with an agent inside, talked to
+//! through a channel, stopped and removed; everything that it creates carries the run's label.
+//! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Params, Reason};
+
+use crate::cx::{CommandError, Context, files::FileError};
+
+pub mod channel;
+
+/// Every driver.
+pub static DRIVERS: &[&dyn Driver] = &[];
+
+/// The driver of this name.
+pub fn find(id: &str) -> Option<&'static dyn Driver> {
+    DRIVERS.iter().copied().find(|driver| driver.id() == id)
+}
+
+/// Whether a kind of environment can be used here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// It can; with what is worth knowing about it.
+    Ready(Facts),
+    /// It cannot.
+    Absent {
+        /// Why, as one clause.
+        why: String,
+        /// The command or change that would help.
+        fix: Option<String>,
+    },
+}
+
+/// A setting that a driver takes: the source of help, checks and documentation.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, with its default and allowed values.
+    pub doc: &'static str,
+}
+
+/// Why settings are not acceptable. `setting` names the offender, for the caret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct SettingsError {
+    /// The setting.
+    pub setting: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+/// A kind of environment.
+pub trait Driver: Sync {
+    /// Its name: that of its file.
+    fn id(&self) -> &'static str;
+    /// One sentence.
+    fn about(&self) -> &'static str;
+    /// The settings it takes.
+    fn settings(&self) -> &'static [SettingSpec];
+    /// Whether it can be used here: by doing it, quickly, leaving nothing.
+    fn detect(&self, cx: &Context<'_>) -> Availability;
+    /// An environment with these settings; touches nothing outside.
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError>;
+    /// Removes whatever carries the label of `run` (of any run whose owner is gone, for `None`) and says
+    /// what it removed, one line each. For what an earlier crash left behind.
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError>;
+}
+
+/// Why an instance is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartMode {
+    /// To stay, for many trials.
+    Resident,
+    /// For one first instruction: started as a user would start a program of one's own.
+    Once,
+}
+
+/// One configured environment of a study.
+pub trait Environment: Send {
+    /// The arm it serves.
+    fn arm(&self) -> &ArmId;
+    /// Makes what every instance needs, such as an image: untimed; twice is fine.
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+    /// Starts an instance; its agent has not been spoken to yet.
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
+    /// What the host side knows about it: engine and runtime versions, image digests, limits asked for.
+    fn describe(&self, cx: &Context<'_>) -> Facts;
+    /// Removes what `prepare` and any instance made; twice is fine.
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+}
+
+/// A started environment with an agent in it.
+pub trait Instance: Send {
+    /// The way to the agent.
+    fn channel(&mut self) -> &mut dyn Channel;
+    /// Where the host reaches a server inside.
+    fn address_from_host(&self) -> Result<IpAddr, Reason>;
+    /// Where the inside reaches a server on the host.
+    fn host_address(&self) -> Result<IpAddr, Reason>;
+    /// A directory inside for the probes' files, on the environment's own storage.
+    fn workdir(&self) -> String;
+    /// Stops and removes it; the instance is gone afterwards, whatever is returned.
+    fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;
+}
+
+/// The way to an agent.
+pub trait Channel: Send {
+    /// Sends a request.
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError>;
+    /// Waits for a reply, at most `limit`.
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError>;
+}
+
+/// Why the agent cannot be talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// It is gone.
+    #[error("the agent is gone: {0}")]
+    Closed(String),
+    /// It did not answer in time.
+    #[error("no answer from the agent within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// What came back is no frame.
+    #[error("unreadable answer from the agent: {0}")]
+    Garbled(String),
+}
+
+/// Why an environment failed, cut by what the reader can do.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvError {
+    /// Something that it needs is not here.
+    #[error("{why}")]
+    Absent {
+        /// Why, as one clause.
+        why: String,
+        /// What would help.
+        fix: Option<String>,
+    },
+    /// The user may not do this.
+    #[error("permission denied: {what}")]
+    Denied {
+        /// What was refused.
+        what: String,
+        /// What would help.
+        fix: Option<String>,
+    },
+    /// The engine, runtime or kernel refused.
+    #[error("{what}: {answer}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// Its own words, control characters escaped.
+        answer: String,
+    },
+    /// It took too long.
+    #[error("{phase} took longer than {} s", limit.as_secs_f64())]
+    Timeout {
+        /// What was waited for.
+        phase: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The agent inside cannot be talked to.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// A command failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A file could not be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It failed, and so did cleaning up after it.
+    #[error("{first}; and cleaning up failed too: {then}")]
+    AndCleanup {
+        /// The first failure.
+        first: Box<EnvError>,
+        /// The failure of the clean-up.
+        then: Box<EnvError>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_file_is_registered_under_its_name() {
+        let helpers = ["mod", "channel"];
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| {
+                entry
+                    .unwrap()
+                    .file_name()
+                    .into_string()
+                    .unwrap()
+                    .strip_suffix(".rs")
+                    .map(str::to_owned)
+            })
+            .filter(|name| !helpers.contains(&name.as_str()))
+            .collect();
+        let mut ids: Vec<&str> = DRIVERS.iter().map(|driver| driver.id()).collect();
+        files.sort();
+        ids.sort_unstable();
+        assert_eq!(files, ids);
+    }
+}

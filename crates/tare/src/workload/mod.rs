@@ -1,0 +1,174 @@
+//! Workloads: what is run. One file each; both halves are pure.
+//!
+//! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
+//! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
+
+use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
+
+pub mod probe_output;
+
+/// Every workload.
+pub static WORKLOADS: &[&dyn Workload] = &[];
+
+/// The workload of this name.
+pub fn find(id: &str) -> Option<&'static dyn Workload> {
+    WORKLOADS
+        .iter()
+        .copied()
+        .find(|workload| workload.id() == id)
+}
+
+/// A parameter: the source of help, checks and documentation.
+#[derive(Debug, Clone, Copy)]
+pub struct ParamSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default, as the text that a study file would hold.
+    pub default: DefaultValue,
+    /// What it means, with unit and allowed values.
+    pub doc: &'static str,
+}
+
+/// A default that can stand in a `static`.
+#[derive(Debug, Clone, Copy)]
+pub enum DefaultValue {
+    /// A whole number.
+    Int(i64),
+    /// A text.
+    Text(&'static str),
+}
+
+impl From<DefaultValue> for Value {
+    fn from(default: DefaultValue) -> Self {
+        match default {
+            DefaultValue::Int(value) => Self::Int(value),
+            DefaultValue::Text(text) => Self::Text(text.to_owned()),
+        }
+    }
+}
+
+/// Why parameters are not acceptable; `param` names the offender.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct ParamError {
+    /// The parameter.
+    pub param: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+/// Why raw output cannot be read. Never partial numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is not in the format that it claims.
+    #[error("not readable as {format}: {problem}")]
+    Garbled {
+        /// The format.
+        format: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A value is missing, infinite or not a number.
+    #[error("{metric} has no usable value: {problem}")]
+    NoValue {
+        /// The metric.
+        metric: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// What is run.
+pub trait Workload: Sync {
+    /// Its name: that of its file, with `_` as `-`.
+    fn id(&self) -> &'static str;
+    /// One sentence.
+    fn about(&self) -> &'static str;
+    /// Its parameters.
+    fn params(&self) -> &'static [ParamSpec] {
+        &[]
+    }
+    /// Its metrics.
+    fn metrics(&self) -> &'static [MetricSpec];
+    /// The paths it can be run over; empty for a workload with one end.
+    fn paths(&self) -> &'static [Path] {
+        &[]
+    }
+    /// What to execute, for complete parameters.
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError>;
+    /// Reads what a trial left.
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Files in this folder that are no workload.
+    const SHARED: &[&str] = &["mod", "probe-output"];
+
+    #[test]
+    fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload");
+        let files: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                name.strip_suffix(".rs").map(|name| name.replace('_', "-"))
+            })
+            .filter(|name| !SHARED.contains(&name.as_str()))
+            .collect();
+        let ids: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id()).collect();
+        let unique: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        assert_eq!(unique.len(), ids.len(), "a name is registered twice");
+        assert_eq!(files, unique);
+    }
+
+    #[test]
+    fn metric_ids_are_unique_and_have_the_form_area_thing_quantity() {
+        let mut seen = BTreeSet::new();
+        for workload in WORKLOADS {
+            assert!(!workload.metrics().is_empty(), "{}", workload.id());
+            for metric in workload.metrics() {
+                assert!(seen.insert(metric.id), "{} is defined twice", metric.id);
+                assert!(tare_model::MetricId::new(metric.id).is_ok());
+                let parts: Vec<&str> = metric.id.split('.').collect();
+                assert!(parts.len() >= 3, "{}", metric.id);
+                for part in parts {
+                    assert!(
+                        part.starts_with(|letter: char| letter.is_ascii_lowercase())
+                            && part.chars().all(|letter| letter.is_ascii_lowercase()
+                                || letter.is_ascii_digit()
+                                || letter == '-'),
+                        "{}",
+                        metric.id
+                    );
+                }
+                assert!(metric.doc.ends_with('.'), "{} has no sentence", metric.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_acceptable() {
+        for workload in WORKLOADS {
+            let defaults = workload
+                .params()
+                .iter()
+                .fold(Params::new(), |params, spec| {
+                    params.with(spec.name, spec.default)
+                });
+            let paths = workload.paths().iter().copied().map(Some);
+            let none = workload.paths().is_empty().then_some(None);
+            for path in paths.chain(none) {
+                if let Err(error) = workload.recipe(&defaults, path) {
+                    panic!("{}: {error}", workload.id());
+                }
+            }
+        }
+    }
+}
