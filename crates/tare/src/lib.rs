@@ -6,6 +6,7 @@
 //! ([`diagnose`]), and a dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`].
 
+pub mod config;
 pub mod cx;
 pub mod env;
 pub mod workload;

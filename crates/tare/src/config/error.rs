@@ -1,0 +1,69 @@
+//! A mistake in a study file, drawn where it stands.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// One mistake in a study file or in the choice of a study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudyError {
+    /// The file's name.
+    pub file: String,
+    /// The file's text.
+    pub text: String,
+    /// Where in the text, in bytes.
+    pub span: Option<Range<usize>>,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for StudyError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printable = |text: &str| {
+            text.chars()
+                .map(|c| {
+                    if c.is_control() && c != '\n' && c != '\t' {
+                        '\u{fffd}'
+                    } else {
+                        c
+                    }
+                })
+                .collect::<String>()
+        };
+        let Some(span) = &self.span else {
+            write!(
+                out,
+                "{}: {}",
+                printable(&self.file),
+                printable(&self.problem)
+            )?;
+            return match &self.hint {
+                Some(hint) => write!(out, "\nhint: {}", printable(hint)),
+                None => Ok(()),
+            };
+        };
+        // A control character is replaced by one of another length, so the caret is found in the cleaned text.
+        let before = printable(self.text.get(..span.start).unwrap_or_default());
+        let inside = printable(self.text.get(span.clone()).unwrap_or_default());
+        let source = printable(&self.text);
+        let clean = before.len()..before.len() + inside.len();
+        let file = printable(&self.file);
+        let problem = printable(&self.problem);
+        let snippet = Snippet::source(&source)
+            .path(&file)
+            .annotation(AnnotationKind::Primary.span(clean));
+        let report = [Level::ERROR.primary_title(&problem).element(snippet)];
+        let drawn = Renderer::plain().render(&report).to_string();
+        // The title already says `error:` where the caller prints it.
+        out.write_str(drawn.strip_prefix("error: ").unwrap_or(&drawn))?;
+        match &self.hint {
+            Some(hint) => write!(out, "\nhint: {}", printable(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for StudyError {}

@@ -1,0 +1,57 @@
+//! Study files: TOML in, a validated [`tare_model::Study`] out.
+//!
+//! Every mistake is shown where it stands: file, line and a caret under the word, what is wrong, and what
+//! would be right. The built-in studies are files of the same kind ([`builtin`]) and pass through the same
+//! checks. What it cannot see: whether an environment exists on this machine; that is found out when it runs.
+
+use std::collections::BTreeMap;
+
+use tare_model::Study;
+
+pub mod builtin;
+pub mod error;
+mod file;
+mod resolve;
+mod suggest;
+#[cfg(test)]
+mod tests;
+pub mod units;
+
+pub use error::StudyError;
+pub use suggest::nearest;
+
+/// What a command line adds to or takes from a study.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Adjustments {
+    /// Only these arms beside the baseline; each is then required. Names of arms of the study or of drivers.
+    pub environments: Vec<String>,
+    /// Only these workloads.
+    pub workloads: Vec<String>,
+    /// Time for the whole run, nanoseconds.
+    pub budget_ns: Option<u64>,
+    /// Wanted half-width of the ratio, as a fraction.
+    pub precision: Option<f64>,
+    /// Exactly so many blocks.
+    pub blocks: Option<u32>,
+    /// Seed.
+    pub seed: Option<u64>,
+}
+
+/// Reads a study from `text`; `name` is the file's name for messages.
+pub fn parse(name: &str, text: &str, adjustments: &Adjustments) -> Result<Study, StudyError> {
+    let file = file::read(name, text)?;
+    resolve::resolve(name, text, &file, adjustments)
+}
+
+/// The study in a file that was read already, under its built-in name; `None` when there is none of that name.
+pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, StudyError>> {
+    let builtin = builtin::find(id)?;
+    Some(parse(
+        &format!("<built-in study {id}>"),
+        builtin.text,
+        adjustments,
+    ))
+}
+
+/// A table of a study file: names and values that a driver or workload checks.
+type Table = BTreeMap<toml::Spanned<String>, toml::Spanned<toml::Value>>;

@@ -1,0 +1,455 @@
+//! From the shape of a study file to a study whose every value means something.
+
+use std::ops::Range;
+
+use tare_model::study::A_PRIME;
+use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId, WorkloadSpec};
+
+use super::error::StudyError;
+use super::file::{Arm, StudyFile, Workload};
+use super::{Adjustments, Table, suggest, units};
+use crate::{env, workload};
+
+/// Seed of a study that names none: fixed, so that the same command gives the same plan.
+const DEFAULT_SEED: u64 = 1;
+/// The exact interval at 95 % does not exist below six blocks.
+const FEWEST_BLOCKS: u32 = 1;
+
+struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(
+        &self,
+        span: Option<Range<usize>>,
+        problem: impl Into<String>,
+        hint: Option<String>,
+    ) -> StudyError {
+        StudyError {
+            file: self.name.to_owned(),
+            text: self.text.to_owned(),
+            span,
+            problem: problem.into(),
+            hint,
+        }
+    }
+}
+
+pub(super) fn resolve(
+    name: &str,
+    text: &str,
+    file: &StudyFile,
+    adjustments: &Adjustments,
+) -> Result<Study, StudyError> {
+    let source = Source { name, text };
+    let id = file.id.get_ref();
+    if tare_model::WorkloadId::new(id.clone()).is_err() {
+        return Err(source.error(
+            Some(file.id.span()),
+            format!("`{id}` is not a name"),
+            Some("use letters, digits, `-`, `_` and `.`".into()),
+        ));
+    }
+    let arms = arms(&source, file, adjustments)?;
+    let baseline = arms[0].id.clone();
+    let workloads = workloads(&source, file, adjustments)?;
+    let design = &file.design;
+    let duration = |value: &Option<toml::Spanned<String>>, default: u64| match value {
+        None => Ok(default),
+        Some(text) => units::duration_ns(text.get_ref())
+            .map_err(|problem| source.error(Some(text.span()), problem, None)),
+    };
+    let percent = |value: &Option<toml::Spanned<String>>, default: f64| match value {
+        None => Ok(default),
+        Some(text) => units::fraction(text.get_ref())
+            .map_err(|problem| source.error(Some(text.span()), problem, None)),
+    };
+    let count = |value: &Option<toml::Spanned<u32>>, default: u32, what: &str| match value {
+        None => Ok(default),
+        Some(number) if *number.get_ref() >= FEWEST_BLOCKS => Ok(*number.get_ref()),
+        Some(number) => Err(source.error(
+            Some(number.span()),
+            format!("{what} must be at least {FEWEST_BLOCKS}"),
+            Some("ten blocks are the usual least; six are the least for a 95 % interval".into()),
+        )),
+    };
+    let standard = Margins::default();
+    let margins = Margins {
+        compute: percent(&file.margins.compute, standard.compute)?,
+        kernel: percent(&file.margins.kernel, standard.kernel)?,
+        disk: percent(&file.margins.disk, standard.disk)?,
+        network: percent(&file.margins.network, standard.network)?,
+        start_up: percent(&file.margins.start_up, standard.start_up)?,
+    };
+    let mut blocks_min = count(&design.blocks_min, 10, "`blocks_min`")?;
+    let mut blocks_max = count(&design.blocks_max, 40, "`blocks_max`")?;
+    if let Some(blocks) = adjustments.blocks {
+        (blocks_min, blocks_max) = (blocks, blocks);
+    } else if blocks_max < blocks_min {
+        let span = design
+            .blocks_max
+            .as_ref()
+            .or(design.blocks_min.as_ref())
+            .map(toml::Spanned::span);
+        return Err(source.error(
+            span,
+            format!("`blocks_max` ({blocks_max}) is below `blocks_min` ({blocks_min})"),
+            None,
+        ));
+    }
+    let budget_ns = match (&design.budget, adjustments.budget_ns) {
+        (_, Some(budget_ns)) => Some(budget_ns),
+        (None, None) => None,
+        (budget @ Some(_), None) => Some(duration(budget, 0)?),
+    };
+    let precision = match (&design.precision, adjustments.precision) {
+        (_, Some(precision)) => Some(precision),
+        (None, None) => None,
+        (precision @ Some(_), None) => Some(percent(precision, 0.0)?),
+    };
+    let trial_ns = duration(&design.trial, 100_000_000)?;
+    let limit_ns = duration(&design.limit, 20_000_000_000)?;
+    if limit_ns <= trial_ns {
+        let span = design.limit.as_ref().map(toml::Spanned::span);
+        return Err(source.error(
+            span,
+            "`limit` is not longer than `trial`: every trial would be given up",
+            None,
+        ));
+    }
+    Ok(Study {
+        id: id.clone(),
+        title: file.title.clone().unwrap_or_else(|| id.clone()),
+        seed: adjustments.seed.or(design.seed).unwrap_or(DEFAULT_SEED),
+        baseline,
+        arms,
+        workloads,
+        margins,
+        blocks_min,
+        blocks_max,
+        blocks_per_launch: count(&design.blocks_per_launch, 5, "`blocks_per_launch`")?,
+        precision,
+        budget_ns,
+        trial_ns,
+        limit_ns,
+        settle_ns: duration(&design.settle, 0)?,
+        lifecycle: design.lifecycle.unwrap_or_default(),
+    })
+}
+
+/// The arms: baseline first, its copy A′ second, then the others in the file's order.
+fn arms(
+    source: &Source<'_>,
+    file: &StudyFile,
+    adjustments: &Adjustments,
+) -> Result<Vec<ArmSpec>, StudyError> {
+    let mut specs: Vec<ArmSpec> = Vec::new();
+    for arm in &file.arms {
+        let spec = arm_spec(source, arm)?;
+        if spec.id.as_str() == A_PRIME || specs.iter().any(|other| other.id == spec.id) {
+            return Err(source.error(
+                Some(arm.id.span()),
+                format!("there are two arms named `{}`", spec.id),
+                (spec.id.as_str() == A_PRIME)
+                    .then(|| "this name is taken by the second copy of the baseline".into()),
+            ));
+        }
+        specs.push(spec);
+    }
+    let baseline = match &file.baseline {
+        Some(name) => match specs
+            .iter()
+            .position(|spec| spec.id.as_str() == name.get_ref())
+        {
+            Some(position) => specs.remove(position),
+            None => {
+                return Err(source.error(
+                    Some(name.span()),
+                    format!("no arm is named `{}`", name.get_ref()),
+                    Some(suggest::hint(
+                        name.get_ref(),
+                        specs.iter().map(|spec| spec.id.as_str()),
+                    )),
+                ));
+            }
+        },
+        None if specs.is_empty() => {
+            return Err(source.error(
+                None,
+                "the study has no arm",
+                Some("add `[[arm]]` with `id = \"host\"`".into()),
+            ));
+        }
+        None => specs.remove(0),
+    };
+    if !adjustments.environments.is_empty() {
+        specs = chosen_arms(source, &specs, &baseline, adjustments)?;
+    }
+    let baseline = ArmSpec {
+        required: true,
+        ..baseline
+    };
+    let again = ArmSpec {
+        id: ArmId::new(A_PRIME).expect("the constant is a name"),
+        ..baseline.clone()
+    };
+    Ok([baseline, again].into_iter().chain(specs).collect())
+}
+
+fn chosen_arms(
+    source: &Source<'_>,
+    specs: &[ArmSpec],
+    baseline: &ArmSpec,
+    adjustments: &Adjustments,
+) -> Result<Vec<ArmSpec>, StudyError> {
+    let mut chosen: Vec<ArmSpec> = Vec::new();
+    for name in &adjustments.environments {
+        if name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name) {
+            continue;
+        }
+        if let Some(spec) = specs.iter().find(|spec| spec.id.as_str() == name) {
+            chosen.push(ArmSpec {
+                required: true,
+                ..spec.clone()
+            });
+        } else if let Some(driver) = env::find(name) {
+            let id = ArmId::new(driver.id()).expect("a driver's id is a name");
+            chosen.push(ArmSpec {
+                id,
+                driver: driver.id().to_owned(),
+                settings: Params::new(),
+                required: true,
+            });
+        } else {
+            let known: Vec<&str> = specs
+                .iter()
+                .map(|spec| spec.id.as_str())
+                .chain(env::DRIVERS.iter().map(|driver| driver.id()))
+                .collect();
+            return Err(StudyError {
+                file: "--env".into(),
+                ..source.error(
+                    None,
+                    format!("there is no environment `{name}`"),
+                    Some(suggest::hint(name, known)),
+                )
+            });
+        }
+    }
+    Ok(chosen)
+}
+
+fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
+    let name = arm.id.get_ref();
+    let id = ArmId::new(name.clone())
+        .map_err(|error| source.error(Some(arm.id.span()), error.to_string(), None))?;
+    let (driver_name, driver_span) = match &arm.driver {
+        Some(driver) => (driver.get_ref().as_str(), driver.span()),
+        None => (name.as_str(), arm.id.span()),
+    };
+    let Some(driver) = env::find(driver_name) else {
+        return Err(source.error(
+            Some(driver_span),
+            format!("there is no environment `{driver_name}`"),
+            Some(suggest::hint(
+                driver_name,
+                env::DRIVERS.iter().map(|driver| driver.id()),
+            )),
+        ));
+    };
+    let known: Vec<&str> = driver
+        .settings()
+        .iter()
+        .map(|setting| setting.name)
+        .collect();
+    let settings = table(source, &arm.settings, &known, "setting", driver.id())?;
+    if let Err(error) = driver.configure(id.clone(), &settings) {
+        return Err(source.error(
+            value_span(&arm.settings, &error.setting).or(Some(arm.id.span())),
+            error.problem,
+            error.hint,
+        ));
+    }
+    Ok(ArmSpec {
+        id,
+        driver: driver.id().to_owned(),
+        settings,
+        required: arm.required,
+    })
+}
+
+fn workloads(
+    source: &Source<'_>,
+    file: &StudyFile,
+    adjustments: &Adjustments,
+) -> Result<Vec<WorkloadSpec>, StudyError> {
+    let mut specs = Vec::new();
+    for entry in &file.workloads {
+        specs.push(workload_spec(source, entry)?);
+    }
+    if !adjustments.workloads.is_empty() {
+        let mut chosen: Vec<WorkloadSpec> = Vec::new();
+        for name in &adjustments.workloads {
+            let before = chosen.len();
+            chosen.extend(
+                specs
+                    .iter()
+                    .filter(|spec| spec.id.as_str() == name)
+                    .cloned(),
+            );
+            if chosen.len() > before {
+                continue;
+            }
+            let Some(found) = workload::find(name) else {
+                let known = workload::WORKLOADS.iter().map(|workload| workload.id());
+                return Err(StudyError {
+                    file: "--workload".into(),
+                    ..source.error(
+                        None,
+                        format!("there is no workload `{name}`"),
+                        Some(suggest::hint(name, known)),
+                    )
+                });
+            };
+            chosen.push(WorkloadSpec {
+                id: WorkloadId::new(found.id()).expect("a workload's id is a name"),
+                params: with_defaults(found, Params::new()),
+                path: found.paths().first().copied(),
+            });
+        }
+        specs = chosen;
+    }
+    if specs.is_empty() {
+        return Err(source.error(
+            None,
+            "the study has no workload",
+            Some(
+                "add `[[workload]]` with `id = \"getppid\"`; `tare list workloads` shows all"
+                    .into(),
+            ),
+        ));
+    }
+    Ok(specs)
+}
+
+fn workload_spec(source: &Source<'_>, entry: &Workload) -> Result<WorkloadSpec, StudyError> {
+    let name = entry.id.get_ref();
+    let Some(found) = workload::find(name) else {
+        return Err(source.error(
+            Some(entry.id.span()),
+            format!("there is no workload `{name}`"),
+            Some(suggest::hint(
+                name,
+                workload::WORKLOADS.iter().map(|workload| workload.id()),
+            )),
+        ));
+    };
+    let path = match &entry.path {
+        None => found.paths().first().copied(),
+        Some(text) => Some(path(source, found, text)?),
+    };
+    let known: Vec<&str> = found.params().iter().map(|param| param.name).collect();
+    let params = with_defaults(
+        found,
+        table(source, &entry.params, &known, "parameter", name)?,
+    );
+    if let Err(error) = found.recipe(&params, path) {
+        return Err(source.error(
+            value_span(&entry.params, &error.param).or(Some(entry.id.span())),
+            error.problem,
+            error.hint,
+        ));
+    }
+    Ok(WorkloadSpec {
+        id: WorkloadId::new(name.clone()).expect("a workload's id is a name"),
+        params,
+        path,
+    })
+}
+
+fn path(
+    source: &Source<'_>,
+    found: &dyn workload::Workload,
+    text: &toml::Spanned<String>,
+) -> Result<Path, StudyError> {
+    let wanted = text.get_ref().replace("->", "→");
+    let labels: Vec<&str> = found.paths().iter().map(|path| path.label()).collect();
+    match found.paths().iter().find(|path| path.label() == wanted) {
+        Some(path) => Ok(*path),
+        None if labels.is_empty() => Err(source.error(
+            Some(text.span()),
+            format!("`{}` has one end and takes no path", found.id()),
+            None,
+        )),
+        None => Err(source.error(
+            Some(text.span()),
+            format!("`{}` is no path of `{}`", text.get_ref(), found.id()),
+            Some(suggest::hint(&wanted, labels)),
+        )),
+    }
+}
+
+fn with_defaults(found: &dyn workload::Workload, given: Params) -> Params {
+    found.params().iter().fold(given, |params, spec| {
+        if params.value(spec.name).is_some() {
+            params
+        } else {
+            params.with(spec.name, Value::from(spec.default))
+        }
+    })
+}
+
+/// Checks the names of a table and turns its values into plain ones.
+fn table(
+    source: &Source<'_>,
+    table: &Table,
+    known: &[&str],
+    what: &str,
+    of: &str,
+) -> Result<Params, StudyError> {
+    let mut params = Params::new();
+    for (key, value) in table {
+        let name = key.get_ref();
+        if !known.contains(&name.as_str()) {
+            let hint = if known.is_empty() {
+                format!("`{of}` takes no {what}")
+            } else {
+                suggest::hint(name, known.iter().copied())
+            };
+            return Err(source.error(
+                Some(key.span()),
+                format!("`{of}` has no {what} `{name}`"),
+                Some(hint),
+            ));
+        }
+        let plain = plain(value.get_ref()).ok_or_else(|| {
+            source.error(
+                Some(value.span()),
+                format!("`{name}` must be a number, a text, true or false, or a list of these"),
+                None,
+            )
+        })?;
+        params = params.with(name, plain);
+    }
+    Ok(params)
+}
+
+fn plain(value: &toml::Value) -> Option<Value> {
+    Some(match value {
+        toml::Value::String(text) => Value::Text(text.clone()),
+        toml::Value::Integer(number) => Value::Int(*number),
+        toml::Value::Float(number) => Value::Float(*number),
+        toml::Value::Boolean(truth) => Value::Bool(*truth),
+        toml::Value::Array(values) => Value::List(values.iter().map(plain).collect::<Option<_>>()?),
+        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
+    })
+}
+
+fn value_span(table: &Table, name: &str) -> Option<Range<usize>> {
+    table
+        .iter()
+        .find(|(key, _)| key.get_ref() == name)
+        .map(|(_, value)| value.span())
+}
