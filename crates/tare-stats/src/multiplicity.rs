@@ -34,7 +34,8 @@ fn step_up(p: &[f64], penalty: f64) -> Option<Vec<f64>> {
     let mut least = 1.0_f64;
     for (position, &i) in order.iter().enumerate().rev() {
         least = least.min(p[i] * n * penalty / (position + 1) as f64);
-        adjusted[i] = least;
+        // p·N/N may round to less than p.
+        adjusted[i] = least.max(p[i]);
     }
     Some(adjusted)
 }

@@ -2,7 +2,7 @@
 //!
 //! Why linear interpolation (type 7 of Hyndman & Fan 1996): it is what NumPy, R and
 //! most readers mean by default, and the median is the usual one. For tails of few
-//! values there are better estimators.
+//! values see [`crate::harrell_davis`].
 //!
 //! What it cannot see: how uncertain a quantile is.
 

@@ -162,6 +162,123 @@ fn multiplicity_agrees() {
 }
 
 #[test]
+fn parametric_intervals_agree() {
+    let golden = golden();
+    let d = numbers(&golden["d"]);
+    let ours = tare_stats::mean_paired(&d, 0.95)
+        .expect("twelve blocks")
+        .interval;
+    assert_bounds(&ours, &golden["t"]["mean"], &golden["t"]);
+    assert_close(
+        tare_stats::mean_paired_p(&d).expect("twelve blocks"),
+        &golden["t"]["p"],
+        TIGHT,
+        "p",
+    );
+
+    let (a, b) = arms(&golden);
+    let paired = tare_stats::fieller_paired(&a, &b, 0.95).expect("a positive baseline");
+    assert_bounds(
+        &paired,
+        &golden["fieller_paired"]["ratio"],
+        &golden["fieller_paired"],
+    );
+    let unpaired = tare_stats::fieller_unpaired(&a, &b, 0.95).expect("a positive baseline");
+    assert_bounds(
+        &unpaired,
+        &golden["fieller_indep"]["ratio"],
+        &golden["fieller_indep"],
+    );
+}
+
+#[test]
+fn anytime_intervals_agree() {
+    let golden = golden();
+    let d = numbers(&golden["d"]);
+    let ours = tare_stats::anytime_interval(&d, 0.95, 1.0)
+        .expect("twelve blocks")
+        .interval;
+    assert_close(ours.point, &golden["tmix"]["mean"], TIGHT, "mean");
+    assert_close(
+        ours.half_width(),
+        &golden["tmix"]["radius"],
+        TIGHT,
+        "radius",
+    );
+    let evidence = tare_stats::log_evidence(&d, 0.0, 1.0).expect("finite");
+    assert_close(evidence, &golden["tmix_loge0"], TIGHT, "evidence");
+    for (n, name) in [(12, "asymp_cs_margin_n12"), (20, "asymp_cs_margin_n20")] {
+        let margin = tare_stats::asymptotic_margin(n, 0.05, 20).expect("in the domain");
+        assert_close(margin, &golden[name], TIGHT, name);
+    }
+}
+
+#[test]
+fn quantiles_agree() {
+    let golden = golden();
+    let (a, _) = arms(&golden);
+    for (p, expected) in golden["hd"].as_object().expect("a table by quantile") {
+        let p: f64 = p.parse().expect("a number");
+        assert_close(
+            tare_stats::harrell_davis(&a, p).expect("finite"),
+            expected,
+            TIGHT,
+            "quantile",
+        );
+    }
+    for (n, p, name) in [
+        (12, 0.5, "order_ci_median_n12"),
+        (1_000, 0.99, "order_ci_p99_n1000"),
+    ] {
+        let (low, high) = tare_stats::quantile_ranks(n, p, 0.95);
+        let ours = [low.expect("a rank") as f64, high.expect("a rank") as f64];
+        assert_eq!(numbers(&golden[name]), ours, "{name}");
+    }
+}
+
+#[test]
+fn variance_components_agree() {
+    let golden = golden();
+    let trials: Vec<Vec<f64>> = golden["inputs"]["kj"]
+        .as_array()
+        .expect("trials")
+        .iter()
+        .map(numbers)
+        .collect();
+    let ours = tare_stats::variance_components(&trials).expect("four trials of five");
+    let kj = &golden["kj"];
+    assert_close(ours.within, &kj["S1"], TIGHT, "within");
+    assert_close(ours.between_means, &kj["S2"], TIGHT, "between means");
+    assert_close(ours.between, &kj["T2"], TIGHT, "between");
+    let best = ours.best_iterations(5.0, 1.0).expect("trials differ");
+    assert_close(best, &kj["opt_iters"], TIGHT, "iterations");
+    assert_close(ours.half_width(0.95), &kj["half"], TIGHT, "half-width");
+}
+
+#[test]
+fn scaling_agrees() {
+    let golden = golden();
+    let jain = tare_stats::jain(&numbers(&golden["inputs"]["jain"])).expect("rates");
+    assert_close(jain, &golden["jain"], TIGHT, "fairness");
+
+    let (n, x) = (
+        numbers(&golden["inputs"]["usl_N"]),
+        numbers(&golden["inputs"]["usl_X"]),
+    );
+    let fit = tare_stats::fit_scaling(tare_stats::ScalingLaw::Universal, &n, &x, None)
+        .expect("eight sizes");
+    assert_close(fit.gamma, &golden["usl"]["gamma"], 1e-3, "gamma");
+    assert_close(fit.alpha, &golden["usl"]["alpha"], 1e-5, "alpha");
+    assert_close(fit.beta, &golden["usl"]["beta"], 1e-6, "beta");
+    assert_close(
+        fit.peak(32.0).expect("inside"),
+        &golden["usl"]["n_peak"],
+        1e-3,
+        "peak",
+    );
+}
+
+#[test]
 fn williams_squares_agree() {
     for (n, rows) in golden()["williams"].as_object().expect("a table by n") {
         let n: usize = n.parse().expect("a number");

@@ -141,10 +141,11 @@ fn dip_of_sorted(x: &[f64]) -> f64 {
             .filter(|knot| *knot >= widest)
             .min()
             .unwrap_or(part.len() - 1);
-        for i in 0..=new_low {
+        // The new ends themselves are left out: the mode may carry mass there.
+        for i in 0..new_low {
             misfit = misfit.max(part[i].through - under[i]);
         }
-        for i in new_high..part.len() {
+        for i in new_high + 1..part.len() {
             misfit = misfit.max(over[i] - part[i].below);
         }
         if new_low == 0 && new_high == part.len() - 1 {

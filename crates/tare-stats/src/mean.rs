@@ -1,0 +1,71 @@
+//! The mean of log-ratios with Student's interval: the geometric-mean ratio.
+//!
+//! What: d̄ ± t_{n−1}·s/√n; `exp` of it is the ratio of geometric means. Student 1908.
+//!
+//! Why: the interval most readers know. Beside the rank interval it is a symptom: if
+//! the two disagree by more than half an interval, there are tails or two modes.
+//!
+//! What it cannot see: its own failure. With rare spikes in one arm its nominal 95 %
+//! covered 45 % in simulation, so it never carries a verdict.
+
+use crate::interval::{Estimate, Interval, Undetermined, check, mean};
+use crate::special::{t_quantile, t_upper};
+
+/// Mean of `d` with the t interval, on the scale of `d`; [`Interval::exp`] makes it a
+/// ratio. Exact for independent normal d. Needs n ≥ 2; all values equal give width zero.
+pub fn mean_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
+    check(&[d], level)?;
+    if d.len() < 2 {
+        return Err(Undetermined::TooFew {
+            n: d.len(),
+            needed: 2,
+        });
+    }
+    let reach = t_quantile(f64::midpoint(1.0, level), (d.len() - 1) as f64) * standard_error(d);
+    let point = mean(d);
+    let interval = Interval {
+        point,
+        low: point - reach,
+        high: point + reach,
+        level,
+    };
+    Ok(Estimate {
+        interval,
+        n: d.len(),
+        coverage: level,
+    })
+}
+
+/// Two-sided t-test p of "the mean of d is zero". `None` below two values or if any is
+/// not finite; without any spread 0, or 1 if all are zero.
+pub fn mean_paired_p(d: &[f64]) -> Option<f64> {
+    check(&[d], 0.5).ok()?;
+    if d.len() < 2 {
+        return None;
+    }
+    let (centre, error) = (mean(d), standard_error(d));
+    if error == 0.0 {
+        return Some(if centre == 0.0 { 1.0 } else { 0.0 });
+    }
+    Some(2.0 * t_upper((centre / error).abs(), (d.len() - 1) as f64))
+}
+
+/// Sample variance with divisor n − 1, in two passes. `NaN` below two values.
+pub(crate) fn variance(values: &[f64]) -> f64 {
+    covariance(values, values)
+}
+
+/// Sample covariance with divisor n − 1 of two equally long samples.
+pub(crate) fn covariance(a: &[f64], b: &[f64]) -> f64 {
+    let (centre_a, centre_b) = (mean(a), mean(b));
+    let sum: f64 = a
+        .iter()
+        .zip(b)
+        .map(|(x, y)| (x - centre_a) * (y - centre_b))
+        .sum();
+    sum / (a.len() as f64 - 1.0)
+}
+
+fn standard_error(d: &[f64]) -> f64 {
+    (variance(d) / d.len() as f64).sqrt()
+}

@@ -1,0 +1,381 @@
+//! Every estimator at n = 0, 1, 2, with equal values, ties, an infinite value, a zero
+//! baseline: it answers or says why not, and never gives `NaN`.
+//!
+//! Why: small and broken studies are the ones that are analysed by nobody else.
+//!
+//! What it cannot see: whether the answers are useful.
+
+use tare_stats::bootstrap::BootstrapMethod;
+use tare_stats::diagnostics::{
+    autocorrelation, dip, dip_p, integrated_time, kruskal_wallis, largest_gap, leave_one_out,
+    ljung_box, mann_kendall, modified_z, order_effect, outlier_count, theil_sen,
+};
+use tare_stats::{
+    BlockOrders, Interval, ScalingLaw, Undetermined, Verdict, anytime_interval, benjamini_hochberg,
+    block_bootstrap, clopper_pearson, detectable_effect, equivalence_p, fcr_level, fieller_paired,
+    fieller_unpaired, fit_scaling, further_blocks, harrell_davis, hodges_lehmann_paired,
+    hodges_lehmann_unpaired, jain, log_evidence, mann_whitney_p, mean_paired, mean_paired_p,
+    median, mser5, planned_blocks, quantile_interval, should_stop, signed_rank_k, signed_rank_p,
+    superiority_paired, variance_components, verdict, williams_rows,
+};
+
+const BROKEN: [f64; 3] = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+
+fn too_few<T: std::fmt::Debug>(result: Result<T, Undetermined>) -> (usize, usize) {
+    match result {
+        Err(Undetermined::TooFew { n, needed }) => (n, needed),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn too_few_values_say_how_many_are_needed() {
+    for n in 0..6 {
+        let d = vec![0.5; n];
+        assert_eq!(too_few(hodges_lehmann_paired(&d, 0.95)), (n, 6));
+    }
+    assert!(hodges_lehmann_paired(&[0.5; 6], 0.95).is_ok());
+    assert_eq!(too_few(hodges_lehmann_paired(&[0.5; 4], 0.90)), (4, 5));
+    assert_eq!(too_few(hodges_lehmann_paired(&[0.5; 7], 0.99)), (7, 8));
+    assert_eq!(
+        too_few(hodges_lehmann_unpaired(&[1.0; 3], &[2.0; 3], 0.95)),
+        (3, 4)
+    );
+    assert_eq!(too_few(hodges_lehmann_unpaired(&[], &[2.0; 3], 0.95)).0, 0);
+    assert_eq!(too_few(mean_paired(&[1.0], 0.95)), (1, 2));
+    assert_eq!(too_few(fieller_paired(&[1.0], &[2.0], 0.95)), (1, 2));
+    assert_eq!(too_few(quantile_interval(&[1.0; 5], 0.5, 0.95)), (5, 6));
+    assert_eq!(
+        too_few(quantile_interval(&[1.0; 367], 0.99, 0.95)),
+        (367, 368)
+    );
+    assert!(quantile_interval(&[1.0; 368], 0.99, 0.95).is_ok());
+    assert!(quantile_interval(&[1.0; 6], 0.5, 0.95).is_ok());
+    let (n, needed) = too_few(anytime_interval(&[0.1, 0.2], 0.95, 1.0));
+    assert_eq!(n, 2);
+    let d: Vec<f64> = (0..needed).map(|i| i as f64).collect();
+    assert!(anytime_interval(&d, 0.95, 1.0).is_ok());
+    assert!(anytime_interval(&d[1..], 0.95, 1.0).is_err());
+    assert_eq!(
+        too_few(block_bootstrap(
+            9,
+            |_| 0.0,
+            BootstrapMethod::Bca,
+            0.95,
+            99,
+            1
+        )),
+        (9, 10)
+    );
+    assert_eq!(too_few(variance_components(&[vec![1.0, 2.0]])), (1, 2));
+    assert_eq!(too_few(leave_one_out(&[0.1; 6], 0.02)), (6, 7));
+    assert_eq!(too_few(clopper_pearson(0, 0, 0.95)), (0, 1));
+    assert_eq!(signed_rank_k(0, 0.05), None);
+}
+
+#[test]
+fn nothing_one_and_two_have_p_values_that_prove_nothing() {
+    assert_eq!(signed_rank_p(&[]), None);
+    assert_eq!(signed_rank_p(&[3.0]), Some(1.0));
+    assert_eq!(signed_rank_p(&[3.0, 2.0]), Some(0.5));
+    assert_eq!(equivalence_p(&[], 1.0), None);
+    assert_eq!(equivalence_p(&[0.0], 1.0), Some(0.5));
+    assert_eq!(mann_whitney_p(&[], &[1.0]), None);
+    assert_eq!(mann_whitney_p(&[1.0], &[2.0]), Some(1.0));
+    assert_eq!(mean_paired_p(&[1.0]), None);
+    assert_eq!(mann_kendall(&[1.0]), None);
+    assert_eq!(mann_kendall(&[1.0, 2.0]).map(|trend| trend.p), Some(1.0));
+    assert_eq!(
+        order_effect(&[1.0, 2.0], &[0, 1]).map(|effect| effect.p),
+        Some(1.0)
+    );
+    assert_eq!(order_effect(&[1.0, 2.0], &[0, 0]), None);
+    assert_eq!(median(&[]), None);
+    assert_eq!(
+        (median(&[4.0]), median(&[4.0, 5.0])),
+        (Some(4.0), Some(4.5))
+    );
+    assert_eq!(harrell_davis(&[4.0], 0.9), Some(4.0));
+    assert_eq!(
+        (dip(&[]), dip(&[1.0]), dip(&[1.0, 2.0])),
+        (None, Some(0.5), Some(0.25))
+    );
+    assert_eq!(
+        (
+            largest_gap(&[1.0]),
+            theil_sen(&[1.0]),
+            autocorrelation(&[1.0], 0)
+        ),
+        (None, None, None)
+    );
+    assert_eq!(mser5(&[9.0, 1.0]).map(|cut| cut.drop), Some(0));
+    assert_eq!(log_evidence(&[], 0.0, 1.0), Ok(0.0));
+    assert_eq!(williams_rows(0), Vec::<Vec<usize>>::new());
+    assert_eq!(williams_rows(1), [[0]]);
+    assert_eq!(BlockOrders::new(0, 1).order(5), Vec::<usize>::new());
+    assert_eq!(benjamini_hochberg(&[]), Some(vec![]));
+}
+
+#[test]
+fn equal_values_give_width_zero_and_no_alarm() {
+    let x = [0.25; 12];
+    let interval = hodges_lehmann_paired(&x, 0.95).unwrap().interval;
+    assert_eq!(
+        (interval.low, interval.point, interval.high),
+        (0.25, 0.25, 0.25)
+    );
+    let interval = mean_paired(&x, 0.95).unwrap().interval;
+    assert_eq!((interval.low, interval.high), (0.25, 0.25));
+    assert_eq!(signed_rank_p(&[0.0; 12]), Some(1.0));
+    assert_eq!(mann_whitney_p(&x, &x), Some(1.0));
+    assert_eq!(mean_paired_p(&[0.0; 12]), Some(1.0));
+    assert_eq!(
+        (
+            autocorrelation(&x, 3),
+            ljung_box(&x, 2),
+            integrated_time(&x)
+        ),
+        (None, None, None)
+    );
+    assert_eq!(
+        mann_kendall(&x).map(|trend| (trend.s, trend.p)),
+        Some((0, 1.0))
+    );
+    assert_eq!(
+        kruskal_wallis(&[x.to_vec(), x.to_vec(), x.to_vec()]),
+        Some((0.0, 1.0))
+    );
+    assert_eq!(largest_gap(&x), None);
+    assert_eq!(dip(&x), Some(1.0 / 24.0));
+    assert_eq!(dip_p(&x, 20, 1).unwrap().1, 1.0);
+    assert_eq!(modified_z(&x), Some(vec![0.0; 12]));
+    assert_eq!(
+        outlier_count(&x).map(|count| (count.modified_z, count.tukey)),
+        Some((0, 0))
+    );
+    assert_eq!(superiority_paired(&[0.0; 5]), Some(0.5));
+    assert_eq!(
+        mser5(&[1.0; 60]).map(|cut| (cut.drop, cut.hit_limit)),
+        Some((0, false))
+    );
+    let bca = block_bootstrap(
+        12,
+        |i| i.iter().map(|i| x[*i]).sum(),
+        BootstrapMethod::Bca,
+        0.95,
+        99,
+        1,
+    )
+    .unwrap();
+    assert_eq!((bca.low, bca.high), (3.0, 3.0));
+    let still = variance_components(&[vec![1.0; 3], vec![1.0; 3]]).unwrap();
+    assert_eq!(
+        (
+            still.within,
+            still.between,
+            still.planned_iterations(5.0, 1.0, 30)
+        ),
+        (0.0, 0.0, 30)
+    );
+}
+
+#[test]
+fn one_broken_value_is_refused_everywhere() {
+    for broken in BROKEN {
+        let mut x: Vec<f64> = (0..12).map(f64::from).collect();
+        x[7] = broken;
+        assert_eq!(
+            hodges_lehmann_paired(&x, 0.95),
+            Err(Undetermined::NotFinite)
+        );
+        assert_eq!(
+            hodges_lehmann_unpaired(&[1.0; 5], &x, 0.95),
+            Err(Undetermined::NotFinite)
+        );
+        assert_eq!(mean_paired(&x, 0.95), Err(Undetermined::NotFinite));
+        assert_eq!(fieller_paired(&x, &x, 0.95), Err(Undetermined::NotFinite));
+        assert_eq!(
+            anytime_interval(&x, 0.95, 1.0),
+            Err(Undetermined::NotFinite)
+        );
+        assert_eq!(log_evidence(&x, 0.0, 1.0), Err(Undetermined::NotFinite));
+        assert_eq!(
+            quantile_interval(&x, 0.5, 0.95),
+            Err(Undetermined::NotFinite)
+        );
+        assert_eq!(leave_one_out(&x, 0.02), Err(Undetermined::NotFinite));
+        let sum = |index: &[usize]| index.iter().map(|i| x[*i]).sum();
+        assert_eq!(
+            block_bootstrap(12, sum, BootstrapMethod::Percentile, 0.95, 99, 1),
+            Err(Undetermined::NotFinite)
+        );
+        assert_eq!(
+            (
+                signed_rank_p(&x),
+                equivalence_p(&x, 1.0),
+                mann_whitney_p(&x, &x)
+            ),
+            (None, None, None)
+        );
+        assert_eq!(
+            (median(&x), harrell_davis(&x, 0.5), mean_paired_p(&x)),
+            (None, None, None)
+        );
+        assert_eq!(
+            (autocorrelation(&x, 2), mann_kendall(&x), theil_sen(&x)),
+            (None, None, None)
+        );
+        assert_eq!(
+            (dip(&x), largest_gap(&x), modified_z(&x), mser5(&x)),
+            (None, None, None, None)
+        );
+        assert_eq!((superiority_paired(&x), jain(&x)), (None, None));
+    }
+}
+
+#[test]
+fn a_zero_baseline_has_no_ratio() {
+    let zero = [0.0; 10];
+    let one: Vec<f64> = (1..=10).map(f64::from).collect();
+    let refused = |result| matches!(result, Err(Undetermined::OutOfDomain { .. }));
+    assert!(refused(fieller_paired(&zero, &one, 0.95)));
+    assert!(refused(fieller_unpaired(&zero, &one, 0.95)));
+    // The ln of zero is not finite, so the default refuses too.
+    let d: Vec<f64> = zero
+        .iter()
+        .zip(&one)
+        .map(|(base, env)| (env / base).ln())
+        .collect();
+    assert_eq!(
+        hodges_lehmann_paired(&d, 0.95),
+        Err(Undetermined::NotFinite)
+    );
+    // A baseline around zero: its mean is not clearly above.
+    let around = [-1.0, 1.0, -1.0, 1.0, -0.5, 0.6, -1.0, 1.0, -1.0, 1.0];
+    assert!(refused(fieller_paired(&around, &one, 0.95)));
+}
+
+#[test]
+fn levels_outside_of_zero_to_one_are_refused() {
+    let x = [0.1, 0.2, 0.4, 0.5, 0.7, 0.9, 1.0];
+    for level in [0.0, 1.0, -0.5, 95.0, f64::NAN] {
+        let refused = |result| matches!(result, Err(Undetermined::OutOfDomain { .. }));
+        assert!(refused(
+            hodges_lehmann_paired(&x, level).map(|e| e.interval)
+        ));
+        assert!(refused(
+            hodges_lehmann_unpaired(&x, &x, level).map(|e| e.interval)
+        ));
+        assert!(refused(mean_paired(&x, level).map(|e| e.interval)));
+        assert!(refused(clopper_pearson(1, 2, level)));
+    }
+    assert_eq!(fcr_level(0, 5, 0.05), None);
+    assert_eq!(fcr_level(5, 5, 0.05), Some(0.95));
+    assert_eq!(benjamini_hochberg(&[0.1, f64::NAN]), None);
+}
+
+fn interval(low: f64, high: f64) -> Interval {
+    Interval {
+        point: f64::midpoint(low, high),
+        low,
+        high,
+        level: 0.95,
+    }
+}
+
+#[test]
+fn every_row_of_the_verdict_table_is_reached() {
+    let margin = 0.02;
+    let table = [
+        ((0.03, 0.05), (0.032, 0.048), Verdict::MaterialCost),
+        ((0.005, 0.018), (0.006, 0.017), Verdict::NegligibleCost),
+        ((0.005, 0.05), (0.008, 0.045), Verdict::Cost),
+        ((-0.01, 0.01), (-0.008, 0.008), Verdict::Equivalent),
+        // The 90 % interval alone decides equivalence.
+        ((-0.021, 0.01), (-0.018, 0.008), Verdict::Equivalent),
+        ((-0.01, 0.03), (-0.008, 0.025), Verdict::Inconclusive),
+        // Bounds on zero and on the margin prove nothing.
+        ((0.0, 0.03), (0.0, 0.025), Verdict::Inconclusive),
+        ((0.02_f64.ln_1p(), 0.05), (0.025, 0.04), Verdict::Cost),
+    ];
+    for ((low, high), (low90, high90), expected) in table {
+        assert_eq!(
+            verdict(&interval(low, high), &interval(low90, high90), margin),
+            expected
+        );
+        let mirrored = verdict(&interval(-high, -low), &interval(-high90, -low90), margin);
+        assert_eq!(mirrored, expected.mirrored());
+    }
+    let clear = interval(0.03, 0.05);
+    for margin in [-0.1, f64::NAN, f64::INFINITY] {
+        assert_eq!(verdict(&clear, &clear, margin), Verdict::Inconclusive);
+    }
+    assert_eq!(
+        verdict(&interval(f64::NAN, 1.0), &clear, 0.02),
+        Verdict::Inconclusive
+    );
+    for verdict in Verdict::ALL {
+        assert_eq!(Verdict::from_name(verdict.name()), Some(verdict));
+    }
+}
+
+#[test]
+fn blocks_grow_with_the_square_of_the_width() {
+    assert_eq!(further_blocks(10, 0.02, 0.01), Some(30));
+    assert_eq!(further_blocks(10, 0.01, 0.02), Some(0));
+    assert_eq!(further_blocks(10, 0.01, 0.0), None);
+    // t_{.975,19}·0.02/√n against ln(1.02)/2: the smallest n that satisfies the formula.
+    let n = planned_blocks(0.02, 0.02).unwrap();
+    assert!((16..20).contains(&n), "{n}");
+    assert_eq!(planned_blocks(0.0, 0.02), Some(6));
+    assert_eq!(planned_blocks(0.02, 0.0), None);
+    assert_eq!(detectable_effect(&interval(-0.01, 0.01), 1), None);
+    // Half-width 0.01 at n = 20: 0.01·(2.0930 + 0.8610)/2.0930 on the ln scale.
+    let effect = detectable_effect(&interval(-0.01, 0.01), 20).unwrap();
+    assert!((effect - 0.014_114_f64.exp_m1()).abs() < 1e-5, "{effect}");
+}
+
+#[test]
+fn the_precision_rule_looks_only_at_its_looks() {
+    let looks: Vec<usize> = (0..32).filter(|n| should_stop(0.0, 0.02, *n)).collect();
+    assert_eq!(looks, [10, 15, 20, 25, 30]);
+    assert!(!should_stop(0.011, 0.02, 10) && should_stop(0.0099, 0.02, 10));
+    assert!(!should_stop(f64::NAN, 0.02, 10));
+}
+
+#[test]
+fn scaling_laws_are_told_apart() {
+    let n = [1.0_f64, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+    let amdahl: Vec<f64> = n
+        .iter()
+        .map(|n| 50.0 * n / (1.0 + 0.1 * (n - 1.0)) * (1.0 + 0.01 * n.sin()))
+        .collect();
+    let fit = tare_stats::best_scaling(&n, &amdahl, None).unwrap();
+    assert_eq!((fit.law, fit.beta), (ScalingLaw::Amdahl, 0.0));
+    assert!((fit.alpha - 0.1).abs() < 0.01, "{fit:?}");
+    assert_eq!(fit.peak(64.0), None);
+    // Better than proportional: the bounds bind and the linear law remains.
+    let faster: Vec<f64> = n.iter().map(|n| 50.0 * n.powf(1.05)).collect();
+    let fit = fit_scaling(ScalingLaw::Universal, &n, &faster, None).unwrap();
+    assert_eq!((fit.alpha, fit.beta), (0.0, 0.0));
+    assert_eq!(
+        too_few(fit_scaling(ScalingLaw::Linear, &n[..5], &amdahl[..5], None)),
+        (5, 6)
+    );
+}
+
+#[test]
+fn one_block_can_make_a_verdict_fragile() {
+    // Zero touches the interval once the smallest value is back in.
+    let mut d = vec![0.05, 0.06, 0.055, 0.058, 0.062, 0.052, 0.057];
+    assert!(!leave_one_out(&d, 0.02).unwrap().is_fragile());
+    d.push(-0.2);
+    let fragility = leave_one_out(&d, 0.02).unwrap();
+    assert!(fragility.is_fragile());
+    assert!(
+        fragility
+            .overturned_without
+            .contains(&(7, Verdict::MaterialCost)),
+        "{fragility:?}"
+    );
+}

@@ -1,0 +1,206 @@
+//! What must hold for every input, not only for the examples.
+//!
+//! Why: symmetries (order, shift, scale, exchange of arms) are where an off-by-one in a
+//! rank or a sign in a formula shows without any reference.
+//!
+//! What it cannot see: an estimator that is consistently wrong in a symmetric way.
+
+use proptest::prelude::*;
+use tare_stats::{
+    BlockOrders, Verdict, benjamini_hochberg, hodges_lehmann_paired, hodges_lehmann_unpaired,
+    mann_whitney_p, mean_paired, median, quantile, seeded_shuffle, signed_rank_p, verdict,
+    verdict_of, williams_rows,
+};
+
+/// Multiples of 1/8, so that shifts and sums are exact and ties occur.
+fn coarse(least: usize, most: usize) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(
+        (-80_i32..80).prop_map(|eighths| f64::from(eighths) / 8.0),
+        least..most,
+    )
+}
+
+fn fine(least: usize, most: usize) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(-1.0_f64..1.0, least..most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn order_does_not_matter(mut d in coarse(6, 60), seed: u64) {
+        let before = hodges_lehmann_paired(&d, 0.95).unwrap();
+        let p = signed_rank_p(&d);
+        seeded_shuffle(&mut d, seed);
+        prop_assert_eq!(before, hodges_lehmann_paired(&d, 0.95).unwrap());
+        prop_assert_eq!(p, signed_rank_p(&d));
+    }
+
+    #[test]
+    fn a_shift_moves_the_interval(d in coarse(6, 60), shift in -40_i32..40) {
+        let before = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+        let moved: Vec<f64> = d.iter().map(|value| value + f64::from(shift)).collect();
+        let after = hodges_lehmann_paired(&moved, 0.95).unwrap().interval;
+        prop_assert_eq!(after.low, before.low + f64::from(shift));
+        prop_assert_eq!(after.point, before.point + f64::from(shift));
+        prop_assert_eq!(after.high, before.high + f64::from(shift));
+    }
+
+    #[test]
+    fn a_scale_stretches_the_interval(d in fine(6, 60), power in -6_i32..6) {
+        let factor = 2.0_f64.powi(power);
+        let before = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+        let scaled: Vec<f64> = d.iter().map(|value| value * factor).collect();
+        let after = hodges_lehmann_paired(&scaled, 0.95).unwrap().interval;
+        prop_assert_eq!((after.low, after.high), (before.low * factor, before.high * factor));
+    }
+
+    #[test]
+    fn exchanged_arms_mirror_the_interval(d in coarse(6, 60)) {
+        let before = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+        let mirrored: Vec<f64> = d.iter().map(|value| -value).collect();
+        let after = hodges_lehmann_paired(&mirrored, 0.95).unwrap().interval;
+        prop_assert_eq!((after.low, after.point, after.high), (-before.high, -before.point, -before.low));
+        // On the ratio scale: reciprocal.
+        let product = before.exp().point * after.exp().point;
+        prop_assert!((product - 1.0).abs() < 1e-12);
+        prop_assert_eq!(signed_rank_p(&d), signed_rank_p(&mirrored));
+    }
+
+    #[test]
+    fn exchanged_arms_mirror_the_verdict(d in coarse(6, 40), margin in 0.0_f64..3.0) {
+        let mirrored: Vec<f64> = d.iter().map(|value| -value).collect();
+        prop_assert_eq!(verdict_of(&d, margin).unwrap().mirrored(), verdict_of(&mirrored, margin).unwrap());
+    }
+
+    #[test]
+    fn an_interval_contains_its_point(d in fine(6, 60), a in fine(4, 20), b in fine(4, 20)) {
+        for interval in [
+            hodges_lehmann_paired(&d, 0.95).unwrap().interval,
+            hodges_lehmann_unpaired(&a, &b, 0.95).unwrap().interval,
+            mean_paired(&d, 0.95).unwrap().interval,
+        ] {
+            prop_assert!(interval.contains(interval.point), "{:?}", interval);
+        }
+    }
+
+    #[test]
+    fn a_higher_level_is_wider(d in fine(12, 60), low in 0.5_f64..0.99, more in 0.0_f64..1.0) {
+        let high = low + (0.99 - low) * more;
+        let narrow = hodges_lehmann_paired(&d, low).unwrap();
+        let wide = hodges_lehmann_paired(&d, high).unwrap();
+        prop_assert!(wide.interval.low <= narrow.interval.low && narrow.interval.high <= wide.interval.high);
+        prop_assert!(wide.coverage >= high - 1e-9 && narrow.coverage >= low - 1e-9);
+    }
+
+    /// Coarse values: ties and zeros are where a p-value and its interval part company.
+    #[test]
+    fn p_and_interval_agree_about_zero(d in coarse(6, 40), offset in -24_i32..24) {
+        let d: Vec<f64> = d.iter().map(|value| value + f64::from(offset) / 8.0).collect();
+        let interval = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+        prop_assert_eq!(signed_rank_p(&d).unwrap() <= 0.05, !interval.contains(0.0));
+    }
+
+    #[test]
+    fn unpaired_p_and_interval_agree_about_zero(a in coarse(4, 15), b in coarse(4, 15), offset in 0_i32..12) {
+        let b: Vec<f64> = b.iter().map(|value| value + f64::from(offset)).collect();
+        let interval = hodges_lehmann_unpaired(&a, &b, 0.95).unwrap().interval;
+        prop_assert_eq!(mann_whitney_p(&a, &b).unwrap() <= 0.05, !interval.contains(0.0));
+    }
+
+    #[test]
+    fn exchanged_samples_mirror_the_shift(a in coarse(4, 30), b in coarse(4, 30)) {
+        let there = hodges_lehmann_unpaired(&a, &b, 0.9).unwrap().interval;
+        let back = hodges_lehmann_unpaired(&b, &a, 0.9).unwrap().interval;
+        prop_assert_eq!((there.low, there.point, there.high), (-back.high, -back.point, -back.low));
+    }
+
+    #[test]
+    fn quantiles_rise_within_the_range(x in fine(1, 50), p in 0.0_f64..1.0, q in 0.0_f64..1.0) {
+        let (low, high) = (quantile(&x, p.min(q)).unwrap(), quantile(&x, p.max(q)).unwrap());
+        prop_assert!(low <= high);
+        prop_assert!(quantile(&x, 0.0).unwrap() <= low && high <= quantile(&x, 1.0).unwrap());
+        prop_assert_eq!(median(&x), quantile(&x, 0.5));
+    }
+
+    #[test]
+    fn every_block_runs_every_arm_once(n in 0_usize..9, seed: u64, block in 0_usize..1_000) {
+        let mut order = BlockOrders::new(n, seed).order(block);
+        order.sort_unstable();
+        prop_assert_eq!(order, (0..n).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn adjusted_p_values_keep_their_order(p in prop::collection::vec(0.0_f64..=1.0, 1..40)) {
+        let adjusted = benjamini_hochberg(&p).unwrap();
+        for i in 0..p.len() {
+            prop_assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
+            for j in 0..p.len() {
+                prop_assert!(p[i] > p[j] || adjusted[i] <= adjusted[j]);
+            }
+        }
+    }
+
+    /// A wider margin never makes a material difference of a smaller one.
+    #[test]
+    fn a_wider_margin_makes_no_difference_material(d in coarse(6, 40), margin in 0.0_f64..1.0) {
+        let ci95 = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+        let ci90 = hodges_lehmann_paired(&d, 0.90).unwrap().interval;
+        let is_material = |v| matches!(v, Verdict::MaterialCost | Verdict::MaterialGain);
+        let (tight, loose) = (verdict(&ci95, &ci90, margin), verdict(&ci95, &ci90, 2.0 * margin));
+        prop_assert!(is_material(tight) || !is_material(loose));
+        prop_assert_eq!(tight.is_difference(), loose.is_difference());
+    }
+}
+
+#[test]
+fn neighbours_are_balanced_in_a_williams_square() {
+    for n in 2..10 {
+        let mut count = vec![vec![0; n]; n];
+        for row in williams_rows(n) {
+            for pair in row.windows(2) {
+                count[pair[0]][pair[1]] += 1;
+            }
+        }
+        let expected = if n % 2 == 0 { 1 } else { 2 };
+        for (left, row) in count.iter().enumerate() {
+            for (right, seen) in row.iter().enumerate() {
+                assert_eq!(
+                    *seen,
+                    if left == right { 0 } else { expected },
+                    "{left} then {right} of {n}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cycle_of_blocks_uses_every_row_once() {
+    for n in [2, 3, 4, 5] {
+        let orders = BlockOrders::new(n, 42);
+        let cycle = orders.cycle_len();
+        let rows = |from: usize| {
+            let mut rows: Vec<_> = (from..from + cycle)
+                .map(|block| orders.order(block))
+                .collect();
+            rows.sort();
+            rows
+        };
+        let mut distinct = rows(0);
+        distinct.dedup();
+        assert_eq!(distinct.len(), cycle);
+        assert_eq!(rows(0), rows(7 * cycle));
+    }
+}
+
+#[test]
+fn seeds_change_the_orders() {
+    let orders = |seed| {
+        (0..20)
+            .map(|block| BlockOrders::new(4, seed).order(block))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(orders(1), orders(1));
+    assert_ne!(orders(1), orders(2));
+}

@@ -1,0 +1,221 @@
+//! Special functions and estimators against SciPy and second computations, each with its
+//! own tolerance (`fixtures/stats/make.py`).
+//!
+//! Why beside the golden values: those check formulas on one example; these check the
+//! functions that every formula stands on, in the corners where libraries regress.
+//!
+//! What it cannot see: arguments that are not in the file.
+
+mod common;
+
+use common::{assert_close, fixture, numbers};
+use serde_json::Value;
+use tare_stats::{bootstrap::BootstrapMethod, diagnostics, special};
+
+fn reference() -> Value {
+    serde_json::from_str(&fixture("reference.json")).expect("reference.json is JSON")
+}
+
+fn rows(value: &Value) -> &Vec<Value> {
+    let rows = value.as_array().expect("rows");
+    assert!(!rows.is_empty());
+    rows
+}
+
+/// Compares relative to the expected value, however small.
+fn assert_relative(ours: f64, expected: f64, tolerance: f64, what: &str) {
+    let off = (ours - expected).abs();
+    assert!(
+        off <= tolerance * expected.abs(),
+        "{what}: {ours:e} is not {expected:e}"
+    );
+}
+
+#[test]
+fn special_functions_agree() {
+    let reference = reference();
+    let table =
+        |name: &str| -> Vec<Vec<f64>> { rows(&reference[name]).iter().map(numbers).collect() };
+    for row in table("normal_cdf") {
+        assert_relative(
+            special::normal_cdf(row[0]),
+            row[1],
+            1e-10,
+            &format!("normal_cdf({})", row[0]),
+        );
+    }
+    for row in table("normal_quantile") {
+        assert_relative(
+            special::normal_quantile(row[0]),
+            row[1],
+            1e-12,
+            &format!("normal_quantile({})", row[0]),
+        );
+    }
+    for row in table("t_upper") {
+        assert_relative(
+            special::t_upper(row[0], row[1]),
+            row[2],
+            1e-11,
+            &format!("t_upper({row:?})"),
+        );
+    }
+    for row in table("t_quantile") {
+        assert_relative(
+            special::t_quantile(row[0], row[1]),
+            row[2],
+            1e-11,
+            &format!("t_quantile({row:?})"),
+        );
+    }
+    for row in table("chi_squared_upper") {
+        assert_relative(
+            special::chi_squared_upper(row[0], row[1]),
+            row[2],
+            1e-11,
+            &format!("chi_squared({row:?})"),
+        );
+    }
+    for row in table("beta_regularized") {
+        let ours = special::beta_regularized(row[0], row[1], row[2]);
+        assert_relative(ours, row[3], 1e-11, &format!("beta_regularized({row:?})"));
+    }
+    for row in table("binomial_cdf") {
+        let ours = special::binomial_cdf(row[0] as u64, row[1] as u64, row[2]);
+        assert_relative(ours, row[3], 1e-11, &format!("binomial_cdf({row:?})"));
+    }
+}
+
+#[test]
+fn binomial_intervals_and_regions_agree() {
+    let reference = reference();
+    for row in rows(&reference["clopper_pearson"]).iter().map(numbers) {
+        let ours = tare_stats::clopper_pearson(row[0] as u64, row[1] as u64, row[2])
+            .expect("in the domain");
+        assert!((ours.low - row[3]).abs() < 1e-10, "{row:?}: {ours:?}");
+        assert!((ours.high - row[4]).abs() < 1e-10, "{row:?}: {ours:?}");
+    }
+    for row in rows(&reference["acceptance"]).iter().map(numbers) {
+        let ours = tare_stats::acceptance_region(row[0] as u64, 0.05).expect("in the domain");
+        assert_eq!(ours, (row[1] as u64, row[2] as u64), "{row:?}");
+    }
+}
+
+#[test]
+fn rank_tests_agree_with_enumeration() {
+    let reference = reference();
+    for row in rows(&reference["signed_rank_p"]) {
+        let ours = tare_stats::signed_rank_p(&numbers(&row[0])).expect("finite");
+        assert_close(ours, &row[1], 1e-12, "signed rank");
+    }
+    for row in rows(&reference["mann_whitney_p"]) {
+        let (a, b) = (numbers(&row[0]), numbers(&row[1]));
+        assert_close(
+            tare_stats::mann_whitney_p(&a, &b).expect("finite"),
+            &row[2],
+            1e-12,
+            "Mann-Whitney",
+        );
+        assert_close(
+            tare_stats::superiority_unpaired(&a, &b).expect("finite"),
+            &row[3],
+            1e-12,
+            "superiority",
+        );
+    }
+    for row in rows(&reference["kruskal_wallis"]) {
+        let groups: Vec<Vec<f64>> = rows(&row[0]).iter().map(numbers).collect();
+        let (h, p) = diagnostics::kruskal_wallis(&groups).expect("finite");
+        assert_close(h, &row[1], 1e-11, "H");
+        assert_close(p, &row[2], 1e-11, "p");
+    }
+}
+
+/// 257 and more are a series here and exact counting there.
+#[test]
+fn ranks_of_large_samples_agree_with_counting() {
+    for row in rows(&reference()["signed_rank_k"]) {
+        let n = row[0].as_u64().expect("a count") as usize;
+        let (k, coverage) = tare_stats::signed_rank_k(n, 0.05).expect("enough blocks");
+        assert_eq!(k as u64, row[1].as_u64().expect("a rank"), "n = {n}");
+        assert_close(
+            coverage,
+            &row[2],
+            if n <= 256 { 1e-12 } else { 1e-9 },
+            "coverage",
+        );
+    }
+}
+
+#[test]
+fn dips_agree() {
+    let reference = reference();
+    for row in rows(&reference["dip"]) {
+        assert_close(
+            diagnostics::dip(&numbers(&row[0])).expect("finite"),
+            &row[1],
+            1e-12,
+            "dip",
+        );
+    }
+    let mut p_values = Vec::new();
+    for row in rows(&reference["dip_p"]) {
+        let (_, p) = diagnostics::dip_p(&numbers(&row[0]), 1_000, 3).expect("finite");
+        // Three standard errors of both simulations, at p = ½.
+        assert_close(p, &row[1], 0.05, "p");
+        p_values.push(p);
+    }
+    assert!(
+        p_values[0] > 0.05 && p_values[1] < 0.01,
+        "one mode and two: {p_values:?}"
+    );
+}
+
+#[test]
+fn the_rest_agrees() {
+    let reference = reference();
+    let row = &reference["benjamini_yekutieli"];
+    let ours = tare_stats::benjamini_yekutieli(&numbers(&row[0])).expect("probabilities");
+    for (ours, theirs) in ours.iter().zip(rows(&row[1])) {
+        assert_close(*ours, theirs, 1e-12, "adjusted");
+    }
+    // The power function is approximated by us, so one percent.
+    let row = numbers(&reference["planned_effect"]);
+    let ours = tare_stats::planned_effect(row[1], row[0] as usize).expect("in the domain");
+    assert_relative(ours, row[2], 0.01, "planned effect");
+
+    let row = &reference["quantile"];
+    let x = numbers(&row[0]);
+    for pair in rows(&row[1]).iter().map(numbers) {
+        assert_relative(
+            tare_stats::quantile(&x, pair[0]).expect("finite"),
+            pair[1],
+            1e-14,
+            "quantile",
+        );
+    }
+    let row = &reference["theil_sen_slope"];
+    let ours = diagnostics::theil_sen_slope(&numbers(&row[0]), &numbers(&row[1])).expect("finite");
+    assert_close(ours, &row[2], 1e-12, "slope");
+}
+
+#[test]
+fn bootstraps_agree_within_monte_carlo_error() {
+    let row = &reference()["bootstrap"];
+    let x = numbers(&row[0]);
+    let mean = |index: &[usize]| index.iter().map(|i| x[*i]).sum::<f64>() / index.len() as f64;
+    for (method, name) in [
+        (BootstrapMethod::Percentile, "percentile"),
+        (BootstrapMethod::Bca, "BCa"),
+    ] {
+        let ours = tare_stats::block_bootstrap(x.len(), mean, method, 0.95, 100_000, 11)
+            .expect("enough blocks");
+        // The standard error of a bound is √(α(1 − α)/B)/f, here about 0.008; three of them.
+        for (ours, theirs) in [ours.low, ours.high].iter().zip(numbers(&row[1][name])) {
+            assert!(
+                (ours - theirs).abs() < 0.025,
+                "{name}: {ours} is not {theirs}"
+            );
+        }
+    }
+}
