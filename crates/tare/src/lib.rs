@@ -8,4 +8,5 @@
 
 pub mod cx;
 pub mod env;
+pub mod plan;
 pub mod workload;
