@@ -9,4 +9,5 @@
 pub mod cx;
 pub mod env;
 pub mod plan;
+pub mod store;
 pub mod workload;
