@@ -9,4 +9,6 @@
 pub mod config;
 pub mod cx;
 pub mod env;
+pub mod plan;
+pub mod store;
 pub mod workload;

@@ -1,0 +1,150 @@
+//! The plan: which trial runs when, fixed before the first one.
+//!
+//! Randomised complete blocks (METHOD 1.3): in each block the workloads come in a random order, and for
+//! each workload every arm runs once, back to back, in an order from a Williams square, so that whatever
+//! a trial leaves behind falls on every arm alike. Everything is a function of the study with its seed:
+//! block 17 can be planned without the 16 before it, and a resumed run goes on with the same plan.
+//! The orders and shuffles are those of `tare-stats`, which are part of its promise never to change.
+//! What it cannot see: which arms turn out to be usable. It plans for all; a missing arm is left out when
+//! the plan is executed, and the others keep their places.
+
+use std::io::Write;
+
+use sha2::{Digest, Sha256};
+use tare_model::{CellKey, Study, Trial};
+use tare_stats::{BlockOrders, Stream};
+
+/// The plan of a study.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    study: Study,
+    /// One for each workload, so that the workloads' orders do not march in step.
+    orders: Vec<BlockOrders>,
+    sha256: String,
+}
+
+// Purposes of the streams of random numbers; any distinct numbers would do. Never to be changed.
+const WORKLOAD_ORDER: u64 = 0x776f_726b_6c6f_6164;
+const ARM_ORDER: u64 = 0x0061_726d_6f72_6465;
+
+impl Plan {
+    /// Plans a study. The hash covers the study and every trial of `blocks_max` blocks.
+    pub fn new(study: &Study) -> Self {
+        let orders = (0..study.workloads.len())
+            .map(|workload| {
+                let seed = Stream::new(study.seed, ARM_ORDER, workload as u64).bits();
+                BlockOrders::new(study.arms.len(), seed)
+            })
+            .collect();
+        let mut plan = Self {
+            study: study.clone(),
+            orders,
+            sha256: String::new(),
+        };
+        plan.sha256 = plan.hash();
+        plan
+    }
+
+    /// The study.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// SHA-256 of the study as JSON and of each planned trial, as hexadecimal digits.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// How many trials one block holds: workloads × arms.
+    pub fn trials_per_block(&self) -> u32 {
+        (self.study.workloads.len() * self.study.arms.len()) as u32
+    }
+
+    /// The launch that a block belongs to; arms are restarted between launches.
+    pub fn launch(&self, block: u32) -> u32 {
+        block / self.study.blocks_per_launch.max(1)
+    }
+
+    /// The trials of a block, in order. The number of blocks is the caller's affair: any can be planned.
+    pub fn block(&self, block: u32) -> Vec<Trial> {
+        let mut workloads: Vec<usize> = (0..self.study.workloads.len()).collect();
+        Stream::new(self.study.seed, WORKLOAD_ORDER, u64::from(block)).shuffle(&mut workloads);
+        let mut trials = Vec::with_capacity(self.trials_per_block() as usize);
+        let mut sequence = block * self.trials_per_block();
+        for workload_index in workloads {
+            let workload = &self.study.workloads[workload_index];
+            let order = self.orders[workload_index].order(block as usize);
+            for (position, arm) in order.into_iter().enumerate() {
+                trials.push(Trial {
+                    sequence,
+                    block,
+                    position: position as u32,
+                    launch: self.launch(block),
+                    workload_index: workload_index as u32,
+                    cell: CellKey {
+                        arm: self.study.arms[arm].id.clone(),
+                        workload: workload.id.clone(),
+                        params: workload.params.clone(),
+                        instances: instances(workload),
+                        path: workload.path,
+                    },
+                });
+                sequence += 1;
+            }
+        }
+        trials
+    }
+
+    fn hash(&self) -> String {
+        let mut sink = HashSink(Sha256::new());
+        let fine = serde_json::to_writer(&mut sink, &self.study).is_ok()
+            && (0..self.study.blocks_max)
+                .flat_map(|block| self.block(block))
+                .all(|trial| {
+                    writeln!(
+                        sink,
+                        "\n{} {} {} {} {} {}",
+                        trial.sequence,
+                        trial.block,
+                        trial.position,
+                        trial.launch,
+                        trial.workload_index,
+                        trial.cell.arm
+                    )
+                    .is_ok()
+                });
+        assert!(fine, "hashing writes to memory only and cannot fail");
+        sink.0
+            .finalize()
+            .iter()
+            .fold(String::new(), |digits, byte| {
+                digits + &format!("{byte:02x}")
+            })
+    }
+}
+
+/// How many instances of a workload run at once: its parameter `instances`, else 1.
+fn instances(workload: &tare_model::WorkloadSpec) -> u32 {
+    workload
+        .params
+        .int("instances")
+        .and_then(|count| u32::try_from(count).ok())
+        .filter(|count| *count > 0)
+        .unwrap_or(1)
+}
+
+struct HashSink(Sha256);
+
+impl Write for HashSink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

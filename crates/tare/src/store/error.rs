@@ -1,0 +1,135 @@
+//! Why a store cannot be used, cut by what the reader can do about it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A newer version of Tare wrote it.
+    #[error(
+        "the store `{}` has format {found}, and this version of Tare ({}) knows formats up to {known}; hint: use the newer Tare that wrote it, or another file with `--store FILE`",
+        path.display(), env!("CARGO_PKG_VERSION")
+    )]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that this build knows.
+        known: u32,
+    },
+    /// There is no room left on its disk. Everything that was stored before is kept.
+    #[error(
+        "no space left for the store `{}`; what was measured before is kept; hint: free some space, then go on with `tare run --resume`",
+        .0.display()
+    )]
+    Full(PathBuf),
+    /// Another process is writing to it and does not let go.
+    #[error("the store `{}` is locked by another process; hint: try again when it is done", .0.display())]
+    Locked(PathBuf),
+    /// Another run is using it.
+    #[error(
+        "another run is using the store `{}`{}; hint: wait for it to end, or use another file with `--store FILE`",
+        path.display(),
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    InUse {
+        /// The store.
+        path: PathBuf,
+        /// The process that runs it, where it could be read.
+        pid: Option<u32>,
+    },
+    /// It is damaged.
+    #[error(
+        "the store `{}` is damaged: {problem}; hint: keep a copy, and go on with another file with `--store FILE`",
+        path.display()
+    )]
+    Corrupt {
+        /// The store.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file is something else.
+    #[error("`{}` is not a store of Tare; hint: name another file with `--store FILE`", .0.display())]
+    NotAStore(PathBuf),
+    /// There is no such run in it.
+    #[error(
+        "no run `{}` in the store{}",
+        id.escape_default(),
+        near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    )]
+    NoSuchRun {
+        /// What was asked for.
+        id: String,
+        /// A run whose name is near.
+        near: Option<String>,
+    },
+    /// The beginning of a name fits several runs.
+    #[error("`{}` fits {} runs: {}", id.escape_default(), fits.len(), fits.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        id: String,
+        /// The runs that it fits.
+        fits: Vec<String>,
+    },
+    /// There is a run of this name already.
+    #[error("there is a run `{0}` in the store already")]
+    RunExists(String),
+    /// A trial of this place in the plan is stored already.
+    #[error("trial {sequence} of the run `{run}` is stored already")]
+    TrialExists {
+        /// The run.
+        run: String,
+        /// The trial's place in the plan.
+        sequence: u32,
+    },
+    /// The file or its folder cannot be used.
+    #[error("cannot {action} the store `{}`: {problem}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The store.
+        path: PathBuf,
+        /// The system's reason.
+        problem: String,
+    },
+}
+
+/// The extended code of an I/O error while SQLite was making room for its shared index. The only cause
+/// seen in practice is a full disk, which SQLite does not tell apart there (`SQLITE_IOERR_SHMSIZE`).
+const IO_ERROR_SHARED_INDEX_SIZE: i32 = 0x130a;
+
+/// Sorts an error of SQLite.
+pub(super) fn classify(path: &Path, action: &'static str, error: &rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    let problem = error.to_string();
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::DiskFull => StoreError::Full(path),
+            ErrorCode::SystemIoFailure if failure.extended_code == IO_ERROR_SHARED_INDEX_SIZE => {
+                StoreError::Full(path)
+            }
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked(path),
+            ErrorCode::NotADatabase => StoreError::NotAStore(path),
+            ErrorCode::DatabaseCorrupt => StoreError::Corrupt { path, problem },
+            _ => StoreError::Io {
+                action,
+                path,
+                problem,
+            },
+        },
+        // A column holds what this version cannot read: SQLite is fine, the contents are not.
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => StoreError::Corrupt { path, problem },
+        _ => StoreError::Io {
+            action,
+            path,
+            problem,
+        },
+    }
+}

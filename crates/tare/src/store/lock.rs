@@ -1,0 +1,69 @@
+//! One run at a time for each store: a lock that the system gives back even after `kill -9`.
+//!
+//! A file of its own beside the store, held by `File::try_lock`; the file stays, only the lock goes. Two
+//! runs at once would be each other's noise, so this guards the measurement and not only the data.
+//! What it cannot see: a run into another store on the same machine.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// The lock; given back when dropped.
+#[derive(Debug)]
+pub(super) struct RunLock {
+    // Held for its lock.
+    _file: File,
+}
+
+/// Where the lock of a store lies.
+pub(super) fn lock_path(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push(".lock");
+    PathBuf::from(path)
+}
+
+impl RunLock {
+    /// Takes the lock and writes this process's id into it.
+    pub(super) fn take(store: &Path) -> Result<Self, StoreError> {
+        let path = lock_path(store);
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::StorageFull => StoreError::Full(store.to_owned()),
+            _ => StoreError::Io {
+                action: "lock",
+                path: path.clone(),
+                problem: error.to_string(),
+            },
+        };
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::InUse {
+                    path: store.to_owned(),
+                    pid: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        file.set_len(0).map_err(failed)?;
+        // Only for the message above; without it the lock holds all the same (a full disk, for one).
+        let _ = write!(file, "{}", std::process::id());
+        Ok(Self { _file: file })
+    }
+}
+
+/// The process id in the file. Not readable on systems where a lock also keeps readers out.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

@@ -1,0 +1,373 @@
+//! The store: every run, trial by trial, in one SQLite file that is only ever added to.
+//!
+//! Why SQLite: one file, no server, readable by everybody's tools, and a write that has returned survives
+//! `kill -9` (write-ahead log with `synchronous=NORMAL`: the log is in the system's hands when `append`
+//! returns; only a power cut can take the last trials). Raw output is stored as it came; nothing that is
+//! derived from it is stored, so that a better decoder can be used later.
+//! A run is begun once and may be resumed: each start is a session, with its own end.
+//! What it cannot see: whether the raw output makes sense.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
+use tare_model::{Outcome, RunId};
+
+use crate::plan::Plan;
+
+mod error;
+mod lock;
+mod read;
+mod record;
+mod schema;
+
+pub use error::StoreError;
+pub use record::{
+    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoppedBy, StoredRun,
+    TrialRecord, WorkloadEnd,
+};
+
+use error::classify;
+use lock::RunLock;
+
+/// How long another process may hold the file before it is called locked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    /// The run that is being written, with its session and the lock.
+    writing: Option<Writing>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    run: RunId,
+    number: i64,
+    session: u32,
+    _lock: RunLock,
+}
+
+impl Store {
+    /// Opens the store at `path`, making the file and its folder if there is none, and migrating an older
+    /// one. A newer one, a damaged one and a file of another program are refused untouched.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            create_folder(folder).map_err(|error| match error.kind() {
+                std::io::ErrorKind::StorageFull => StoreError::Full(path.to_owned()),
+                _ => StoreError::Io {
+                    action: "make the folder of",
+                    path: path.to_owned(),
+                    problem: error.to_string(),
+                },
+            })?;
+        }
+        let mut connection =
+            Connection::open(path).map_err(|error| classify(path, "open", &error))?;
+        Self::set_up(&mut connection, path).map_err(|error| match error {
+            SetUp::Sqlite(error) => classify(path, "open", &error),
+            SetUp::Refused(error) => error,
+        })?;
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            writing: None,
+        })
+    }
+
+    fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
+        connection.busy_timeout(PATIENCE)?;
+        let found = schema::version(connection)?;
+        let application: i32 =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let n_objects: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let is_empty = found == 0 && application == 0 && n_objects == 0;
+        if application != schema::APPLICATION_ID && !is_empty {
+            return Err(SetUp::Refused(StoreError::NotAStore(path.to_owned())));
+        }
+        let known = schema::known_version();
+        if found > known {
+            return Err(SetUp::Refused(StoreError::Newer {
+                path: path.to_owned(),
+                found,
+                known,
+            }));
+        }
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        // Some file systems cannot share the log's index; there the old journal needs full syncing.
+        let synchronous = if mode.eq_ignore_ascii_case("wal") {
+            "NORMAL"
+        } else {
+            "FULL"
+        };
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        schema::migrate(connection, schema::STEPS)?;
+        Ok(())
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a run: takes the store for this process and stores the study and the plan's hash.
+    pub fn begin(&mut self, start: &RunStart, plan: &Plan) -> Result<(), StoreError> {
+        let lock = RunLock::take(&self.path)?;
+        let study = json(plan.study());
+        let host = json(&start.host);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| classify(&self.path, "write to", &error))?;
+        let written = (|| {
+            let known: Option<i64> = transaction
+                .query_row(
+                    "SELECT number FROM run WHERE id = ?1",
+                    [start.id.as_str()],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if known.is_some() {
+                return Ok(None);
+            }
+            transaction.execute(
+                "INSERT INTO run (id, tare, started_unix_ns, study, plan_sha256, agent_sha256,
+                                  agent_build, host)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                params![
+                    start.id.as_str(),
+                    env!("CARGO_PKG_VERSION"),
+                    start.started_unix_ns,
+                    study,
+                    plan.sha256(),
+                    start.agent_sha256,
+                    start.agent_build,
+                    host
+                ],
+            )?;
+            let number = transaction.last_insert_rowid();
+            insert_session(&transaction, number, 1, start.started_unix_ns)?;
+            transaction.commit()?;
+            Ok(Some(number))
+        })();
+        let number = written
+            .map_err(|error| classify(&self.path, "write to", &error))?
+            .ok_or_else(|| StoreError::RunExists(start.id.to_string()))?;
+        self.writing = Some(Writing {
+            run: start.id.clone(),
+            number,
+            session: 1,
+            _lock: lock,
+        });
+        Ok(())
+    }
+
+    /// Takes up a run again: takes the store for this process and begins a new session.
+    pub fn resume(&mut self, run: &RunId, started_unix_ns: i64) -> Result<(), StoreError> {
+        let lock = RunLock::take(&self.path)?;
+        let number = self.number(run)?;
+        let written = (|| {
+            let last: u32 = self.connection.query_row(
+                "SELECT coalesce(max(session), 0) FROM session WHERE run = ?1",
+                [number],
+                |row| row.get(0),
+            )?;
+            insert_session(&self.connection, number, last + 1, started_unix_ns)?;
+            Ok(last + 1)
+        })();
+        let session = written.map_err(|error| classify(&self.path, "write to", &error))?;
+        self.writing = Some(Writing {
+            run: run.clone(),
+            number,
+            session,
+            _lock: lock,
+        });
+        Ok(())
+    }
+
+    /// Stores a trial of the run that is being written. When this returns, `kill -9` cannot undo it.
+    pub fn append(&mut self, record: &TrialRecord) -> Result<(), StoreError> {
+        let writing = self.writing();
+        let (kind, detail, raw) = match &record.outcome {
+            Outcome::Completed(raw) => ("completed", None, Some(raw)),
+            Outcome::Unavailable(reason) => ("unavailable", Some(json(reason)), None),
+            Outcome::Failed(failure) => ("failed", Some(json(failure)), None),
+        };
+        let trial = &record.trial;
+        let written = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO trial (run, sequence, session, block, position, launch, workload_index,
+                                    cell, started_unix_ns, host_elapsed_ns, kind, detail,
+                                    format, stdout, stderr, exit)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            )
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    writing.number,
+                    trial.sequence,
+                    writing.session,
+                    trial.block,
+                    trial.position,
+                    trial.launch,
+                    trial.workload_index,
+                    json(&trial.cell),
+                    record.started_unix_ns,
+                    integer(record.host_elapsed_ns),
+                    kind,
+                    detail,
+                    raw.map(|raw| raw.format.as_str()),
+                    raw.map(|raw| raw.stdout.0.as_slice()),
+                    raw.map(|raw| raw.stderr.0.as_slice()),
+                    raw.map(|raw| json(&raw.exit)),
+                ])
+            });
+        match written {
+            Ok(_) => Ok(()),
+            Err(rusqlite::Error::SqliteFailure(failure, _))
+                if failure.code == rusqlite::ErrorCode::ConstraintViolation =>
+            {
+                Err(StoreError::TrialExists {
+                    run: writing.run.to_string(),
+                    sequence: trial.sequence,
+                })
+            }
+            Err(error) => Err(classify(&self.path, "write to", &error)),
+        }
+    }
+
+    /// Stores what is known about an arm of the run that is being written.
+    pub fn arm(&mut self, record: &ArmRecord) -> Result<(), StoreError> {
+        self.insert(
+            "INSERT INTO arm (run, arm, driver, available, reason, fix, facts)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                self.writing().number,
+                record.arm.as_str(),
+                record.driver,
+                record.available,
+                record.reason,
+                record.fix,
+                json(&record.facts)
+            ],
+        )
+    }
+
+    /// Stores a start of an arm.
+    pub fn launch(&mut self, record: &LaunchRecord) -> Result<(), StoreError> {
+        self.insert(
+            "INSERT INTO launch (run, arm, launch, started_unix_ns, facts)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                self.writing().number,
+                record.arm,
+                record.launch,
+                record.started_unix_ns,
+                json(&record.facts)
+            ],
+        )
+    }
+
+    /// Stores that a workload is measured no longer.
+    pub fn end_workload(&mut self, end: WorkloadEnd) -> Result<(), StoreError> {
+        self.insert(
+            "INSERT INTO workload_end (run, workload_index, after_blocks) VALUES (?1, ?2, ?3)",
+            params![self.writing().number, end.workload_index, end.after_blocks],
+        )
+    }
+
+    /// Stores a remark.
+    pub fn remark(&mut self, remark: &Remark) -> Result<(), StoreError> {
+        self.insert(
+            "INSERT INTO remark (run, unix_ns, text) VALUES (?1, ?2, ?3)",
+            params![self.writing().number, remark.unix_ns, remark.text],
+        )
+    }
+
+    /// Ends the session of the run that is being written, and lets others use the store, whether or not
+    /// the end could be stored.
+    pub fn finish(&mut self, end: &SessionEnd) -> Result<(), StoreError> {
+        let writing = self.writing();
+        let written = self.insert(
+            "INSERT INTO session_end (run, session, ended_unix_ns, wall_ns, stopped_by, reason)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                writing.number,
+                writing.session,
+                end.ended_unix_ns,
+                integer(end.wall_ns),
+                end.stopped_by.as_str(),
+                end.reason
+            ],
+        );
+        self.writing = None;
+        written
+    }
+
+    fn writing(&self) -> &Writing {
+        self.writing
+            .as_ref()
+            .expect("a run is written between `begin` or `resume` and `finish` only")
+    }
+
+    fn insert(&self, statement: &str, values: impl rusqlite::Params) -> Result<(), StoreError> {
+        self.connection
+            .execute(statement, values)
+            .map(|_| ())
+            .map_err(|error| classify(&self.path, "write to", &error))
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the store makes its own folder; it knows nothing of `cx`"
+)]
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+enum SetUp {
+    Sqlite(rusqlite::Error),
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for SetUp {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+fn insert_session(
+    connection: &Connection,
+    run: i64,
+    session: u32,
+    started_unix_ns: i64,
+) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT INTO session (run, session, tare, started_unix_ns) VALUES (?1, ?2, ?3, ?4)",
+        params![run, session, env!("CARGO_PKG_VERSION"), started_unix_ns],
+    )?;
+    Ok(())
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value)
+        .expect("the vocabulary has only string keys and writes to memory cannot fail")
+}
+
+/// SQLite's integers are signed; 2⁶³ ns are 292 years.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

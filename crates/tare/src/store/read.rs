@@ -1,0 +1,347 @@
+//! Reading a store: lists, whole runs, and trials one by one.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::Type;
+use rusqlite::{OptionalExtension, Row};
+use serde::de::DeserializeOwned;
+use tare_model::outcome::Bytes;
+use tare_model::{Outcome, RawOutput, RunId, Trial};
+
+use super::{
+    ArmRecord, LaunchRecord, Remark, RunLine, StoppedBy, Store, StoreError, StoredRun, TrialRecord,
+    WorkloadEnd, classify,
+};
+
+/// Each run with its last session's end and the time that it took; a session without an end counts up to
+/// the end of its last trial.
+const RUN_LINES: &str = "
+SELECT run.id, run.study, run.started_unix_ns,
+       (SELECT count(*) FROM trial WHERE trial.run = run.number),
+       (SELECT session_end.stopped_by
+          FROM session LEFT JOIN session_end USING (run, session)
+         WHERE session.run = run.number ORDER BY session.session DESC LIMIT 1),
+       (SELECT session_end.reason
+          FROM session LEFT JOIN session_end USING (run, session)
+         WHERE session.run = run.number ORDER BY session.session DESC LIMIT 1),
+       (SELECT count(*) FROM session WHERE session.run = run.number),
+       (SELECT sum(coalesce(session_end.wall_ns,
+                   (SELECT max(trial.started_unix_ns + trial.host_elapsed_ns)
+                      FROM trial WHERE trial.run = session.run
+                                   AND trial.session = session.session)
+                   - session.started_unix_ns, 0))
+          FROM session LEFT JOIN session_end USING (run, session)
+         WHERE session.run = run.number)
+  FROM run";
+
+struct Line {
+    id: String,
+    started_unix_ns: i64,
+    n_trials: u32,
+    stopped_by: Option<StoppedBy>,
+    failure: Option<String>,
+    n_sessions: u32,
+    wall_ns: u64,
+}
+
+fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+    let stopped_by: Option<String> = row.get(4)?;
+    let wall_ns: i64 = row.get(7)?;
+    Ok(Line {
+        id: row.get(0)?,
+        started_unix_ns: row.get(2)?,
+        n_trials: row.get(3)?,
+        stopped_by: stopped_by
+            .map(|word| {
+                StoppedBy::parse(&word)
+                    .ok_or_else(|| unreadable(4, format!("`{}`", word.escape_default())))
+            })
+            .transpose()?,
+        failure: row.get(5)?,
+        n_sessions: row.get(6)?,
+        // Negative only if the wall clock was set back during a session that was killed.
+        wall_ns: wall_ns.max(0) as u64,
+    })
+}
+
+/// An error that says that a column holds what it should not.
+fn unreadable(column: usize, problem: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, problem.into())
+}
+
+/// The JSON in a column.
+fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text).map_err(|error| unreadable(column, error.to_string()))
+}
+
+fn run_id(text: String) -> rusqlite::Result<RunId> {
+    RunId::new(text).map_err(|error| unreadable(0, error.to_string()))
+}
+
+const TRIALS: &str = "
+SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns, host_elapsed_ns,
+       kind, detail, format, stdout, stderr, exit
+  FROM trial WHERE run = ?1 ORDER BY sequence";
+
+fn trial(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
+    let kind: String = row.get(8)?;
+    let outcome = match kind.as_str() {
+        "completed" => Outcome::Completed(RawOutput {
+            format: row.get(10)?,
+            stdout: Bytes(row.get(11)?),
+            stderr: Bytes(row.get(12)?),
+            exit: parsed(row, 13)?,
+        }),
+        "unavailable" => Outcome::Unavailable(parsed(row, 9)?),
+        "failed" => Outcome::Failed(parsed(row, 9)?),
+        _ => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
+    };
+    let host_elapsed_ns: i64 = row.get(7)?;
+    Ok(TrialRecord {
+        trial: Trial {
+            sequence: row.get(0)?,
+            block: row.get(1)?,
+            position: row.get(2)?,
+            launch: row.get(3)?,
+            workload_index: row.get(4)?,
+            cell: parsed(row, 5)?,
+        },
+        started_unix_ns: row.get(6)?,
+        host_elapsed_ns: host_elapsed_ns.max(0) as u64,
+        outcome,
+    })
+}
+
+impl Store {
+    /// Every run, the newest first.
+    pub fn runs(&self) -> Result<Vec<RunLine>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare(&format!("{RUN_LINES} ORDER BY run.number DESC"))?
+                .query_map([], |row| {
+                    let line = line(row)?;
+                    let study: tare_model::Study = parsed(row, 1)?;
+                    Ok(RunLine {
+                        id: run_id(line.id)?,
+                        study: study.id,
+                        title: study.title,
+                        started_unix_ns: line.started_unix_ns,
+                        n_trials: line.n_trials,
+                        stopped_by: line.stopped_by,
+                        wall_ns: line.wall_ns,
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    /// The newest run that did not end as its study said it should: interrupted, failed or killed.
+    pub fn latest_unfinished(&self) -> Result<Option<RunId>, StoreError> {
+        Ok(self
+            .runs()?
+            .into_iter()
+            .find(|run| !run.stopped_by.is_some_and(StoppedBy::is_complete))
+            .map(|run| run.id))
+    }
+
+    /// The run that `text` names: its whole name, a beginning that fits only one, or `latest`.
+    pub fn resolve(&self, text: &str) -> Result<RunId, StoreError> {
+        let runs = self.runs()?;
+        if let Some(run) = runs.iter().find(|run| run.id.as_str() == text) {
+            return Ok(run.id.clone());
+        }
+        if let ("latest", Some(newest)) = (text, runs.first()) {
+            return Ok(newest.id.clone());
+        }
+        let fits: Vec<&RunLine> = runs
+            .iter()
+            .filter(|run| !text.is_empty() && run.id.as_str().starts_with(text))
+            .collect();
+        match fits.as_slice() {
+            [only] => Ok(only.id.clone()),
+            [] => Err(no_such_run(text, &runs)),
+            several => Err(StoreError::Ambiguous {
+                id: text.to_owned(),
+                fits: several.iter().map(|run| run.id.to_string()).collect(),
+            }),
+        }
+    }
+
+    /// A whole run with all its trials in memory. For runs that may be large, see [`Self::each_record`].
+    pub fn run(&self, run: &RunId) -> Result<StoredRun, StoreError> {
+        let mut stored = self.run_without_records(run)?;
+        self.each_record(run, |record| stored.records.push(record))?;
+        Ok(stored)
+    }
+
+    /// A run with everything but its trials: `records` is empty.
+    pub fn run_without_records(&self, run: &RunId) -> Result<StoredRun, StoreError> {
+        let number = self.number(run)?;
+        let arms: Vec<ArmRecord> = self.read(|connection| {
+            connection
+                .prepare(
+                    "SELECT arm, driver, available, reason, fix, facts FROM arm
+                      WHERE run = ?1 ORDER BY number",
+                )?
+                .query_map([number], |row| {
+                    let arm: String = row.get(0)?;
+                    Ok(ArmRecord {
+                        arm: arm.try_into().map_err(|error: tare_model::IdError| {
+                            unreadable(0, error.to_string())
+                        })?,
+                        driver: row.get(1)?,
+                        available: row.get(2)?,
+                        reason: row.get(3)?,
+                        fix: row.get(4)?,
+                        facts: parsed(row, 5)?,
+                    })
+                })?
+                .collect()
+        })?;
+        let launches = self.read(|connection| {
+            connection
+                .prepare(
+                    "SELECT arm, launch, started_unix_ns, facts FROM launch
+                      WHERE run = ?1 ORDER BY number",
+                )?
+                .query_map([number], |row| {
+                    Ok(LaunchRecord {
+                        arm: row.get(0)?,
+                        launch: row.get(1)?,
+                        started_unix_ns: row.get(2)?,
+                        facts: parsed(row, 3)?,
+                    })
+                })?
+                .collect()
+        })?;
+        let workload_ends = self.read(|connection| {
+            connection
+                .prepare(
+                    "SELECT workload_index, after_blocks FROM workload_end
+                      WHERE run = ?1 ORDER BY workload_index",
+                )?
+                .query_map([number], |row| {
+                    Ok(WorkloadEnd {
+                        workload_index: row.get(0)?,
+                        after_blocks: row.get(1)?,
+                    })
+                })?
+                .collect()
+        })?;
+        let remarks = self.read(|connection| {
+            connection
+                .prepare("SELECT unix_ns, text FROM remark WHERE run = ?1 ORDER BY number")?
+                .query_map([number], |row| {
+                    Ok(Remark {
+                        unix_ns: row.get(0)?,
+                        text: row.get(1)?,
+                    })
+                })?
+                .collect()
+        })?;
+        let line = self.read(|connection| {
+            connection.query_row(
+                &format!("{RUN_LINES} WHERE run.number = ?1"),
+                [number],
+                line,
+            )
+        })?;
+        self.read(|connection| {
+            connection.query_row(
+                "SELECT id, study, tare, started_unix_ns, plan_sha256, agent_sha256, agent_build, host
+                   FROM run WHERE number = ?1",
+                [number],
+                |row| {
+                    let study: tare_model::Study = parsed(row, 1)?;
+                    Ok(StoredRun {
+                        id: run_id(row.get(0)?)?,
+                        tare: row.get(2)?,
+                        started_unix_ns: row.get(3)?,
+                        plan_sha256: row.get(4)?,
+                        agent_sha256: row.get(5)?,
+                        agent_build: row.get(6)?,
+                        host: parsed(row, 7)?,
+                        arms: latest_of_each(&study, arms),
+                        study,
+                        launches,
+                        records: Vec::new(),
+                        workload_ends,
+                        remarks,
+                        n_sessions: line.n_sessions,
+                        stopped_by: line.stopped_by,
+                        failure: line.failure,
+                        wall_ns: line.wall_ns,
+                    })
+                },
+            )
+        })
+    }
+
+    /// Calls `visit` with every trial of a run in the plan's order, one in memory at a time.
+    pub fn each_record(
+        &self,
+        run: &RunId,
+        mut visit: impl FnMut(TrialRecord),
+    ) -> Result<(), StoreError> {
+        let number = self.number(run)?;
+        self.read(|connection| {
+            let mut query = connection.prepare(TRIALS)?;
+            let mut rows = query.query([number])?;
+            while let Some(row) = rows.next()? {
+                visit(trial(row)?);
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn number(&self, run: &RunId) -> Result<i64, StoreError> {
+        let number = self.read(|connection| {
+            connection
+                .query_row(
+                    "SELECT number FROM run WHERE id = ?1",
+                    [run.as_str()],
+                    |row| row.get(0),
+                )
+                .optional()
+        })?;
+        match number {
+            Some(number) => Ok(number),
+            None => Err(no_such_run(run.as_str(), &self.runs()?)),
+        }
+    }
+
+    fn read<T>(
+        &self,
+        query: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        query(&self.connection).map_err(|error| classify(&self.path, "read", &error))
+    }
+}
+
+/// The last record of each arm, in the study's order.
+fn latest_of_each(study: &tare_model::Study, records: Vec<ArmRecord>) -> Vec<ArmRecord> {
+    let mut latest: BTreeMap<String, ArmRecord> = BTreeMap::new();
+    for record in records {
+        latest.insert(record.arm.to_string(), record);
+    }
+    study
+        .arms
+        .iter()
+        .filter_map(|arm| latest.remove(arm.id.as_str()))
+        .collect()
+}
+
+/// Names the nearest run, if it is near enough to be a slip of the finger.
+fn no_such_run(text: &str, runs: &[RunLine]) -> StoreError {
+    let near = runs
+        .iter()
+        .map(|run| (strsim::jaro_winkler(text, run.id.as_str()), run))
+        .filter(|(likeness, _)| *likeness >= 0.8)
+        .max_by(|(first, _), (second, _)| first.total_cmp(second))
+        .map(|(_, run)| run.id.to_string());
+    StoreError::NoSuchRun {
+        id: text.to_owned(),
+        near,
+    }
+}

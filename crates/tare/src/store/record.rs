@@ -1,0 +1,204 @@
+//! What a store holds, as plain data.
+//!
+//! Nothing here is derived: a record is what happened, and readings are taken from it each time anew, so
+//! that a better decoder can be used on old runs.
+
+use serde::{Deserialize, Serialize};
+use tare_model::{ArmId, Facts, Outcome, RunId, Study, Trial};
+
+/// One trial as it happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialRecord {
+    /// Its place in the plan.
+    pub trial: Trial,
+    /// When it was dispatched, nanoseconds since 1970 UTC.
+    pub started_unix_ns: i64,
+    /// From dispatch to the last answer by the host's monotonic clock, nanoseconds.
+    pub host_elapsed_ns: u64,
+    /// How it ended, with its raw output.
+    pub outcome: Outcome,
+}
+
+/// Whether an arm could be used. The last record of an arm holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArmRecord {
+    /// The arm.
+    pub arm: ArmId,
+    /// Its driver.
+    pub driver: String,
+    /// Whether it could be used, to the end of the run.
+    pub available: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// The command or change that would help.
+    pub fix: Option<String>,
+    /// What the driver knows about it from outside.
+    pub facts: Facts,
+}
+
+/// One start of an arm, as the agent inside saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchRecord {
+    /// The arm; [`PEER`] for the agent on the host that serves as the other end.
+    pub arm: String,
+    /// The launch, as in the plan; repeated when the arm had to be started again within it.
+    pub launch: u32,
+    /// When it answered, nanoseconds since 1970 UTC.
+    pub started_unix_ns: i64,
+    /// What the agent found out inside.
+    pub facts: Facts,
+}
+
+/// The label of the agent on the host that is the other end of two-ended workloads. Not an arm.
+pub const PEER: &str = "host-peer";
+
+/// A workload that was precise enough and was measured no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkloadEnd {
+    /// Its index in the study.
+    pub workload_index: u32,
+    /// After how many blocks.
+    pub after_blocks: u32,
+}
+
+/// Something that the reader should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// When, nanoseconds since 1970 UTC.
+    pub unix_ns: i64,
+    /// One line.
+    pub text: String,
+}
+
+/// Why a run stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoppedBy {
+    /// Every workload was precise enough.
+    Precision,
+    /// All blocks of the plan were done.
+    Blocks,
+    /// The next block would not have ended within the budget.
+    Budget,
+    /// The user stopped it.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+}
+
+impl StoppedBy {
+    /// The word that the store and the dossier hold.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Precision => "precision",
+            Self::Blocks => "blocks",
+            Self::Budget => "budget",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether the run ended as its study said it should.
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Precision | Self::Blocks | Self::Budget)
+    }
+
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        [
+            Self::Precision,
+            Self::Blocks,
+            Self::Budget,
+            Self::Interrupted,
+            Self::Failed,
+        ]
+        .into_iter()
+        .find(|stopped_by| stopped_by.as_str() == word)
+    }
+}
+
+/// How a session of a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// When, nanoseconds since 1970 UTC.
+    pub ended_unix_ns: i64,
+    /// How long the session took, nanoseconds of the monotonic clock.
+    pub wall_ns: u64,
+    /// Why it stopped.
+    pub stopped_by: StoppedBy,
+    /// The error, where there was one.
+    pub reason: Option<String>,
+}
+
+/// What is known before the first trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunStart {
+    /// The run.
+    pub id: RunId,
+    /// When it began, nanoseconds since 1970 UTC.
+    pub started_unix_ns: i64,
+    /// SHA-256 of the agent.
+    pub agent_sha256: String,
+    /// Build id of the agent.
+    pub agent_build: String,
+    /// What was found out about the host.
+    pub host: Facts,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunLine {
+    /// The run.
+    pub id: RunId,
+    /// The study's name.
+    pub study: String,
+    /// The study's title.
+    pub title: String,
+    /// When it began, nanoseconds since 1970 UTC.
+    pub started_unix_ns: i64,
+    /// Trials stored.
+    pub n_trials: u32,
+    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    pub stopped_by: Option<StoppedBy>,
+    /// Time that it took so far, over all sessions, nanoseconds.
+    pub wall_ns: u64,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    /// The run.
+    pub id: RunId,
+    /// The version of Tare that began it.
+    pub tare: String,
+    /// When it began, nanoseconds since 1970 UTC.
+    pub started_unix_ns: i64,
+    /// Its study.
+    pub study: Study,
+    /// Hash of the plan, fixed before the first trial.
+    pub plan_sha256: String,
+    /// SHA-256 of the agent.
+    pub agent_sha256: String,
+    /// Build id of the agent.
+    pub agent_build: String,
+    /// What was found out about the host.
+    pub host: Facts,
+    /// The arms, in the study's order; one that was never reached is absent.
+    pub arms: Vec<ArmRecord>,
+    /// The launches, in order of time.
+    pub launches: Vec<LaunchRecord>,
+    /// The trials, in the plan's order.
+    pub records: Vec<TrialRecord>,
+    /// Workloads that ended early because they were precise enough.
+    pub workload_ends: Vec<WorkloadEnd>,
+    /// Remarks, in order of time.
+    pub remarks: Vec<Remark>,
+    /// How many times it was started: 1, and 1 more for each resume.
+    pub n_sessions: u32,
+    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    pub stopped_by: Option<StoppedBy>,
+    /// The error that stopped it, where there was one.
+    pub failure: Option<String>,
+    /// Time that it took, over all sessions, nanoseconds. A session that was killed counts up to the end
+    /// of its last stored trial.
+    pub wall_ns: u64,
+}

@@ -1,0 +1,206 @@
+//! The tables of a store, and how an older store becomes a present one.
+//!
+//! Each step of [`STEPS`] raises `PRAGMA user_version` by one and is never edited once released; a store
+//! knows by its version which steps it still needs. Tables are STRICT, so that a text cannot slip into a
+//! column of numbers, and triggers refuse every change of a row: what was measured is only ever added to.
+//! What it cannot see: whether the contents of a JSON column make sense; that shows when they are read.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Marks the file as ours in SQLite's own header field: `Tare` as bytes.
+pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tare");
+
+/// One step a version; step `i` makes version `i + 1` out of version `i`.
+pub(super) const STEPS: &[&str] = &[VERSION_1];
+
+const VERSION_1: &str = "
+CREATE TABLE run (
+    number          INTEGER PRIMARY KEY,
+    id              TEXT    NOT NULL UNIQUE,
+    tare            TEXT    NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    study           TEXT    NOT NULL,
+    plan_sha256     TEXT    NOT NULL,
+    agent_sha256    TEXT    NOT NULL,
+    agent_build     TEXT    NOT NULL,
+    host            TEXT    NOT NULL
+) STRICT;
+CREATE TABLE session (
+    run             INTEGER NOT NULL REFERENCES run (number),
+    session         INTEGER NOT NULL,
+    tare            TEXT    NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    PRIMARY KEY (run, session)
+) STRICT;
+CREATE TABLE session_end (
+    run           INTEGER NOT NULL,
+    session       INTEGER NOT NULL,
+    ended_unix_ns INTEGER NOT NULL,
+    wall_ns       INTEGER NOT NULL,
+    stopped_by    TEXT    NOT NULL,
+    reason        TEXT,
+    PRIMARY KEY (run, session),
+    FOREIGN KEY (run, session) REFERENCES session (run, session)
+) STRICT;
+CREATE TABLE arm (
+    number    INTEGER PRIMARY KEY,
+    run       INTEGER NOT NULL REFERENCES run (number),
+    arm       TEXT    NOT NULL,
+    driver    TEXT    NOT NULL,
+    available INTEGER NOT NULL CHECK (available IN (0, 1)),
+    reason    TEXT,
+    fix       TEXT,
+    facts     TEXT    NOT NULL
+) STRICT;
+CREATE INDEX arm_by_run ON arm (run);
+CREATE TABLE launch (
+    number          INTEGER PRIMARY KEY,
+    run             INTEGER NOT NULL REFERENCES run (number),
+    arm             TEXT    NOT NULL,
+    launch          INTEGER NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    facts           TEXT    NOT NULL
+) STRICT;
+CREATE INDEX launch_by_run ON launch (run);
+CREATE TABLE trial (
+    run             INTEGER NOT NULL REFERENCES run (number),
+    sequence        INTEGER NOT NULL,
+    session         INTEGER NOT NULL,
+    block           INTEGER NOT NULL,
+    position        INTEGER NOT NULL,
+    launch          INTEGER NOT NULL,
+    workload_index  INTEGER NOT NULL,
+    cell            TEXT    NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    host_elapsed_ns INTEGER NOT NULL,
+    kind            TEXT    NOT NULL CHECK (kind IN ('completed', 'unavailable', 'failed')),
+    detail          TEXT,
+    format          TEXT,
+    stdout          BLOB,
+    stderr          BLOB,
+    exit            TEXT,
+    PRIMARY KEY (run, sequence)
+) STRICT;
+CREATE TABLE workload_end (
+    run            INTEGER NOT NULL REFERENCES run (number),
+    workload_index INTEGER NOT NULL,
+    after_blocks   INTEGER NOT NULL,
+    PRIMARY KEY (run, workload_index)
+) STRICT;
+CREATE TABLE remark (
+    number  INTEGER PRIMARY KEY,
+    run     INTEGER NOT NULL REFERENCES run (number),
+    unix_ns INTEGER NOT NULL,
+    text    TEXT    NOT NULL
+) STRICT;
+CREATE INDEX remark_by_run ON remark (run);
+";
+
+/// The version that this build reads and writes.
+pub(super) fn known_version() -> u32 {
+    STEPS.len() as u32
+}
+
+/// The version of an open store; 0 for an empty file.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Takes the steps that the store still needs, all of them or none.
+pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    if version(connection)? as usize >= steps.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Read again: another process may have been quicker.
+    let present = version(&transaction)? as usize;
+    for (index, step) in steps.iter().enumerate().skip(present) {
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", index as u32 + 1)?;
+    }
+    refuse_changes(&transaction)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()
+}
+
+/// Puts triggers on every table, so that rows can be added and read but never changed or removed.
+fn refuse_changes(connection: &Connection) -> rusqlite::Result<()> {
+    let tables: Vec<String> = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for table in tables {
+        for action in ["UPDATE", "DELETE"] {
+            connection.execute_batch(&format!(
+                "CREATE TRIGGER IF NOT EXISTS no_{action}_of_{table} BEFORE {action} ON {table}
+                 BEGIN SELECT RAISE(ABORT, 'a store is only added to'); END;"
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_store_is_migrated_and_keeps_its_rows() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, STEPS).unwrap();
+        connection
+            .execute(
+                "INSERT INTO run VALUES (1, 'r', '0.1.0', 5, '{}', 'p', 'a', 'b', '{}')",
+                [],
+            )
+            .unwrap();
+        let later: Vec<&str> = STEPS
+            .iter()
+            .copied()
+            .chain(["ALTER TABLE run ADD COLUMN later TEXT; CREATE TABLE new (a INTEGER) STRICT;"])
+            .collect();
+        migrate(&mut connection, &later).unwrap();
+        assert_eq!(version(&connection).unwrap() as usize, later.len());
+        let row: (String, Option<String>) = connection
+            .query_row("SELECT id, later FROM run", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(row, ("r".to_owned(), None));
+        connection
+            .execute("INSERT INTO new VALUES (1)", [])
+            .unwrap();
+        assert!(connection.execute("DELETE FROM new", []).is_err());
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_store_as_it_was() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let steps = [
+            VERSION_1,
+            "CREATE TABLE fine (a INTEGER); CREATE TABL broken",
+        ];
+        assert!(migrate(&mut connection, &steps).is_err());
+        assert_eq!(version(&connection).unwrap(), 0);
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(tables, 0);
+    }
+
+    #[test]
+    fn a_stored_row_can_be_neither_changed_nor_removed() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, STEPS).unwrap();
+        connection
+            .execute(
+                "INSERT INTO run VALUES (1, 'r', '0.1.0', 5, '{}', 'p', 'a', 'b', '{}')",
+                [],
+            )
+            .unwrap();
+        for statement in ["UPDATE run SET id = 'x'", "DELETE FROM run"] {
+            let refused = connection.execute(statement, []).unwrap_err();
+            assert!(refused.to_string().contains("only added to"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Tests of the store with real files: contents, refusals, locks, a full file.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId};
+
+use super::*;
+use crate::plan::tests::study;
+
+struct Place {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("below").join("store.db");
+    Place {
+        _folder: folder,
+        path,
+    }
+}
+
+fn start(id: &str) -> RunStart {
+    RunStart {
+        id: RunId::new(id).unwrap(),
+        started_unix_ns: 1_000,
+        agent_sha256: "a5".into(),
+        agent_build: "b1".into(),
+        host: Facts::from([("kernel.release".into(), "6.18".into())]),
+    }
+}
+
+fn plan() -> Plan {
+    Plan::new(&study(3, 2, 1))
+}
+
+fn outcome(index: usize) -> Outcome {
+    match index % 3 {
+        0 => Outcome::Completed(RawOutput {
+            format: "probe/1".into(),
+            stdout: Bytes(vec![0xff, 0, b'x', index as u8]),
+            stderr: Bytes(b"a warning\n".to_vec()),
+            exit: Exit::Code(0),
+        }),
+        1 => Outcome::Unavailable(Reason::BlockedSyscall("io_uring_setup".into())),
+        _ => Outcome::Failed(Failure::TimedOut { limit_ns: 7 }),
+    }
+}
+
+fn records(plan: &Plan) -> Vec<TrialRecord> {
+    plan.block(0)
+        .into_iter()
+        .enumerate()
+        .map(|(index, trial)| TrialRecord {
+            trial,
+            started_unix_ns: 2_000 + index as i64,
+            host_elapsed_ns: 500,
+            outcome: outcome(index),
+        })
+        .collect()
+}
+
+fn end(stopped_by: StoppedBy) -> SessionEnd {
+    SessionEnd {
+        ended_unix_ns: 9_000,
+        wall_ns: 8_000,
+        stopped_by,
+        reason: None,
+    }
+}
+
+#[test]
+fn a_run_is_read_back_as_it_was_stored() {
+    let place = place();
+    let plan = plan();
+    let run = RunId::new("run-1").unwrap();
+    let arm = |available, reason: Option<&str>| ArmRecord {
+        arm: ArmId::new("arm-2").unwrap(),
+        driver: "fake".into(),
+        available,
+        reason: reason.map(str::to_owned),
+        fix: None,
+        facts: Facts::from([("engine.version".into(), "20.10".into())]),
+    };
+    let launch = LaunchRecord {
+        arm: PEER.into(),
+        launch: 1,
+        started_unix_ns: 3,
+        facts: Facts::from([("os".into(), "linux".into())]),
+    };
+    let remark = Remark {
+        unix_ns: 4,
+        text: "arm-2 was started again".into(),
+    };
+    let workload_end = WorkloadEnd {
+        workload_index: 1,
+        after_blocks: 10,
+    };
+    {
+        let mut store = Store::open(&place.path).unwrap();
+        store.begin(&start("run-1"), &plan).unwrap();
+        store.arm(&arm(true, None)).unwrap();
+        store.arm(&arm(false, Some("it died"))).unwrap();
+        store.launch(&launch).unwrap();
+        store.remark(&remark).unwrap();
+        store.end_workload(workload_end).unwrap();
+        // Out of order on purpose: the plan's order is the order of reading.
+        for record in records(&plan).iter().rev() {
+            store.append(record).unwrap();
+        }
+        store.finish(&end(StoppedBy::Precision)).unwrap();
+    }
+    let stored = Store::open(&place.path).unwrap().run(&run).unwrap();
+    assert_eq!(
+        stored,
+        StoredRun {
+            id: run,
+            tare: env!("CARGO_PKG_VERSION").into(),
+            started_unix_ns: 1_000,
+            study: plan.study().clone(),
+            plan_sha256: plan.sha256().into(),
+            agent_sha256: "a5".into(),
+            agent_build: "b1".into(),
+            host: start("run-1").host,
+            arms: vec![arm(false, Some("it died"))],
+            launches: vec![launch],
+            records: records(&plan),
+            workload_ends: vec![workload_end],
+            remarks: vec![remark],
+            n_sessions: 1,
+            stopped_by: Some(StoppedBy::Precision),
+            failure: None,
+            wall_ns: 8_000,
+        }
+    );
+}
+
+#[test]
+fn a_newer_store_is_refused_untouched_and_both_versions_are_named() {
+    let place = place();
+    drop(Store::open(&place.path).unwrap());
+    let connection = Connection::open(&place.path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let before = std::fs::read(&place.path).unwrap();
+    let refused = Store::open(&place.path).unwrap_err();
+    assert!(matches!(
+        refused,
+        StoreError::Newer {
+            found: 99,
+            known: 1,
+            ..
+        }
+    ));
+    let text = refused.to_string();
+    assert!(
+        text.contains("format 99") && text.contains("up to 1"),
+        "{text}"
+    );
+    assert!(text.contains("--store"), "{text}");
+    assert_eq!(std::fs::read(&place.path).unwrap(), before);
+}
+
+#[test]
+fn a_file_of_another_program_is_refused_untouched() {
+    let place = place();
+    std::fs::create_dir_all(place.path.parent().unwrap()).unwrap();
+    std::fs::write(&place.path, "a letter, and a rather long one\n".repeat(50)).unwrap();
+    assert!(matches!(
+        Store::open(&place.path),
+        Err(StoreError::NotAStore(_))
+    ));
+    std::fs::remove_file(&place.path).unwrap();
+    let connection = Connection::open(&place.path).unwrap();
+    connection.execute_batch("CREATE TABLE theirs (a)").unwrap();
+    drop(connection);
+    let before = std::fs::read(&place.path).unwrap();
+    assert!(matches!(
+        Store::open(&place.path),
+        Err(StoreError::NotAStore(_))
+    ));
+    assert_eq!(std::fs::read(&place.path).unwrap(), before);
+}
+
+#[test]
+fn a_store_whose_pages_are_overwritten_is_called_damaged() {
+    let place = place();
+    {
+        let mut store = Store::open(&place.path).unwrap();
+        store.begin(&start("run-1"), &plan()).unwrap();
+        store.finish(&end(StoppedBy::Blocks)).unwrap();
+    }
+    let mut bytes = std::fs::read(&place.path).unwrap();
+    bytes[4096..].fill(0x5a);
+    std::fs::write(&place.path, bytes).unwrap();
+    let damaged = Store::open(&place.path).and_then(|store| store.runs());
+    assert!(
+        matches!(damaged, Err(StoreError::Corrupt { .. })),
+        "{damaged:?}"
+    );
+}
+
+#[test]
+fn two_runs_at_once_are_refused_and_the_first_is_named() {
+    let place = place();
+    let mut first = Store::open(&place.path).unwrap();
+    first.begin(&start("run-1"), &plan()).unwrap();
+    let mut second = Store::open(&place.path).unwrap();
+    let refused = second.begin(&start("run-2"), &plan()).unwrap_err();
+    if cfg!(unix) {
+        assert!(
+            matches!(refused, StoreError::InUse { pid: Some(pid), .. } if pid == std::process::id()),
+            "{refused:?}"
+        );
+    }
+    assert!(matches!(
+        second.resume(&RunId::new("run-1").unwrap(), 5),
+        Err(StoreError::InUse { .. })
+    ));
+    // Reading is always possible.
+    assert_eq!(second.runs().unwrap().len(), 1);
+    first.finish(&end(StoppedBy::Blocks)).unwrap();
+    second.begin(&start("run-2"), &plan()).unwrap();
+}
+
+#[test]
+fn a_store_that_another_process_keeps_locked_is_reported_as_locked() {
+    let place = place();
+    let mut store = Store::open(&place.path).unwrap();
+    store
+        .connection
+        .busy_timeout(Duration::from_millis(20))
+        .unwrap();
+    let other = Connection::open(&place.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.begin(&start("run-1"), &plan()).unwrap_err();
+    assert!(matches!(refused, StoreError::Locked(_)), "{refused:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.begin(&start("run-1"), &plan()).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_reported_and_keeps_what_was_stored() {
+    let place = place();
+    let plan = plan();
+    let mut store = Store::open(&place.path).unwrap();
+    store.begin(&start("run-1"), &plan).unwrap();
+    let pages: i64 = store
+        .connection
+        .pragma_query_value(None, "page_count", |row| row.get(0))
+        .unwrap();
+    store
+        .connection
+        .pragma_update_and_check(None, "max_page_count", pages + 20, |row| {
+            row.get::<_, i64>(0)
+        })
+        .unwrap();
+    let mut kept = Vec::new();
+    let refused = loop {
+        let mut record = records(&plan)[0].clone();
+        record.trial.sequence = kept.len() as u32;
+        record.outcome = Outcome::Completed(RawOutput {
+            format: "probe/1".into(),
+            stdout: Bytes(vec![b'x'; 5_000]),
+            stderr: Bytes::default(),
+            exit: Exit::Code(0),
+        });
+        match store.append(&record) {
+            Ok(()) => kept.push(record),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, StoreError::Full(_)), "{refused:?}");
+    assert!(refused.to_string().contains("--resume"), "{refused}");
+    assert!(!kept.is_empty());
+    drop(store);
+    let store = Store::open(&place.path).unwrap();
+    assert_eq!(store.run(&start("run-1").id).unwrap().records, kept);
+}
+
+#[test]
+fn a_trial_is_stored_once_only() {
+    let place = place();
+    let plan = plan();
+    let mut store = Store::open(&place.path).unwrap();
+    store.begin(&start("run-1"), &plan).unwrap();
+    let record = &records(&plan)[0];
+    store.append(record).unwrap();
+    assert!(matches!(
+        store.append(record),
+        Err(StoreError::TrialExists { sequence: 0, .. })
+    ));
+    store.finish(&end(StoppedBy::Blocks)).unwrap();
+    assert!(matches!(
+        store.begin(&start("run-1"), &plan),
+        Err(StoreError::RunExists(id)) if id == "run-1"
+    ));
+}
+
+#[test]
+fn a_run_is_found_by_its_name_its_beginning_or_as_the_latest() {
+    let place = place();
+    let mut store = Store::open(&place.path).unwrap();
+    assert!(matches!(
+        store.resolve("latest"),
+        Err(StoreError::NoSuchRun { near: None, .. })
+    ));
+    assert_eq!(store.latest_unfinished().unwrap(), None);
+    for (id, stopped_by) in [
+        ("quick-aa", StoppedBy::Interrupted),
+        ("quick-ab", StoppedBy::Blocks),
+        ("quick", StoppedBy::Budget),
+    ] {
+        store.begin(&start(id), &plan()).unwrap();
+        store.finish(&end(stopped_by)).unwrap();
+    }
+    let found = |text| store.resolve(text).map(|run| run.to_string());
+    assert_eq!(found("latest").unwrap(), "quick");
+    assert_eq!(found("quick").unwrap(), "quick");
+    assert_eq!(found("quick-ab").unwrap(), "quick-ab");
+    assert!(matches!(found("quick-a"), Err(StoreError::Ambiguous { fits, .. }) if fits.len() == 2));
+    assert!(matches!(
+        found("quikc-aa"),
+        Err(StoreError::NoSuchRun { near: Some(near), .. }) if near == "quick-aa"
+    ));
+    assert!(matches!(
+        found("zebra"),
+        Err(StoreError::NoSuchRun { near: None, .. })
+    ));
+    assert_eq!(
+        store.latest_unfinished().unwrap().unwrap().as_str(),
+        "quick-aa"
+    );
+    let names: Vec<String> = store
+        .runs()
+        .unwrap()
+        .into_iter()
+        .map(|run| run.id.to_string())
+        .collect();
+    assert_eq!(names, ["quick", "quick-ab", "quick-aa"]);
+}
+
+#[test]
+fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
+    let place = place();
+    let plan = plan();
+    let run = RunId::new("run-1").unwrap();
+    let all = records(&plan);
+    {
+        let mut store = Store::open(&place.path).unwrap();
+        store.begin(&start("run-1"), &plan).unwrap();
+        store.append(&all[0]).unwrap();
+        // Dropped without an end, as after `kill -9`.
+    }
+    let mut store = Store::open(&place.path).unwrap();
+    let broken = store.run(&run).unwrap();
+    // It began at 1 000; its trial began at 2 000 and took 500.
+    assert_eq!((broken.stopped_by, broken.wall_ns), (None, 1_500));
+    assert_eq!(store.latest_unfinished().unwrap(), Some(run.clone()));
+    store.resume(&run, 50_000).unwrap();
+    store.append(&all[1]).unwrap();
+    store.finish(&end(StoppedBy::Blocks)).unwrap();
+    let resumed = store.run(&run).unwrap();
+    assert_eq!(resumed.n_sessions, 2);
+    assert_eq!(resumed.wall_ns, 1_500 + 8_000);
+    assert_eq!(resumed.stopped_by, Some(StoppedBy::Blocks));
+    assert_eq!(resumed.records, all[..2]);
+}
