@@ -7,3 +7,4 @@
 
 pub mod meter;
 pub mod probe;
+pub mod region;

@@ -7,6 +7,9 @@ use tare_model::Params;
 
 use crate::meter::{Meter, ProbeError};
 
+pub mod chase;
+pub mod des;
+pub mod float;
 pub mod integer;
 
 /// One frozen kernel.
@@ -23,7 +26,7 @@ pub struct Probe {
 }
 
 /// Every probe.
-pub static PROBES: &[&Probe] = &[&integer::PROBE];
+pub static PROBES: &[&Probe] = &[&chase::PROBE, &des::PROBE, &float::PROBE, &integer::PROBE];
 
 /// The probe of this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
