@@ -5,6 +5,7 @@
 //! (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`] (what is this place) and,
 //! on Linux, `launch` (the built-in container).
 
+pub mod folder;
 pub mod meter;
 pub mod probe;
 pub mod region;
