@@ -17,3 +17,5 @@ pub mod meter;
 pub mod probe;
 pub mod serve;
 pub mod worker;
+pub mod folder;
+pub mod region;

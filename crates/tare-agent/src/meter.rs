@@ -32,6 +32,17 @@ impl ProbeError {
     pub fn system(call: &str, error: &std::io::Error) -> Self {
         Self::Failed(Failure::Probe(format!("{call}: {error}")))
     }
+
+    /// The error that the system call `call` has just left in `errno`: a call that does not exist here (as
+    /// under a filter that answers `ENOSYS`) is unavailable, all others are failures.
+    pub fn last(call: &str) -> Self {
+        let error = std::io::Error::last_os_error();
+        if error.kind() == std::io::ErrorKind::Unsupported {
+            Self::Unavailable(Reason::BlockedSyscall(call.to_owned()))
+        } else {
+            Self::system(call, &error)
+        }
+    }
 }
 
 /// The clock as it is here.
@@ -185,6 +196,26 @@ impl Meter {
             values.push(timed(1, &mut |_| work())?);
         }
         self.record(metric, Unit::Nanosecond, values, 1);
+        Ok(())
+    }
+
+    /// Times single passes that are long against the clock, each over `amount` (bytes or operations), and
+    /// records `amount` per second in `unit` until the share is used, at least five of them.
+    pub fn rate(
+        &mut self,
+        metric: &str,
+        share: f64,
+        unit: Unit,
+        amount: u64,
+        mut work: impl FnMut() -> Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
+        let share_ns = self.target_ns as f64 * share;
+        let mut values = Vec::new();
+        let begin = Instant::now();
+        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
+            values.push(amount as f64 * 1e9 / timed(1, &mut |_| work())?);
+        }
+        self.record(metric, unit, values, 1);
         Ok(())
     }
 

@@ -7,8 +7,16 @@ use tare_model::Params;
 
 use crate::meter::{Meter, ProbeError};
 
+pub mod chase;
+pub mod clock;
+pub mod des;
+pub mod files;
+pub mod float;
+pub mod getppid;
 pub mod integer;
 pub mod null;
+pub mod stat;
+pub mod touch;
 
 /// One frozen kernel.
 #[derive(Debug)]
@@ -24,11 +32,30 @@ pub struct Probe {
 }
 
 /// Every probe.
-pub static PROBES: &[&Probe] = &[&integer::PROBE, &null::PROBE];
+pub static PROBES: &[&Probe] = &[
+    &chase::PROBE,
+    &clock::PROBE,
+    &des::PROBE,
+    &files::PROBE,
+    &float::PROBE,
+    &getppid::PROBE,
+    &integer::PROBE,
+    &null::PROBE,
+    &stat::PROBE,
+    &touch::PROBE,
+];
 
 /// The probe of this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
     PROBES.iter().copied().find(|probe| probe.name == name)
+}
+
+/// What a probe answers that needs `what`, which only Linux has.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn linux_only(what: &str) -> ProbeError {
+    ProbeError::Unavailable(tare_model::Reason::Unsupported(format!(
+        "{what}: this probe is for Linux"
+    )))
 }
 
 #[cfg(test)]

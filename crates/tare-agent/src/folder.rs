@@ -1,0 +1,85 @@
+//! A fresh directory for a probe's files, removed with everything in it when it is dropped.
+//!
+//! Its name begins with `tare-` and holds the process id, so that `tare clean` can recognise what a killed
+//! worker left. What it cannot see: files that a probe makes outside of it.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tare_model::Reason;
+
+use crate::meter::ProbeError;
+
+/// The directory, held open.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    handle: File,
+}
+
+impl Folder {
+    /// Makes a directory in `parent` whose name begins with `name`. A parent that is read-only or belongs to
+    /// somebody else makes the probe unavailable; everything else is a failure.
+    pub fn new(parent: &Path, name: &str) -> Result<Self, ProbeError> {
+        // Several of one process can exist at once (in tests).
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{name}-{}-{count}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                ProbeError::Unavailable(Reason::NeedsPrivilege(format!(
+                    "a writable directory: {}: {error}",
+                    parent.display().to_string().escape_default()
+                )))
+            }
+            _ => ProbeError::system("mkdir", &error),
+        })?;
+        match File::open(&path) {
+            Ok(handle) => Ok(Self { path, handle }),
+            Err(error) => {
+                let _ = std::fs::remove_dir(&path);
+                Err(ProbeError::system("open", &error))
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open directory.
+    pub fn handle(&self) -> &File {
+        &self.handle
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what remains carries the label that `tare clean` looks for.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_with_everything_in_it() {
+        let folder = Folder::new(&std::env::temp_dir(), "tare-folder-test").unwrap();
+        let path = folder.path().to_owned();
+        std::fs::create_dir_all(path.join("a/b")).unwrap();
+        std::fs::write(path.join("a/b/c"), b"x").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_parent_that_does_not_exist_is_a_failure() {
+        let error = Folder::new(Path::new("/nowhere/at/all"), "tare-x").unwrap_err();
+        assert!(matches!(error, ProbeError::Failed(_)), "{error:?}");
+    }
+}

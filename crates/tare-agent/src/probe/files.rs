@@ -1,0 +1,201 @@
+//! `files`: creates, writes and removes small files.
+//!
+//! Inside the timed regions, for 64 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
+//! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data moves
+//! at the close); `fs.unlink.time`, removing each by name. Names are relative to an open directory.
+//! Outside: making that directory and the names, one round as warm-up, removing the directory.
+//! Known bias: nothing is synchronised, so this is the file system's bookkeeping in memory and not the
+//! device; a journal that fills up or a writeback by others enters as rare slow batches.
+//! Source: the small-file phases of LFS (Rosenblum and Ousterhout, 1992) and lmbench's `lat_fs`.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "files",
+    revision: 1,
+    about: "creating files, writing 4 KiB to each, and removing them, 64 at a time",
+    run,
+};
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    linux::run(meter)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("openat and unlinkat"))
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::CString;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+    use std::time::Instant;
+
+    use tare_model::Unit;
+
+    use crate::folder::Folder;
+    use crate::meter::{Meter, ProbeError};
+
+    /// Files to a batch.
+    const FILES: usize = 64;
+    /// What is written to each.
+    const CONTENT: [u8; 4096] = [b'.'; 4096];
+    /// Fewest timed rounds.
+    const FEWEST: usize = 5;
+
+    struct Round {
+        folder: Folder,
+        names: Vec<CString>,
+        open: Vec<OwnedFd>,
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        let mut round = Round {
+            folder: Folder::new(meter.workdir(), "tare-files")?,
+            names: (0..FILES)
+                .map(|number| {
+                    CString::new(format!("file-{number:02}")).expect("there is no zero byte in it")
+                })
+                .collect(),
+            open: Vec::with_capacity(FILES),
+        };
+        let (mut creates, mut writes, mut unlinks) = (Vec::new(), Vec::new(), Vec::new());
+        round.create()?;
+        round.write()?;
+        round.unlink()?;
+        let begin = Instant::now();
+        while creates.len() < FEWEST || (begin.elapsed().as_nanos() as u64) < meter.target_ns() {
+            creates.push(round.create()?);
+            writes.push(round.write()?);
+            unlinks.push(round.unlink()?);
+        }
+        for (metric, values) in [
+            ("fs.create.time", creates),
+            ("fs.write.time", writes),
+            ("fs.unlink.time", unlinks),
+        ] {
+            meter.record(metric, Unit::Nanosecond, values, FILES as u64);
+        }
+        Ok(())
+    }
+
+    impl Round {
+        fn directory(&self) -> RawFd {
+            self.folder.handle().as_raw_fd()
+        }
+
+        /// Creates every file and keeps it open; nanoseconds per file.
+        fn create(&mut self) -> Result<f64, ProbeError> {
+            let directory = self.directory();
+            let start = Instant::now();
+            for name in &self.names {
+                // SAFETY: the directory is open, the name ends with a zero byte.
+                let descriptor = unsafe {
+                    libc::openat(
+                        directory,
+                        name.as_ptr(),
+                        libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC,
+                        0o600,
+                    )
+                };
+                if descriptor < 0 {
+                    return Err(ProbeError::last("openat"));
+                }
+                // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
+                self.open.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            }
+            Ok(per_file(start))
+        }
+
+        /// Writes to every open file and closes it; nanoseconds per file.
+        fn write(&mut self) -> Result<f64, ProbeError> {
+            let start = Instant::now();
+            for file in self.open.drain(..) {
+                // SAFETY: the descriptor is open and `CONTENT` has the length that is given.
+                let written = unsafe {
+                    libc::write(file.as_raw_fd(), CONTENT.as_ptr().cast(), CONTENT.len())
+                };
+                if written < 0 {
+                    return Err(ProbeError::last("write"));
+                }
+                if written as usize != CONTENT.len() {
+                    return Err(ProbeError::system(
+                        "write",
+                        &std::io::ErrorKind::WriteZero.into(),
+                    ));
+                }
+            }
+            Ok(per_file(start))
+        }
+
+        /// Removes every file; nanoseconds per file.
+        fn unlink(&mut self) -> Result<f64, ProbeError> {
+            let directory = self.directory();
+            let start = Instant::now();
+            for name in &self.names {
+                // SAFETY: the directory is open, the name ends with a zero byte.
+                if unsafe { libc::unlinkat(directory, name.as_ptr(), 0) } != 0 {
+                    return Err(ProbeError::last("unlinkat"));
+                }
+            }
+            Ok(per_file(start))
+        }
+    }
+
+    fn per_file(start: Instant) -> f64 {
+        start.elapsed().as_nanos() as f64 / FILES as f64
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::path::Path;
+
+        use super::*;
+
+        #[test]
+        fn a_round_makes_whole_files_and_leaves_none() {
+            let mut round = Round {
+                folder: Folder::new(&std::env::temp_dir(), "tare-files").unwrap(),
+                names: vec![CString::new("a").unwrap(), CString::new("b").unwrap()],
+                open: Vec::new(),
+            };
+            round.create().unwrap();
+            round.write().unwrap();
+            for name in ["a", "b"] {
+                let path = round.folder.path().join(name);
+                assert_eq!(std::fs::metadata(path).unwrap().len(), 4096);
+            }
+            round.unlink().unwrap();
+            assert_eq!(std::fs::read_dir(round.folder.path()).unwrap().count(), 0);
+        }
+
+        #[test]
+        fn a_full_device_is_a_failure_and_not_a_fast_write() {
+            // Every write to this device fails with "no space left".
+            let full = Path::new("/dev/full");
+            if !full.exists() {
+                println!("skipped: there is no /dev/full");
+                return;
+            }
+            let mut round = Round {
+                folder: Folder::new(&std::env::temp_dir(), "tare-files").unwrap(),
+                names: Vec::new(),
+                open: vec![
+                    std::fs::OpenOptions::new()
+                        .write(true)
+                        .open(full)
+                        .unwrap()
+                        .into(),
+                ],
+            };
+            let error = round.write().unwrap_err();
+            assert!(format!("{error:?}").contains("write"), "{error:?}");
+        }
+    }
+}

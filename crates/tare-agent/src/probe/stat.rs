@@ -1,0 +1,64 @@
+//! `stat`: asks for the attributes of a file that exists.
+//!
+//! Inside the timed region: `k` times `stat("/")` for `fs.stat.time`; `k` times `fstatat` of a file four
+//! components below an open directory for `fs.stat-path.time`. Outside: making and removing that path.
+//! Everything is in the kernel's caches. Both are needed: `/` lies on the environment's own root (overlay in
+//! most containers), the path on whatever is mounted under the working directory; and its depth is counted
+//! from an open directory, so that a working directory that lies deeper in one arm costs nothing.
+//! Known bias: does not feel a cold cache; on a network file system it may hold a round trip.
+//! Source: the `stat` of lmbench's `lat_syscall`.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "stat",
+    revision: 1,
+    about: "stat of the root directory and of a file four components below the working directory",
+    run,
+};
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use std::os::fd::AsRawFd;
+
+    use crate::folder::Folder;
+
+    let folder = Folder::new(meter.workdir(), "tare-stat")?;
+    std::fs::create_dir_all(folder.path().join("one/two/three"))
+        .map_err(|error| ProbeError::system("mkdir", &error))?;
+    std::fs::write(folder.path().join("one/two/three/file"), b"tare")
+        .map_err(|error| ProbeError::system("create", &error))?;
+    let descriptor = folder.handle().as_raw_fd();
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let place = found.as_mut_ptr();
+    meter.loops("fs.stat.time", 0.5, |calls| {
+        for _ in 0..calls {
+            // SAFETY: the path ends with a zero byte and `place` has room for the answer.
+            if unsafe { libc::stat(c"/".as_ptr(), place) } != 0 {
+                return Err(ProbeError::last("stat"));
+            }
+        }
+        Ok(())
+    })?;
+    meter.loops("fs.stat-path.time", 0.5, |calls| {
+        for _ in 0..calls {
+            // SAFETY: the descriptor stays open as long as `folder`, the path ends with a zero byte, and
+            // `place` has room for the answer.
+            let done =
+                unsafe { libc::fstatat(descriptor, c"one/two/three/file".as_ptr(), place, 0) };
+            if done != 0 {
+                return Err(ProbeError::last("fstatat"));
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("stat as a system call"))
+}
