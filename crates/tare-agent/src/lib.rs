@@ -5,5 +5,15 @@
 //! (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`] (what is this place) and,
 //! on Linux, `launch` (the built-in container).
 
+pub mod args;
+#[cfg(target_os = "linux")]
+pub mod direct_file;
+#[cfg(not(target_os = "linux"))]
+pub mod elsewhere;
 pub mod meter;
 pub mod probe;
+#[cfg(target_os = "linux")]
+pub mod ring;
+pub mod slices;
+pub mod tcp;
+pub mod tcp_flow;

@@ -7,7 +7,14 @@ use tare_model::Params;
 
 use crate::meter::{Meter, ProbeError};
 
+pub mod disk_random;
+pub mod disk_sequential;
+pub mod fsync;
 pub mod integer;
+pub mod tcp_echo;
+pub mod tcp_round_trip;
+pub mod tcp_sink;
+pub mod tcp_stream;
 
 /// One frozen kernel.
 #[derive(Debug)]
@@ -23,7 +30,16 @@ pub struct Probe {
 }
 
 /// Every probe.
-pub static PROBES: &[&Probe] = &[&integer::PROBE];
+pub static PROBES: &[&Probe] = &[
+    &integer::PROBE,
+    &disk_random::PROBE,
+    &disk_sequential::PROBE,
+    &fsync::PROBE,
+    &tcp_echo::PROBE,
+    &tcp_round_trip::PROBE,
+    &tcp_sink::PROBE,
+    &tcp_stream::PROBE,
+];
 
 /// The probe of this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
