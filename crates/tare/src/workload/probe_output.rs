@@ -1,8 +1,9 @@
 //! What the workloads around the agent's probes share: the recipe of one call, and the reading of `probe/1`.
 //!
 //! Every probe leaves the same report, so it is read in one place, and strictly: a report either yields
-//! every metric of its workload, each with finite positive values in the declared unit, or an error. There
-//! is nothing between the two, because half a trial would enter the analysis as if it were a whole one.
+//! every metric of its workload, each with finite positive values in the declared unit, or an error; a metric
+//! is left out only if the report names the reason why it cannot be measured there. There is nothing between
+//! the two, because half a trial would enter the analysis as if it were a whole one.
 //! What it cannot see: whether the values are plausible; and checksums, linearity and the timer, which
 //! are compared across arms by those who see more than one trial.
 //! This file is no workload.
@@ -63,7 +64,7 @@ pub struct ProbeWorkload {
     pub params: &'static [ParamSpec],
     /// The values that each parameter takes, in the order of `params`.
     pub accepts: &'static [Accepts],
-    /// Its metrics; every report holds exactly one series for each.
+    /// Its metrics; every report holds exactly one series for each, or says why it has none.
     pub metrics: &'static [MetricSpec],
 }
 
@@ -139,7 +140,8 @@ pub fn checked(
     Ok(complete)
 }
 
-/// Reads a report of whichever probe: one sample for each of `metrics`, in their order.
+/// Reads a report of whichever probe: one sample for each of `metrics`, in their order, but for those that the
+/// report declares unavailable ([`report`] gives their reasons).
 /// Fails if the format, the exit status, a metric's name, unit or values are not what they must be.
 pub fn decode(raw: &RawOutput, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
     samples(&report(raw)?, metrics)
@@ -180,28 +182,40 @@ pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
 }
 
 fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
-    for series in &report.series {
-        if !metrics.iter().any(|metric| metric.id == series.metric) {
+    let measured = report.series.iter().map(|series| &series.metric);
+    for name in measured.chain(report.unavailable.keys()) {
+        if !metrics.iter().any(|metric| metric.id == name) {
             return Err(garbled(format!(
                 "unknown metric `{}`",
-                series.metric.escape_default()
+                name.escape_default()
             )));
         }
     }
-    metrics
-        .iter()
-        .map(|metric| {
-            let mut found = report
-                .series
-                .iter()
-                .filter(|series| series.metric == metric.id);
-            match (found.next(), found.next()) {
-                (Some(series), None) => sample(metric, series),
-                (Some(_), Some(_)) => Err(no_value(metric, "it is reported twice".to_owned())),
-                (None, _) => Err(no_value(metric, "it is not in the report".to_owned())),
+    let mut samples = Vec::with_capacity(metrics.len());
+    for metric in metrics {
+        let mut found = report
+            .series
+            .iter()
+            .filter(|series| series.metric == metric.id);
+        let absent = report.unavailable.contains_key(metric.id);
+        match (found.next(), found.next(), absent) {
+            (Some(series), None, false) => samples.push(sample(metric, series)?),
+            (None, _, true) => {}
+            (Some(_), _, true) => {
+                return Err(no_value(
+                    metric,
+                    "it is reported both measured and unavailable".to_owned(),
+                ));
             }
-        })
-        .collect()
+            (Some(_), Some(_), false) => {
+                return Err(no_value(metric, "it is reported twice".to_owned()));
+            }
+            (None, _, false) => {
+                return Err(no_value(metric, "it is not in the report".to_owned()));
+            }
+        }
+    }
+    Ok(samples)
 }
 
 fn sample(metric: &MetricSpec, series: &Series) -> Result<Sample, DecodeError> {
@@ -258,7 +272,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use tare_model::outcome::Bytes;
-    use tare_model::{Better, ResourceClass, Unit};
+    use tare_model::{Better, Reason, ResourceClass, Unit};
 
     use super::super::DefaultValue;
     use super::*;
@@ -321,6 +335,7 @@ mod tests {
                 series("area.second.rate", Unit::BytePerSecond, &[1e9]),
                 series("area.first.time", Unit::Nanosecond, &[2.0, 2.5]),
             ],
+            unavailable: BTreeMap::new(),
             checksum: None,
             canary_ns: [1.0, 1.0],
             elapsed_ns: 1,
@@ -355,7 +370,7 @@ mod tests {
     #[test]
     fn a_report_with_anything_missing_or_wrong_is_refused_whole() {
         type Change = fn(&mut ProbeReport);
-        let changes: [(&str, Change); 8] = [
+        let changes: [(&str, Change); 10] = [
             ("another probe", |report| report.probe = "other".to_owned()),
             ("a series less", |report| drop(report.series.pop())),
             ("a series twice", |report| {
@@ -369,7 +384,19 @@ mod tests {
             ("no values", |report| report.series[0].values.clear()),
             ("a zero", |report| report.series[1].values[1] = 0.0),
             ("a negative value", |report| {
-                report.series[1].values[0] = -1.0
+                report.series[1].values[0] = -1.0;
+            }),
+            ("measured and unavailable", |report| {
+                report.unavailable.insert(
+                    "area.first.time".to_owned(),
+                    Reason::NeedsPrivilege("luck".to_owned()),
+                );
+            }),
+            ("an unknown metric unavailable", |report| {
+                report.unavailable.insert(
+                    "area.third.time".to_owned(),
+                    Reason::NeedsPrivilege("luck".to_owned()),
+                );
             }),
             ("another unit", |report| report.series[0].unit = Unit::Byte),
         ];
@@ -378,6 +405,19 @@ mod tests {
             change(&mut report);
             assert!(WORKLOAD.decode(&written(&report)).is_err(), "{what}");
         }
+    }
+
+    #[test]
+    fn a_metric_that_is_declared_unavailable_is_left_out_and_the_others_are_read() {
+        let mut report = good();
+        report.series.remove(0);
+        report.unavailable.insert(
+            "area.second.rate".to_owned(),
+            Reason::BlockedSyscall("io_uring_setup".to_owned()),
+        );
+        let samples = WORKLOAD.decode(&written(&report)).unwrap();
+        assert_eq!(samples.len(), 1);
+        assert_eq!(samples[0].metric.as_str(), "area.first.time");
     }
 
     #[test]
