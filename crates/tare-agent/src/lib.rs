@@ -19,3 +19,11 @@ pub mod serve;
 pub mod worker;
 pub mod folder;
 pub mod region;
+pub mod args;
+pub mod direct_file;
+#[cfg(not(target_os = "linux"))]
+pub mod elsewhere;
+pub mod ring;
+pub mod slices;
+pub mod tcp;
+pub mod tcp_flow;

@@ -10,12 +10,19 @@ use crate::meter::{Meter, ProbeError};
 pub mod chase;
 pub mod clock;
 pub mod des;
+pub mod disk_random;
+pub mod disk_sequential;
 pub mod files;
 pub mod float;
+pub mod fsync;
 pub mod getppid;
 pub mod integer;
 pub mod null;
 pub mod stat;
+pub mod tcp_echo;
+pub mod tcp_round_trip;
+pub mod tcp_sink;
+pub mod tcp_stream;
 pub mod touch;
 
 /// One frozen kernel.
@@ -36,12 +43,19 @@ pub static PROBES: &[&Probe] = &[
     &chase::PROBE,
     &clock::PROBE,
     &des::PROBE,
+    &disk_random::PROBE,
+    &disk_sequential::PROBE,
     &files::PROBE,
     &float::PROBE,
+    &fsync::PROBE,
     &getppid::PROBE,
     &integer::PROBE,
     &null::PROBE,
     &stat::PROBE,
+    &tcp_echo::PROBE,
+    &tcp_round_trip::PROBE,
+    &tcp_sink::PROBE,
+    &tcp_stream::PROBE,
     &touch::PROBE,
 ];
 

@@ -1,0 +1,55 @@
+//! Reading the arguments of a probe: the host has checked them, and the agent checks them again.
+
+use tare_model::{Failure, Params, Value};
+
+use crate::meter::ProbeError;
+
+/// The whole number under `name`, or `default` where none was given.
+///
+/// # Errors
+/// `Failed` where it is no whole number or outside of `range`.
+pub fn whole(
+    params: &Params,
+    name: &str,
+    default: i64,
+    range: std::ops::RangeInclusive<i64>,
+) -> Result<u64, ProbeError> {
+    let value = match params.value(name) {
+        None => default,
+        Some(Value::Int(value)) => *value,
+        Some(other) => {
+            return Err(refused(format!(
+                "argument `{name}` is `{other}`, which is no whole number"
+            )));
+        }
+    };
+    if !range.contains(&value) {
+        return Err(refused(format!(
+            "argument `{name}` is {value}, outside of {} to {}",
+            range.start(),
+            range.end()
+        )));
+    }
+    u64::try_from(value)
+        .map_err(|_| refused(format!("argument `{name}` is {value}, which is negative")))
+}
+
+/// A failure that says what is wrong with an argument.
+pub fn refused(problem: String) -> ProbeError {
+    ProbeError::Failed(Failure::Probe(problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_outside_of_its_range_or_of_another_type_is_refused() {
+        let params = Params::new().with("depth", 300i64).with("text", "4");
+        assert_eq!(whole(&params, "absent", 4, 1..=8), Ok(4));
+        assert_eq!(whole(&params, "depth", 4, 1..=300), Ok(300));
+        assert!(whole(&params, "depth", 4, 1..=256).is_err());
+        assert!(whole(&params, "text", 4, 1..=256).is_err());
+        assert!(whole(&params.with("less", -1i64), "less", 4, -5..=5).is_err());
+    }
+}

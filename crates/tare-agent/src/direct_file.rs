@@ -1,0 +1,363 @@
+//! The file that the disk probes read: prepared once, kept in the work directory, opened past the cache.
+//!
+//! Every block holds what its own number yields, so any block that was read can be checked, nothing in it
+//! can be compressed or stored once for many, and a half-written file is recognised. It is written beside
+//! its place, synchronised and renamed, so that two workers that prepare it at once do no harm.
+//! Preparation is outside of every timed region. What it cannot see: caches behind the block device, such
+//! as that of a hypervisor's host; O_DIRECT ends at the device of this kernel.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use tare_model::{Failure, Reason};
+
+use crate::meter::ProbeError;
+
+/// What the contents are made and checked in, bytes.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Prepares the file of `bytes` in `folder`, unless it is there, and opens it for reading past the cache.
+///
+/// # Errors
+/// `Unavailable` where the file system refuses O_DIRECT, is read-only or may not be written to; `Failed`
+/// for anything else, for example a full device.
+pub fn open(folder: &Path, bytes: u64) -> Result<File, ProbeError> {
+    let path = folder.join(format!("tare-read-{bytes}.dat"));
+    if !is_whole(&path, bytes) {
+        prepare(&path, bytes)?;
+    }
+    // A page that is still cached makes the kernel look at it before every direct read.
+    if let Ok(file) = File::open(&path) {
+        forget_pages(&file);
+    }
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT | libc::O_CLOEXEC)
+        .open(&path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => ProbeError::Unavailable(Reason::Unsupported(format!(
+                "O_DIRECT on this file system ({})",
+                file_system(folder)
+            ))),
+            _ => ProbeError::system("open with O_DIRECT", &error),
+        })
+}
+
+/// The word at `position` of block `block`: the finaliser of SplitMix64 over both (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", OOPSLA 2014).
+fn word(block: u64, position: u64) -> u64 {
+    let mut value =
+        (block * (BLOCK_BYTES as u64 / 8) + position + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+fn fill(buffer: &mut [u8], first_block: u64) {
+    for (number, block) in buffer.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+        for (position, bytes) in block.chunks_exact_mut(8).enumerate() {
+            bytes
+                .copy_from_slice(&word(first_block + number as u64, position as u64).to_le_bytes());
+        }
+    }
+}
+
+/// Whether `read` is what the file holds from byte `offset` on; both multiples of [`BLOCK_BYTES`].
+pub fn is_content(read: &[u8], offset: u64) -> bool {
+    let mut expected = vec![0u8; read.len()];
+    fill(&mut expected, offset / BLOCK_BYTES as u64);
+    !read.is_empty() && read == expected
+}
+
+/// Size, kind, and the first and the last block: what a crash or another program would leave wrong.
+fn is_whole(path: &Path, bytes: u64) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let is_right = file
+        .metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.size() == bytes);
+    let mut block = vec![0u8; BLOCK_BYTES];
+    is_right
+        && [0, bytes - BLOCK_BYTES as u64].iter().all(|offset| {
+            file.read_exact_at(&mut block, *offset).is_ok() && is_content(&block, *offset)
+        })
+}
+
+fn prepare(path: &Path, bytes: u64) -> Result<(), ProbeError> {
+    let partial = Removed(path.with_extension(format!("{}.partial", std::process::id())));
+    let mut file = create(&partial.0)?;
+    let mut buffer = vec![0u8; 1 << 20];
+    let mut offset = 0u64;
+    while offset < bytes {
+        let part = &mut buffer[..(bytes - offset).min(1 << 20) as usize];
+        fill(part, offset / BLOCK_BYTES as u64);
+        file.write_all(part).map_err(|error| {
+            ProbeError::system(&format!("write the {bytes} bytes to be read"), &error)
+        })?;
+        offset += part.len() as u64;
+    }
+    file.sync_all()
+        .map_err(|error| ProbeError::system("fsync of the file to be read", &error))?;
+    std::fs::rename(&partial.0, path)
+        .map_err(|error| ProbeError::system("rename the file to be read", &error))
+}
+
+/// Makes a new file for reading and writing, where that is allowed.
+///
+/// # Errors
+/// `Unavailable` where the file system is read-only or may not be written to.
+pub fn create(path: &Path) -> Result<File, ProbeError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| match error.kind() {
+            ErrorKind::ReadOnlyFilesystem => ProbeError::Unavailable(Reason::Unsupported(
+                "the work directory is on a read-only file system".into(),
+            )),
+            ErrorKind::PermissionDenied => ProbeError::Unavailable(Reason::NeedsPrivilege(
+                "permission to write in the work directory".into(),
+            )),
+            _ => ProbeError::system("create a file in the work directory", &error),
+        })
+}
+
+/// A file that is removed when this goes out of scope.
+#[derive(Debug)]
+pub struct Removed(pub PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // It may never have been made, or have been renamed: nothing to be done about an error here.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn forget_pages(file: &File) {
+    // SAFETY: `posix_fadvise` takes an open descriptor, which `file` keeps open for the call, and no
+    // pointer. It is a hint: its failure changes nothing, since O_DIRECT stays correct with cached pages.
+    unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
+    }
+}
+
+/// The type of the file system that holds `folder`, by name where it is a common one, else by its number.
+pub fn file_system(folder: &Path) -> String {
+    let Ok(file) = File::open(folder) else {
+        return "unknown".into();
+    };
+    // SAFETY: an all-zero `statfs` is a valid value of that plain structure of integers.
+    let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open while `file` lives; `answer` is a writable `statfs`.
+    let status = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut answer) };
+    if status != 0 {
+        return "unknown".into();
+    }
+    // Numbers from linux/magic.h; the field is signed on some targets and sign-extended there.
+    match answer.f_type as u32 {
+        0xef53 => "ext4".into(),
+        0x5846_5342 => "xfs".into(),
+        0x9123_683e => "btrfs".into(),
+        0x794c_7630 => "overlay".into(),
+        0x0102_1994 => "tmpfs".into(),
+        0x8584_58f6 => "ramfs".into(),
+        0x0102_1997 => "9p".into(),
+        0x6573_5546 => "fuse".into(),
+        0x786f_4256 => "vboxsf".into(),
+        0x6969 => "nfs".into(),
+        0x2fc1_2fc1 => "zfs".into(),
+        number => format!("{number:#x}"),
+    }
+}
+
+/// Bytes that this process has made the block layer read so far; `None` where the kernel does not say.
+pub fn device_read_bytes() -> Option<u64> {
+    std::fs::read_to_string("/proc/self/io")
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes: "))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// Remarks on whether reads of `asked_bytes` reached a device: `before` is [`device_read_bytes`] of then.
+pub fn device_note(before: Option<u64>, asked_bytes: u64) -> Option<String> {
+    let read = device_read_bytes()?.saturating_sub(before?);
+    let share = read as f64 / asked_bytes as f64;
+    Some(if share < 0.5 {
+        format!(
+            "the device was not what was measured: it read {read} of {asked_bytes} bytes, memory gave the rest"
+        )
+    } else {
+        format!("the device read {share:.2} of the bytes asked for")
+    })
+}
+
+/// Zeroed memory at a page boundary, in slots of equal size, as direct reads need it.
+#[derive(Debug)]
+pub struct Slots {
+    start: NonNull<u8>,
+    slot_bytes: usize,
+    count: usize,
+    is_abandoned: bool,
+}
+
+impl Slots {
+    /// `n_slots` slots of `slot_bytes`, a multiple of [`BLOCK_BYTES`].
+    pub fn new(n_slots: usize, slot_bytes: usize) -> Result<Self, ProbeError> {
+        let length = n_slots
+            .checked_mul(slot_bytes)
+            .filter(|length| *length > 0 && slot_bytes.is_multiple_of(BLOCK_BYTES))
+            .ok_or_else(|| {
+                ProbeError::Failed(Failure::Probe(format!(
+                    "{n_slots} buffers of {slot_bytes} bytes cannot be"
+                )))
+            })?;
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice, with a length other
+        // than 0; it touches no memory that exists.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self {
+                start,
+                slot_bytes,
+                count: n_slots,
+                is_abandoned: false,
+            }),
+            _ => Err(ProbeError::system(
+                "mmap of the buffers",
+                &std::io::Error::last_os_error(),
+            )),
+        }
+    }
+
+    /// Leaves the memory mapped for good: for when the kernel may still write into it.
+    pub fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
+    /// How many slots there are.
+    pub fn n_slots(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of one slot.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Where slot `slot` begins.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn pointer(&self, slot: usize) -> *mut u8 {
+        assert!(slot < self.count, "there are {} slots", self.count);
+        // SAFETY: the mapping is `count * slot_bytes` long and `slot` is below `count`.
+        unsafe { self.start.as_ptr().add(slot * self.slot_bytes) }
+    }
+
+    /// What slot `slot` holds. The caller has no read into it in flight.
+    pub fn bytes(&self, slot: usize) -> &[u8] {
+        // SAFETY: `pointer` checks the slot; the mapping is readable, `slot_bytes` long from there, and
+        // lives as long as `self`. That no kernel write is in flight is the caller's duty as documented:
+        // `Ring` lends its slots only while nothing is.
+        unsafe { std::slice::from_raw_parts(self.pointer(slot), self.slot_bytes) }
+    }
+
+    /// Slot `slot` for writing into.
+    pub fn bytes_mut(&mut self, slot: usize) -> &mut [u8] {
+        // SAFETY: as for `bytes`; `&mut self` excludes any other reference to the mapping.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(slot), self.slot_bytes) }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        if self.is_abandoned {
+            return;
+        }
+        // SAFETY: exactly the mapping that `new` made; no reference into it outlives `self`.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.count * self.slot_bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tare-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_file_is_prepared_once_and_a_damaged_one_is_made_again() {
+        let folder = folder("direct-file");
+        let bytes = 1 << 20;
+        let file = open(&folder, bytes).unwrap();
+        let inode = file.metadata().unwrap().ino();
+        let path = folder.join(format!("tare-read-{bytes}.dat"));
+        assert_eq!(
+            open(&folder, bytes).unwrap().metadata().unwrap().ino(),
+            inode
+        );
+        std::fs::write(&path, b"short").unwrap();
+        let mut slots = Slots::new(1, BLOCK_BYTES).unwrap();
+        let again = open(&folder, bytes).unwrap();
+        again.read_exact_at(slots.bytes_mut(0), 8192).unwrap();
+        assert!(is_content(slots.bytes(0), 8192));
+        assert!(!is_content(slots.bytes(0), 4096));
+        let entries: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_work_directory_that_does_not_exist_is_a_failure_that_names_the_step() {
+        let error = open(Path::new("/nonexistent/tare"), 1 << 20).unwrap_err();
+        let ProbeError::Failed(Failure::Probe(text)) = error else {
+            panic!("{error:?}")
+        };
+        assert!(
+            text.starts_with("create a file in the work directory"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn buffers_are_aligned_separate_and_zero() {
+        let mut slots = Slots::new(3, BLOCK_BYTES).unwrap();
+        slots.bytes_mut(1).fill(7);
+        assert!(slots.bytes(0).iter().all(|byte| *byte == 0));
+        assert!(slots.bytes(2).iter().all(|byte| *byte == 0));
+        assert!((0..3).all(|slot| (slots.pointer(slot) as usize).is_multiple_of(BLOCK_BYTES)));
+        assert!(Slots::new(1, 100).is_err());
+        assert!(Slots::new(0, BLOCK_BYTES).is_err());
+    }
+
+    #[test]
+    fn the_file_system_of_proc_is_not_taken_for_a_disk() {
+        assert_eq!(file_system(Path::new("/proc")), "0x9fa0");
+        assert_eq!(file_system(Path::new("/nonexistent")), "unknown");
+    }
+}

@@ -1,0 +1,196 @@
+//! `disk-random`: 4 KiB reads at random places of a prepared file, past the page cache.
+//!
+//! Inside the timed region, per operation: choosing the place, and one direct read of 4 096 bytes into
+//! aligned memory: `pread` for `-sync`; for `-qd1` and `-qd32` an io_uring with 1 and 32 reads in flight,
+//! registered buffers and file, where one system call submits all that is due and waits for the next
+//! completion. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
+//! check of contents. Each series gets a third of the trial's time.
+//! Known bias: places are drawn anew in every trial, from a seed of clock and process, since a device or a
+//! hypervisor would remember the places of the last trial; caches below the block device stay in play, and
+//! a file of 64 MiB fits into most of them. The notes say whether a device was read at all and whether the
+//! queue was really deep.
+//! Source: the parameters are those of fio's `randread`, `direct=1`, `bs=4k`, `iodepth=32`.
+
+use super::Probe;
+#[cfg(not(target_os = "linux"))]
+use crate::elsewhere::run;
+#[cfg(target_os = "linux")]
+use linux::run;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "disk-random",
+    revision: 1,
+    about: "4 KiB direct reads at random places: by pread, and by io_uring at depths 1 and 32",
+    run,
+};
+
+/// The series by `pread`.
+pub const SYNC: &str = "disk.random-read-sync.time";
+/// The series by io_uring, one read in flight.
+pub const QD1: &str = "disk.random-read-qd1.time";
+/// The series by io_uring, 32 reads in flight.
+pub const QD32: &str = "disk.random-read-qd32.rate";
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use tare_model::{Failure, Params, Unit};
+
+    use super::{QD1, QD32, SYNC};
+    use crate::args;
+    use crate::direct_file::{self, BLOCK_BYTES, Slots};
+    use crate::meter::{Meter, ProbeError};
+    use crate::ring::Ring;
+    use crate::slices::Slices;
+
+    const DEPTH: usize = 32;
+
+    /// Places of blocks in a file, uniformly at random: xorshift64* as in the probe `integer`.
+    struct Places {
+        state: u64,
+        n_blocks: u64,
+    }
+
+    impl Places {
+        fn new(n_blocks: u64) -> Self {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_nanos() as u64);
+            let seed = now ^ (u64::from(std::process::id()) << 32);
+            Self {
+                state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+                n_blocks,
+            }
+        }
+
+        /// The next byte offset. The upper half of the product of two 64-bit numbers is below the second.
+        fn next(&mut self) -> u64 {
+            self.state ^= self.state >> 12;
+            self.state ^= self.state << 25;
+            self.state ^= self.state >> 27;
+            let drawn = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d);
+            let block = (u128::from(drawn) * u128::from(self.n_blocks)) >> 64;
+            block as u64 * BLOCK_BYTES as u64
+        }
+    }
+
+    pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+        let file_bytes = args::whole(params, "file_mib", 64, 1..=1 << 20)? << 20;
+        let file = direct_file::open(meter.workdir(), file_bytes)?;
+        let file_system = direct_file::file_system(meter.workdir());
+        let mut places = Places::new(file_bytes / BLOCK_BYTES as u64);
+        let share_ns = meter.target_ns() / 3;
+
+        synchronous(meter, &file, &mut places, share_ns)?;
+        meter.note(format!("file system {file_system}"));
+
+        for (metric, depth) in [(QD1, 1), (QD32, DEPTH)] {
+            match queued(meter, &file, &mut places, share_ns, metric, depth) {
+                Ok(()) => {}
+                Err(ProbeError::Unavailable(reason)) => meter.unavailable(metric, reason),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn synchronous(
+        meter: &mut Meter,
+        file: &File,
+        places: &mut Places,
+        share_ns: u64,
+    ) -> Result<(), ProbeError> {
+        let mut slots = Slots::new(1, BLOCK_BYTES)?;
+        let buffer = slots.bytes_mut(0);
+        let before = direct_file::device_read_bytes();
+        let mut slices = Slices::start(share_ns);
+        let mut n_done = 0;
+        let mut offset;
+        loop {
+            offset = places.next();
+            file.read_exact_at(buffer, offset)
+                .map_err(|error| ProbeError::system("direct pread", &error))?;
+            n_done += 1;
+            if !slices.at(n_done) {
+                break;
+            }
+        }
+        let note = direct_file::device_note(before, n_done * BLOCK_BYTES as u64);
+        check(buffer, offset)?;
+        meter.record(SYNC, Unit::Nanosecond, slices.times_ns(), slices.batch());
+        if let Some(note) = note {
+            meter.note(note);
+        }
+        Ok(())
+    }
+
+    fn queued(
+        meter: &mut Meter,
+        file: &File,
+        places: &mut Places,
+        share_ns: u64,
+        metric: &str,
+        depth: usize,
+    ) -> Result<(), ProbeError> {
+        let mut ring = Ring::new(file, Slots::new(depth, BLOCK_BYTES)?)?;
+        let offset = places.next();
+        check(ring.read_one(offset)?, offset)?;
+        let before = direct_file::device_read_bytes();
+        let mut slices = Slices::start(share_ns);
+        let n_done = ring.stream(|| places.next(), |n_done| slices.at(n_done))?;
+        let device = direct_file::device_note(before, n_done * BLOCK_BYTES as u64);
+        let submission = if depth > 1 {
+            Some(ring.submission(|| places.next())?)
+        } else {
+            None
+        };
+        if depth > 1 {
+            meter.record(
+                metric,
+                Unit::OperationPerSecond,
+                slices.rates(1),
+                slices.batch(),
+            );
+        } else {
+            meter.record(metric, Unit::Nanosecond, slices.times_ns(), slices.batch());
+        }
+        for note in ring.notes().iter().cloned().chain(device) {
+            meter.note(note);
+        }
+        if let Some(submission) = submission {
+            meter.note(submission.note(depth));
+        }
+        Ok(())
+    }
+
+    fn check(read: &[u8], offset: u64) -> Result<(), ProbeError> {
+        if direct_file::is_content(read, offset) {
+            Ok(())
+        } else {
+            Err(ProbeError::Failed(Failure::Void(format!(
+                "the block at byte {offset} is not what was written there"
+            ))))
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn places_are_whole_blocks_inside_the_file_and_reach_both_ends() {
+            let mut places = Places::new(16);
+            let mut seen = [false; 16];
+            for _ in 0..2_000 {
+                let offset = places.next();
+                assert!(offset.is_multiple_of(BLOCK_BYTES as u64));
+                seen[(offset / BLOCK_BYTES as u64) as usize] = true;
+            }
+            assert!(seen.iter().all(|was_seen| *was_seen));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `disk-sequential`: large reads of a prepared file in order, past the page cache.
+//!
+//! Inside the timed region, per block: one direct read into aligned memory, in order of offsets, from the
+//! beginning again after the end: by an io_uring with `depth` reads in flight for `.rate`, by `pread` for
+//! `-sync.rate`. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
+//! check of contents. Each series gets half of the trial's time.
+//! Known bias: each series begins at the block after which the other one ended, so that on a quick
+//! device the second half of a short file is read as often as the first; caches below the block device
+//! (a drive's own, a hypervisor host's) may serve a file of this size, and no read-ahead of this kernel
+//! takes part, since reads are direct.
+//! Source: the parameters are those of fio's `read`, `direct=1`, `bs=1m`.
+
+use super::Probe;
+#[cfg(not(target_os = "linux"))]
+use crate::elsewhere::run;
+#[cfg(target_os = "linux")]
+use linux::run;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "disk-sequential",
+    revision: 1,
+    about: "1 MiB direct reads in order: by io_uring with 4 in flight, and by pread",
+    run,
+};
+
+/// The series by io_uring.
+pub const QUEUED: &str = "disk.sequential-read.rate";
+/// The series by `pread`.
+pub const SYNC: &str = "disk.sequential-read-sync.rate";
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use tare_model::{Failure, Params, Unit};
+
+    use super::{QUEUED, SYNC};
+    use crate::args;
+    use crate::direct_file::{self, BLOCK_BYTES, Slots};
+    use crate::meter::{Meter, ProbeError};
+    use crate::ring::Ring;
+    use crate::slices::Slices;
+
+    /// Offsets of a file's blocks in order, again from the beginning after the end.
+    struct InOrder {
+        next: u64,
+        block_bytes: u64,
+        file_bytes: u64,
+    }
+
+    impl InOrder {
+        fn next(&mut self) -> u64 {
+            let offset = self.next;
+            self.next += self.block_bytes;
+            if self.next + self.block_bytes > self.file_bytes {
+                self.next = 0;
+            }
+            offset
+        }
+    }
+
+    pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+        let block_bytes = args::whole(params, "block_kib", 1024, 4..=16_384)? << 10;
+        let file_bytes = args::whole(params, "file_mib", 64, 1..=1 << 20)? << 20;
+        let depth = args::whole(params, "depth", 4, 1..=64)? as usize;
+        if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) || block_bytes > file_bytes {
+            return Err(args::refused(format!(
+                "blocks of {block_bytes} bytes are no multiple of 4096 or longer than the file"
+            )));
+        }
+        let file = direct_file::open(meter.workdir(), file_bytes)?;
+        let mut offsets = InOrder {
+            next: 0,
+            block_bytes,
+            file_bytes,
+        };
+        let share_ns = meter.target_ns() / 2;
+        synchronous(meter, &file, &mut offsets, share_ns)?;
+        let file_system = direct_file::file_system(meter.workdir());
+        meter.note(format!("file system {file_system}"));
+        match queued(meter, &file, &mut offsets, share_ns, depth) {
+            Err(ProbeError::Unavailable(reason)) => {
+                meter.unavailable(QUEUED, reason);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn synchronous(
+        meter: &mut Meter,
+        file: &File,
+        offsets: &mut InOrder,
+        share_ns: u64,
+    ) -> Result<(), ProbeError> {
+        let mut slots = Slots::new(1, offsets.block_bytes as usize)?;
+        let buffer = slots.bytes_mut(0);
+        let before = direct_file::device_read_bytes();
+        let mut slices = Slices::start(share_ns);
+        let mut n_done = 0;
+        let mut offset;
+        loop {
+            offset = offsets.next();
+            file.read_exact_at(buffer, offset)
+                .map_err(|error| ProbeError::system("direct pread", &error))?;
+            n_done += 1;
+            if !slices.at(n_done) {
+                break;
+            }
+        }
+        let note = direct_file::device_note(before, n_done * offsets.block_bytes);
+        check(buffer, offset)?;
+        meter.record(
+            SYNC,
+            Unit::BytePerSecond,
+            slices.rates(offsets.block_bytes),
+            slices.batch(),
+        );
+        if let Some(note) = note {
+            meter.note(note);
+        }
+        Ok(())
+    }
+
+    fn queued(
+        meter: &mut Meter,
+        file: &File,
+        offsets: &mut InOrder,
+        share_ns: u64,
+        depth: usize,
+    ) -> Result<(), ProbeError> {
+        let block_bytes = offsets.block_bytes;
+        let mut ring = Ring::new(file, Slots::new(depth, block_bytes as usize)?)?;
+        let offset = offsets.next();
+        check(ring.read_one(offset)?, offset)?;
+        let before = direct_file::device_read_bytes();
+        let mut slices = Slices::start(share_ns);
+        let n_done = ring.stream(|| offsets.next(), |n_done| slices.at(n_done))?;
+        let device = direct_file::device_note(before, n_done * block_bytes);
+        let submission = ring.submission(|| offsets.next())?;
+        meter.record(
+            QUEUED,
+            Unit::BytePerSecond,
+            slices.rates(block_bytes),
+            slices.batch(),
+        );
+        for note in ring.notes().iter().cloned().chain(device) {
+            meter.note(note);
+        }
+        if depth > 1 {
+            meter.note(submission.note(depth));
+        }
+        Ok(())
+    }
+
+    fn check(read: &[u8], offset: u64) -> Result<(), ProbeError> {
+        if direct_file::is_content(read, offset) {
+            Ok(())
+        } else {
+            Err(ProbeError::Failed(Failure::Void(format!(
+                "the bytes read at {offset} are not what was written there"
+            ))))
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn offsets_begin_again_when_no_whole_block_is_left() {
+            let mut offsets = InOrder {
+                next: 0,
+                block_bytes: 3,
+                file_bytes: 8,
+            };
+            let first: Vec<u64> = (0..5).map(|_| offsets.next()).collect();
+            assert_eq!(first, [0, 3, 0, 3, 0]);
+        }
+    }
+}

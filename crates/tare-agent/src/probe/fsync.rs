@@ -1,0 +1,77 @@
+//! `fsync`: how long until four kilobytes are safe.
+//!
+//! Inside the timed region, per operation: `pwrite` of 4 096 bytes over the first block of a file whose
+//! blocks are all allocated, and `fsync`. The size never changes, but the time of modification does, so a
+//! journal commits the inode along with the data; `fdatasync` could leave that out. Outside: making the
+//! file, its first synchronisation, removing it.
+//! Known bias: other writers on the same file system share its journal and its flushes. On memory, or where
+//! a flush is acknowledged without being done, the value is quick and means nothing for durability; the
+//! notes give the file system and say when it is too quick for a flush.
+//! Source: fio's `fsync=1`, `rw=write`, `bs=4k`; the write of a small database transaction.
+
+use super::Probe;
+#[cfg(not(target_os = "linux"))]
+use crate::elsewhere::run;
+#[cfg(target_os = "linux")]
+use linux::run;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "fsync",
+    revision: 1,
+    about: "a write of 4 KiB over a file's first block, and fsync",
+    run,
+};
+
+/// The metric.
+pub const TIME: &str = "disk.fsync.time";
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::unix::fs::FileExt;
+
+    use tare_model::Params;
+
+    use super::TIME;
+    use crate::direct_file::{self, BLOCK_BYTES, Removed};
+    use crate::meter::{Meter, ProbeError};
+
+    /// A device's flush takes longer than this.
+    const QUICKEST_FLUSH_NS: f64 = 30_000.0;
+    /// Blocks of the file, so that it looks like one that is in use.
+    const BLOCKS: usize = 16;
+
+    pub(super) fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+        let name = format!("tare-fsync-{}.dat", std::process::id());
+        let path = Removed(meter.workdir().join(name));
+        let file = direct_file::create(&path.0)?;
+        let mut block = [0x5au8; BLOCK_BYTES];
+        for number in 0..BLOCKS {
+            file.write_all_at(&block, (number * BLOCK_BYTES) as u64)
+                .map_err(|error| ProbeError::system("write before fsync", &error))?;
+        }
+        file.sync_all()
+            .map_err(|error| ProbeError::system("fsync", &error))?;
+        let mut fastest_ns = f64::INFINITY;
+        meter.each(TIME, 1.0, || {
+            let begin = std::time::Instant::now();
+            block[0] = block[0].wrapping_add(1);
+            file.write_all_at(&block, 0)
+                .map_err(|error| ProbeError::system("write before fsync", &error))?;
+            file.sync_all()
+                .map_err(|error| ProbeError::system("fsync", &error))?;
+            fastest_ns = fastest_ns.min(begin.elapsed().as_nanos() as f64);
+            Ok(())
+        })?;
+        meter.note(format!(
+            "file system {}",
+            direct_file::file_system(meter.workdir())
+        ));
+        if fastest_ns < QUICKEST_FLUSH_NS {
+            meter.note(format!(
+                "{fastest_ns:.0} ns is too quick for a flush: memory, or a flush that is not waited for"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! `tcp-echo`: the far end of `tcp-round-trip`: sends back what it is sent, until the peer closes.
+//!
+//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`),
+//! announces the port, takes one connection and serves it to its end.
+//! What it cannot see: who connects. It keeps nothing and gives back only what it was given.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+use crate::tcp;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "tcp-echo",
+    revision: 1,
+    about: "the far end of `tcp-round-trip`; times nothing",
+    run,
+};
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let (listener, port) = tcp::listen(params)?;
+    meter.announce(port);
+    tcp::echo(&tcp::accept(&listener)?)
+}

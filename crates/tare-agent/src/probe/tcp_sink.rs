@@ -1,0 +1,25 @@
+//! `tcp-sink`: the far end of `tcp-stream`: counts the bytes that arrive, and tells the sender.
+//!
+//! Its clock is the one that times the stream; what is timed stands in `tcp-stream`. It listens on a port
+//! that the system chooses, on every address (or on `bind`), announces the port and serves one connection.
+//! What it cannot see: who connects. It keeps nothing but a count.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+use crate::{tcp, tcp_flow};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "tcp-sink",
+    revision: 1,
+    about: "the far end of `tcp-stream`; its values are reported there",
+    run,
+};
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let (listener, port) = tcp::listen(params)?;
+    meter.announce(port);
+    tcp_flow::receive(&tcp::accept(&listener)?)
+}

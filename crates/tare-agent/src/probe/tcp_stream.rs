@@ -1,0 +1,57 @@
+//! `tcp-stream`: bytes through one TCP connection, as many as go.
+//!
+//! Inside the timed region: the receiver's `read`s, into a buffer of 128 KiB, of what the sender `write`s,
+//! 128 KiB at a time. Values are bytes per second as the receiver counted them, slice by slice, with the
+//! receiver's clock; the sender fetches them at the end over the same connection, together with the sum,
+//! and the trial is void unless that sum is what was sent. So bytes that merely entered the sender's buffer
+//! never count. Outside: connecting, the first slice (the window opens), the end of the stream.
+//! Without `address` the receiver is a thread of this process and the way is the loopback; with `address`
+//! and `port` it is the probe `tcp-sink` on the other side, and the bytes flow from this side to it.
+//! Known bias: on one machine both ends compete for processors with everything else, and copying memory
+//! is most of the work. Buffer sizes are the system's own.
+//! Source: iperf3's default test with one stream.
+
+use tare_model::{Failure, Params, Unit};
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+use crate::slices;
+use crate::tcp::{self, Peer};
+use crate::tcp_flow;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "tcp-stream",
+    revision: 1,
+    about: "bytes received per second through one TCP connection, written 128 KiB at a time",
+    run,
+};
+
+/// The metric.
+pub const RATE: &str = "net.tcp.throughput.rate";
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let share_ns = meter.target_ns();
+    let received = match tcp::peer(params)? {
+        Peer::There(address) => tcp_flow::send(&tcp::connect(address)?, share_ns)?,
+        Peer::Here => {
+            let (listener, address) = tcp::listen_on_loopback()?;
+            tcp::with_server(
+                move || tcp_flow::receive(&tcp::accept(&listener)?),
+                || tcp_flow::send(&tcp::connect(address)?, share_ns),
+            )?
+        }
+    };
+    if received.is_empty() {
+        return Err(ProbeError::Failed(Failure::Void(
+            "the receiver saw no whole slice of time".into(),
+        )));
+    }
+    meter.record(
+        RATE,
+        Unit::BytePerSecond,
+        slices::rates(&received, 1),
+        slices::batch(&received),
+    );
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Slices: cuts a stream of finished operations into stretches of time and keeps each one's count.
+//!
+//! Input and output are not loops whose length could be doubled: several requests are in flight, and the
+//! other side sets the pace. So nothing is calibrated here. The operations go on, and whenever a stretch
+//! has lasted long enough its count and its exact duration are kept; a value is count over duration, with
+//! no rounding at either end. The first stretch is warm-up and is dropped.
+//! What it cannot see: how long a single operation took inside of a slice.
+
+use std::time::{Duration, Instant};
+
+/// How many slices a share of time is cut into.
+const SLICES: u32 = 24;
+/// Fewest slices that are kept, however long the operations are.
+const FEWEST: usize = 5;
+/// Shortest slice: two thousand times what a slow reading of the clock costs.
+const SHORTEST: Duration = Duration::from_micros(100);
+
+/// One stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// What was finished in it: operations or bytes.
+    pub count: u64,
+    /// How long it lasted, nanoseconds; never 0.
+    pub lasted_ns: u64,
+}
+
+/// Collects slices while operations finish.
+#[derive(Debug)]
+pub struct Slices {
+    share: Duration,
+    slice: Duration,
+    begin: Instant,
+    mark: Instant,
+    count_at_mark: u64,
+    is_warm: bool,
+    kept: Vec<Slice>,
+}
+
+impl Slices {
+    /// Starts now, for `share_ns` of timed work after the warm-up.
+    pub fn start(share_ns: u64) -> Self {
+        let share = Duration::from_nanos(share_ns);
+        let now = Instant::now();
+        Self {
+            share,
+            slice: (share / SLICES).max(SHORTEST),
+            begin: now,
+            mark: now,
+            count_at_mark: 0,
+            is_warm: false,
+            kept: Vec::with_capacity(2 * SLICES as usize),
+        }
+    }
+
+    /// To be called when operations have finished, with their number since the start. Answers whether to
+    /// go on.
+    pub fn at(&mut self, count: u64) -> bool {
+        let now = Instant::now();
+        let lasted = now - self.mark;
+        if lasted < self.slice || count == self.count_at_mark {
+            return true;
+        }
+        if self.is_warm {
+            self.kept.push(Slice {
+                count: count - self.count_at_mark,
+                lasted_ns: lasted.as_nanos() as u64,
+            });
+        } else {
+            self.is_warm = true;
+            self.begin = now;
+        }
+        self.mark = now;
+        self.count_at_mark = count;
+        self.kept.len() < FEWEST || now - self.begin < self.share
+    }
+
+    /// Nanoseconds per operation, slice by slice.
+    pub fn times_ns(&self) -> Vec<f64> {
+        times_ns(&self.kept)
+    }
+
+    /// Finished per second, slice by slice, `unit` of them to an operation.
+    pub fn rates(&self, unit: u64) -> Vec<f64> {
+        rates(&self.kept, unit)
+    }
+
+    /// The median number of operations in a slice.
+    pub fn batch(&self) -> u64 {
+        batch(&self.kept)
+    }
+
+    /// The slices themselves.
+    pub fn into_inner(self) -> Vec<Slice> {
+        self.kept
+    }
+}
+
+/// Nanoseconds per operation, slice by slice.
+pub fn times_ns(slices: &[Slice]) -> Vec<f64> {
+    slices
+        .iter()
+        .map(|slice| slice.lasted_ns as f64 / slice.count as f64)
+        .collect()
+}
+
+/// Finished per second, slice by slice, each count taken `unit` times.
+pub fn rates(slices: &[Slice], unit: u64) -> Vec<f64> {
+    slices
+        .iter()
+        .map(|slice| (slice.count * unit) as f64 * 1e9 / slice.lasted_ns as f64)
+        .collect()
+}
+
+/// The median count of a slice; 0 where there is none.
+pub fn batch(slices: &[Slice]) -> u64 {
+    let mut counts: Vec<u64> = slices.iter().map(|slice| slice.count).collect();
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_all_slices_are_what_was_finished_after_the_warm_up() {
+        let mut slices = Slices::start(3_000_000);
+        let mut done = 0;
+        let mut at_warm = 0;
+        loop {
+            std::thread::sleep(Duration::from_micros(50));
+            done += 3;
+            let was_warm = slices.is_warm;
+            let goes_on = slices.at(done);
+            if slices.is_warm && !was_warm {
+                at_warm = done;
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        assert!(slices.kept.len() >= FEWEST);
+        let in_slices: u64 = slices.kept.iter().map(|slice| slice.count).sum();
+        assert!(at_warm > 0);
+        assert_eq!(in_slices, done - at_warm);
+        assert!(slices.batch() >= 3);
+    }
+
+    #[test]
+    fn operations_longer_than_the_share_still_give_five_slices() {
+        let mut slices = Slices::start(1);
+        let mut done = 0;
+        while {
+            std::thread::sleep(Duration::from_micros(200));
+            done += 1;
+            slices.at(done)
+        } {}
+        assert_eq!(slices.kept.len(), FEWEST);
+        assert_eq!(done, FEWEST as u64 + 1);
+        assert!(slices.times_ns().iter().all(|time| *time >= 200_000.0));
+    }
+
+    #[test]
+    fn a_stretch_in_which_nothing_finished_is_no_slice() {
+        let mut slices = Slices::start(1_000_000);
+        std::thread::sleep(Duration::from_micros(300));
+        assert!(slices.at(0));
+        assert!(!slices.is_warm && slices.kept.is_empty());
+    }
+
+    #[test]
+    fn a_rate_counts_bytes_per_second_and_a_time_is_its_inverse() {
+        let slices = [Slice {
+            count: 4,
+            lasted_ns: 2_000,
+        }];
+        assert_eq!(rates(&slices, 1024), [2_048_000_000.0]);
+        assert_eq!(times_ns(&slices), [500.0]);
+        assert_eq!(batch(&slices), 4);
+        assert_eq!(batch(&[]), 0);
+    }
+}

@@ -1,0 +1,245 @@
+//! What the TCP probes share: finding the peer, connecting, serving, and never waiting for ever.
+//!
+//! Every wait has a limit, so that a peer that is gone or silent is a failure with its reason instead of a
+//! worker that has to be killed. The limits are options of the socket and cost nothing per operation.
+//! What it cannot see: a way that works but loses packets; that shows as time.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use tare_model::{Failure, Params, Reason};
+
+use crate::args::{refused, whole};
+use crate::meter::ProbeError;
+
+/// How long connecting may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+/// How long a peer may keep silent, or stay away.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause between two looks for a client.
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
+
+/// Where the other end is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// In this process, over the loopback.
+    Here,
+    /// At this address.
+    There(SocketAddr),
+}
+
+/// The peer that the arguments `address` and `port` name; without both it is here.
+pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
+    match (params.value("address"), params.value("port")) {
+        (None, None) => Ok(Peer::Here),
+        (Some(_), Some(_)) => {
+            let address = ip(params, "address")?
+                .ok_or_else(|| refused("argument `address` is no text".to_owned()))?;
+            let port = whole(params, "port", 0, 1..=65_535)? as u16;
+            Ok(Peer::There(SocketAddr::new(address, port)))
+        }
+        _ => Err(refused(
+            "arguments `address` and `port` are given together or not at all".to_owned(),
+        )),
+    }
+}
+
+fn ip(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError> {
+    params
+        .text(name)
+        .map(|text| {
+            text.parse().map_err(|_| {
+                refused(format!(
+                    "argument `{name}` is `{}`, which is no IP address",
+                    text.escape_default()
+                ))
+            })
+        })
+        .transpose()
+}
+
+/// Listens on a port of the system's choice, on the address in `bind` or on every IPv4 address.
+pub fn listen(params: &Params) -> Result<(TcpListener, u16), ProbeError> {
+    let address = ip(params, "bind")?.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let listener = TcpListener::bind((address, 0))
+        .map_err(|error| ProbeError::system(&format!("listen on {address}"), &error))?;
+    let port = listener
+        .local_addr()
+        .map_err(|error| ProbeError::system("ask for the port", &error))?
+        .port();
+    Ok((listener, port))
+}
+
+/// Listens on a port of the loopback.
+pub fn listen_on_loopback() -> Result<(TcpListener, SocketAddr), ProbeError> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
+        .map_err(|error| match error.kind() {
+            ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), &error),
+            _ => ProbeError::system("listen on the loopback", &error),
+        })
+}
+
+/// Connects and prepares the stream for measuring.
+pub fn connect(address: SocketAddr) -> Result<TcpStream, ProbeError> {
+    let stream =
+        TcpStream::connect_timeout(&address, CONNECT_LIMIT).map_err(|error| {
+            match error.kind() {
+                ErrorKind::NetworkUnreachable => no_path(address.ip(), &error),
+                ErrorKind::TimedOut => ProbeError::Failed(Failure::Probe(format!(
+                    "connect to {address}: no answer within {} s",
+                    CONNECT_LIMIT.as_secs()
+                ))),
+                _ => ProbeError::system(&format!("connect to {address}"), &error),
+            }
+        })?;
+    prepared(stream)
+}
+
+fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {
+    ProbeError::Unavailable(Reason::NoPath(format!("{address}: {error}")))
+}
+
+/// Waits for one client.
+pub fn accept(listener: &TcpListener) -> Result<TcpStream, ProbeError> {
+    let failed = |error: &io::Error| ProbeError::system("accept", error);
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| failed(&error))?;
+    let begin = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream
+                    .set_nonblocking(false)
+                    .map_err(|error| failed(&error))?;
+                return prepared(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < PATIENCE => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(ProbeError::Failed(Failure::Probe(format!(
+                    "accept: nobody connected within {} s",
+                    PATIENCE.as_secs()
+                ))));
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+}
+
+fn prepared(stream: TcpStream) -> Result<TcpStream, ProbeError> {
+    stream
+        .set_nodelay(true)
+        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+        .map_err(|error| ProbeError::system("set options of the connection", &error))?;
+    Ok(stream)
+}
+
+/// A connection that broke, or fell silent.
+pub fn broken(when: &str, error: &io::Error) -> ProbeError {
+    ProbeError::Failed(Failure::Probe(match error.kind() {
+        ErrorKind::UnexpectedEof => format!("the peer closed the connection {when}"),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("the peer kept silent for {} s {when}", PATIENCE.as_secs())
+        }
+        _ => format!("the connection broke {when}: {error}"),
+    }))
+}
+
+/// Sends back what comes, until the peer closes.
+pub fn echo(mut stream: &TcpStream) -> Result<(), ProbeError> {
+    let mut buffer = vec![0u8; 4096];
+    loop {
+        let length = match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(broken("while it was served", &error)),
+        };
+        stream
+            .write_all(&buffer[..length])
+            .map_err(|error| broken("while it was served", &error))?;
+    }
+}
+
+/// Runs `server` on a thread of its own and `client` here; the client's answer counts, and a failure of
+/// either is one of both. When the client fails, the server is not waited for: its waits have limits.
+pub fn with_server<T>(
+    server: impl FnOnce() -> Result<(), ProbeError> + Send + 'static,
+    client: impl FnOnce() -> Result<T, ProbeError>,
+) -> Result<T, ProbeError> {
+    let thread = std::thread::Builder::new()
+        .name("tare-server".into())
+        .spawn(server)
+        .map_err(|error| ProbeError::system("start the server's thread", &error))?;
+    let answer = client()?;
+    match thread.join() {
+        Ok(served) => served.map(|()| answer),
+        Err(_) => Err(ProbeError::Failed(Failure::Probe(
+            "the server's thread panicked".into(),
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_an_address_or_a_name_for_one_is_refused() {
+        let params = Params::new();
+        assert_eq!(peer(&params), Ok(Peer::Here));
+        let both = params
+            .clone()
+            .with("address", "127.0.0.1")
+            .with("port", 7i64);
+        assert_eq!(
+            peer(&both),
+            Ok(Peer::There(SocketAddr::from(([127, 0, 0, 1], 7))))
+        );
+        for bad in [
+            params.clone().with("address", "127.0.0.1"),
+            params.clone().with("port", 7i64),
+            params
+                .clone()
+                .with("address", "localhost")
+                .with("port", 7i64),
+            params.clone().with("address", 7i64).with("port", 7i64),
+            params
+                .clone()
+                .with("address", "127.0.0.1")
+                .with("port", 0i64),
+            params
+                .clone()
+                .with("address", "127.0.0.1")
+                .with("port", 65_536i64),
+        ] {
+            assert!(matches!(peer(&bad), Err(ProbeError::Failed(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_nobody_listens_on_is_a_quick_failure() {
+        let (listener, address) = listen_on_loopback().unwrap();
+        drop(listener);
+        let begin = Instant::now();
+        let error = connect(address).unwrap_err();
+        assert!(begin.elapsed() < CONNECT_LIMIT);
+        let ProbeError::Failed(Failure::Probe(text)) = error else {
+            panic!("{error:?}")
+        };
+        assert!(text.contains("refused"), "{text}");
+    }
+
+    #[test]
+    fn a_server_that_fails_fails_the_whole() {
+        let outcome = with_server(|| Err(refused("no".into())), || Ok(1));
+        assert_eq!(outcome, Err(refused("no".into())));
+        let outcome: Result<u8, _> = with_server(|| Ok(()), || Err(refused("neither".into())));
+        assert_eq!(outcome, Err(refused("neither".into())));
+    }
+}

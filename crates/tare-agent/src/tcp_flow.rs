@@ -1,0 +1,186 @@
+//! The two ends of `tcp-stream` and what they say to each other.
+//!
+//! The sender begins with eight bytes, the timed work's aim in nanoseconds, and goes on with bytes without
+//! meaning until it closes its direction. The receiver then answers with the number of bytes that came after
+//! the first eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64
+//! bits, little-endian. Both ends are always the same build, so there is no version here.
+//! What it cannot see: where along the way bytes waited.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use tare_model::Failure;
+
+use crate::meter::ProbeError;
+use crate::slices::{Slice, Slices};
+use crate::tcp::broken;
+
+/// What is written and read at once: iperf3's default.
+const CHUNK_BYTES: usize = 128 << 10;
+/// No stream has more slices; the receiver stops keeping them there.
+const MOST_SLICES: usize = 1 << 16;
+
+/// Sends for `share_ns` and the warm-up before it, and fetches what the receiver counted.
+pub fn send(mut stream: &TcpStream, share_ns: u64) -> Result<Vec<Slice>, ProbeError> {
+    let chunk = vec![0x5au8; CHUNK_BYTES];
+    // An eighth more: the first slice is warm-up, and the last one is seldom whole.
+    let aim = Duration::from_nanos(share_ns + share_ns / 8);
+    stream
+        .write_all(&share_ns.to_le_bytes())
+        .map_err(|error| broken("at its beginning", &error))?;
+    let begin = Instant::now();
+    let mut sent_bytes = 0u64;
+    while begin.elapsed() < aim {
+        match stream.write(&chunk) {
+            Ok(length) => sent_bytes += length as u64,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(broken(&format!("after {sent_bytes} bytes"), &error));
+            }
+        }
+    }
+    stream
+        .shutdown(Shutdown::Write)
+        .map_err(|error| broken("at its end", &error))?;
+    let arrived_bytes = number(stream)?;
+    if arrived_bytes != sent_bytes {
+        return Err(ProbeError::Failed(Failure::Void(format!(
+            "{sent_bytes} bytes were sent and {arrived_bytes} arrived"
+        ))));
+    }
+    let n_slices = number(stream)?;
+    if n_slices > MOST_SLICES as u64 {
+        return Err(ProbeError::Failed(Failure::Garbled(format!(
+            "the receiver announced {n_slices} slices"
+        ))));
+    }
+    (0..n_slices)
+        .map(|_| {
+            let slice = Slice {
+                count: number(stream)?,
+                lasted_ns: number(stream)?,
+            };
+            if slice.count == 0 || slice.lasted_ns == 0 {
+                return Err(ProbeError::Failed(Failure::Garbled(
+                    "the receiver reported an empty slice".into(),
+                )));
+            }
+            Ok(slice)
+        })
+        .collect()
+}
+
+fn number(mut stream: &TcpStream) -> Result<u64, ProbeError> {
+    let mut bytes = [0u8; 8];
+    stream
+        .read_exact(&mut bytes)
+        .map_err(|error| broken("before the receiver had answered", &error))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Receives until the sender has closed its direction, and tells it what was counted.
+pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
+    let mut buffer = vec![0u8; CHUNK_BYTES];
+    let mut slices = Slices::start(number(stream)?);
+    let mut arrived_bytes = 0u64;
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => {
+                arrived_bytes += length as u64;
+                // The sender decides when to stop, so the answer does not matter.
+                slices.at(arrived_bytes);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(broken(&format!("after {arrived_bytes} bytes"), &error));
+            }
+        }
+    }
+    let slices = slices.into_inner();
+    let kept = &slices[..slices.len().min(MOST_SLICES)];
+    let numbers = [arrived_bytes, kept.len() as u64]
+        .into_iter()
+        .chain(kept.iter().flat_map(|slice| [slice.count, slice.lasted_ns]));
+    let answer: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+    stream
+        .write_all(&answer)
+        .map_err(|error| broken("while the sender was answered", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp;
+
+    #[test]
+    fn the_slices_hold_no_more_bytes_than_were_sent() {
+        let (listener, address) = tcp::listen_on_loopback().unwrap();
+        let slices = tcp::with_server(
+            move || receive(&tcp::accept(&listener)?),
+            || send(&tcp::connect(address)?, 10_000_000),
+        )
+        .unwrap();
+        assert!(slices.len() > 5, "{slices:?}");
+        assert!(slices.iter().all(|slice| slice.lasted_ns >= 100_000));
+    }
+
+    /// A receiver that reads to the end and answers with these numbers.
+    fn answered(numbers: &'static [u64]) -> Result<Vec<Slice>, ProbeError> {
+        let (listener, address) = tcp::listen_on_loopback().unwrap();
+        tcp::with_server(
+            move || {
+                let mut stream = tcp::accept(&listener)?;
+                let arrived_bytes = std::io::copy(&mut stream, &mut std::io::sink()).unwrap() - 8;
+                for number in numbers {
+                    let number = if *number == u64::MAX {
+                        arrived_bytes
+                    } else {
+                        *number
+                    };
+                    stream.write_all(&number.to_le_bytes()).unwrap();
+                }
+                Ok(())
+            },
+            || send(&tcp::connect(address)?, 1_000_000),
+        )
+    }
+
+    #[test]
+    fn a_receiver_that_lost_bytes_or_talks_nonsense_gives_no_values() {
+        let all = u64::MAX;
+        let slice = Slice {
+            count: 5,
+            lasted_ns: 7,
+        };
+        assert_eq!(answered(&[u64::MAX, 1, 5, 7]), Ok(vec![slice]));
+        assert!(matches!(
+            answered(&[3, 1, 5, 7]),
+            Err(ProbeError::Failed(Failure::Void(_)))
+        ));
+        for numbers in [
+            &[u64::MAX, 1 << 40][..],
+            &[u64::MAX, 1, 0, 7],
+            &[u64::MAX, 1, 5, 0],
+        ] {
+            assert_eq!(numbers[0], all);
+            assert!(
+                matches!(
+                    answered(numbers),
+                    Err(ProbeError::Failed(Failure::Garbled(_)))
+                ),
+                "{numbers:?}"
+            );
+        }
+        for numbers in [&[][..], &[u64::MAX], &[u64::MAX, 2, 5, 7]] {
+            assert!(
+                matches!(
+                    answered(numbers),
+                    Err(ProbeError::Failed(Failure::Probe(_)))
+                ),
+                "{numbers:?}"
+            );
+        }
+    }
+}
