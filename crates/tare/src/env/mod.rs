@@ -13,9 +13,12 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub mod channel;
+pub mod docker;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[];
+pub static DRIVERS: &[&dyn Driver] = &[
+    &docker::DOCKER,
+];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {
