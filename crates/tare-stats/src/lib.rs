@@ -9,7 +9,7 @@
 //! interval; whether it means anything is decided by the plan, not here.
 //!
 //! The default path is [`hodges_lehmann_paired`] on `ln(y_env / y_base)` per block,
-//! judged by [`verdict`]. Everything else is a cross-check, a diagnosis or a design.
+//! judged by [`verdict()`]. Everything else is a cross-check, a diagnosis or a design.
 
 pub mod anytime;
 pub mod binomial;

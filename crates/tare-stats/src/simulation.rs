@@ -15,6 +15,7 @@ use crate::interval::sorted;
 use crate::precision::{FIRST_LOOK, LOOK_EVERY, should_stop};
 use crate::random::Stream;
 use crate::signed_rank::SignedRank;
+use crate::verdict::{Verdict, verdict};
 
 const TRIALS: u64 = 0x7472_6961_6c73;
 const TRUTH: u64 = 0x0074_7275_7468;
@@ -179,4 +180,31 @@ pub fn sequential_coverage(model: Noise, margin: f64, n_max: usize, reps: usize,
         }
     }
     hits as f64 / reps as f64
+}
+
+/// How often each verdict (in the order of [`Verdict::ALL`]) falls in `reps` studies of
+/// `n` blocks, when the environment truly costs `effect` (on the ln scale) more than
+/// its noise. `None` if n is too small for an interval.
+pub fn verdict_counts(
+    model: Noise,
+    effect: f64,
+    margin: f64,
+    n: usize,
+    reps: usize,
+    seed: u64,
+) -> Option<[usize; Verdict::ALL.len()]> {
+    let shift = effect - model.centre(seed);
+    let null = SignedRank::new(n);
+    let mut stream = Stream::new(seed, TRIALS, model as u64);
+    let mut counts = [0; Verdict::ALL.len()];
+    for _ in 0..reps {
+        let mut d = sorted(&model.log_ratios(n, &mut stream));
+        for value in &mut d {
+            *value += shift;
+        }
+        let ci95 = paired_with(&null, &d, 0.95).ok()?.interval;
+        let ci90 = paired_with(&null, &d, 0.90).ok()?.interval;
+        counts[verdict(&ci95, &ci90, margin) as usize] += 1;
+    }
+    Some(counts)
 }

@@ -9,8 +9,8 @@
 mod common;
 
 use common::fixture;
-use tare_stats::simulation::{Noise, coverage, sequential_coverage};
-use tare_stats::{Stream, binomial_quantile, hodges_lehmann_paired, special};
+use tare_stats::simulation::{Noise, coverage, sequential_coverage, verdict_counts};
+use tare_stats::{Stream, Verdict, binomial_quantile, hodges_lehmann_paired, special};
 
 /// The least share that a coverage of `promised` gives in `reps` repetitions but for one
 /// chance in a thousand.
@@ -41,6 +41,30 @@ fn the_precision_rule_keeps_coverage() {
         let share = sequential_coverage(model, 0.05, 60, reps, 5);
         assert!(share >= at_least(0.93, reps), "{}: {share}", model.name());
     }
+}
+
+/// A cost of exactly the margin is neither material nor equivalent; a false claim of
+/// either is what the two levels bound (2.5 % and 5 %).
+#[test]
+fn verdicts_on_the_margin_are_seldom_wrong() {
+    let (margin, reps) = (0.02_f64, 1_000);
+    let share = |effect: f64, claim: Verdict| {
+        let counts =
+            verdict_counts(Noise::Spikes, effect, margin, 40, reps, 8).expect("forty blocks");
+        assert_eq!(counts.iter().sum::<usize>(), reps);
+        counts[claim as usize] as f64 / reps as f64
+    };
+    let most = |promised: f64| 1.0 - at_least(1.0 - promised, reps);
+    let on_margin = margin.ln_1p();
+    let wrongly_material = share(on_margin, Verdict::MaterialCost);
+    assert!(wrongly_material <= most(0.025), "{wrongly_material}");
+    let wrongly_equivalent = share(on_margin, Verdict::Equivalent);
+    assert!(wrongly_equivalent <= most(0.05), "{wrongly_equivalent}");
+    // And they are made where they are true.
+    let equivalent = share(0.0, Verdict::Equivalent);
+    assert!(equivalent > 0.9, "{equivalent}");
+    let material = share(2.0 * on_margin, Verdict::MaterialCost);
+    assert!(material > 0.8, "{material}");
 }
 
 /// The same check must reject what does not cover 95 %.

@@ -7,9 +7,9 @@
 
 use proptest::prelude::*;
 use tare_stats::{
-    BlockOrders, Verdict, benjamini_hochberg, hodges_lehmann_paired, hodges_lehmann_unpaired,
-    mann_whitney_p, mean_paired, median, quantile, seeded_shuffle, signed_rank_p, verdict,
-    verdict_of, williams_rows,
+    BlockOrders, Stream, Verdict, benjamini_hochberg, hodges_lehmann_paired,
+    hodges_lehmann_unpaired, mann_whitney_p, mean_paired, median, quantile, seeded_shuffle,
+    signed_rank_p, verdict, verdict_of, williams_rows,
 };
 
 /// Multiples of 1/8, so that shifts and sums are exact and ties occur.
@@ -203,4 +203,51 @@ fn seeds_change_the_orders() {
     };
     assert_eq!(orders(1), orders(1));
     assert_ne!(orders(1), orders(2));
+}
+
+/// Stored plans must be drawn again by every later version: these numbers may not change. They were
+/// worked out a second time with NumPy's PCG64.
+#[test]
+fn streams_and_orders_are_value_stable() {
+    let mut stream = Stream::new(42, 1, 2);
+    let bits: Vec<u64> = (0..3).map(|_| stream.bits()).collect();
+    assert_eq!(
+        bits,
+        [
+            9_595_540_743_843_208_848,
+            16_440_924_877_656_230_851,
+            7_413_941_266_197_980_049
+        ]
+    );
+    let below: Vec<usize> = (0..8).map(|_| stream.below(10)).collect();
+    assert_eq!(below, [4, 4, 1, 2, 8, 9, 1, 0]);
+    let orders = BlockOrders::new(4, 42);
+    let first: Vec<Vec<usize>> = (0..5).map(|block| orders.order(block)).collect();
+    assert_eq!(
+        first,
+        [
+            [2, 3, 1, 0],
+            [1, 2, 0, 3],
+            [3, 0, 2, 1],
+            [0, 1, 3, 2],
+            [1, 2, 0, 3]
+        ]
+    );
+    let mut letters: Vec<char> = "abcdefgh".chars().collect();
+    seeded_shuffle(&mut letters, 42);
+    assert_eq!(letters.iter().collect::<String>(), "ehfdgabc");
+}
+
+#[test]
+fn bounded_numbers_are_even() {
+    let mut stream = Stream::new(3, 0, 0);
+    let mut count = [0_u32; 7];
+    for _ in 0..70_000 {
+        count[stream.below(7)] += 1;
+    }
+    // Five standard deviations of a binomial with p = 1/7.
+    assert!(
+        count.iter().all(|hits| hits.abs_diff(10_000) < 465),
+        "{count:?}"
+    );
 }
