@@ -14,6 +14,7 @@ pub mod files;
 pub mod float;
 pub mod getppid;
 pub mod integer;
+pub mod matrix;
 pub mod pipe;
 pub mod random_access;
 pub mod spawn;
@@ -43,6 +44,7 @@ pub static PROBES: &[&Probe] = &[
     &float::PROBE,
     &getppid::PROBE,
     &integer::PROBE,
+    &matrix::PROBE,
     &pipe::PROBE,
     &random_access::PROBE,
     &spawn::PROBE,
