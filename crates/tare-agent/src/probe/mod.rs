@@ -3,7 +3,7 @@
 //! A change of what a kernel does changes its revision, and with it the identity of its metrics.
 //! Adding one is a file here and a word in [`PROBES`]; a test fails if a file is not registered.
 
-use tare_model::Params;
+use tare_model::{Failure, Params};
 
 use crate::meter::{Meter, ProbeError};
 
@@ -17,13 +17,18 @@ pub mod float;
 pub mod fsync;
 pub mod getppid;
 pub mod integer;
+pub mod matrix;
 pub mod null;
+pub mod pipe;
+pub mod random_access;
+pub mod spawn;
 pub mod stat;
 pub mod tcp_echo;
 pub mod tcp_round_trip;
 pub mod tcp_sink;
 pub mod tcp_stream;
 pub mod touch;
+pub mod triad;
 
 /// One frozen kernel.
 #[derive(Debug)]
@@ -50,18 +55,40 @@ pub static PROBES: &[&Probe] = &[
     &fsync::PROBE,
     &getppid::PROBE,
     &integer::PROBE,
+    &matrix::PROBE,
     &null::PROBE,
+    &pipe::PROBE,
+    &random_access::PROBE,
+    &spawn::PROBE,
     &stat::PROBE,
     &tcp_echo::PROBE,
     &tcp_round_trip::PROBE,
     &tcp_sink::PROBE,
     &tcp_stream::PROBE,
     &touch::PROBE,
+    &triad::PROBE,
 ];
 
 /// The probe of this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
     PROBES.iter().copied().find(|probe| probe.name == name)
+}
+
+/// What a probe answers to an argument that it does not know; `known` lists the ones it does.
+pub(crate) fn bad_argument(name: &str, value: &str, known: &str) -> ProbeError {
+    ProbeError::Failed(Failure::Probe(format!(
+        "`{name}` cannot be `{}`; known: {known}",
+        value.escape_default()
+    )))
+}
+
+/// The argument `mib`, from 1 to 4 096 MiB.
+pub(crate) fn mebibytes(params: &Params, default: i64) -> Result<usize, ProbeError> {
+    let mib = params.int("mib").unwrap_or(default);
+    usize::try_from(mib)
+        .ok()
+        .filter(|mib| (1..=4096).contains(mib))
+        .ok_or_else(|| bad_argument("mib", &mib.to_string(), "1 to 4096"))
 }
 
 /// What a probe answers that needs `what`, which only Linux has.

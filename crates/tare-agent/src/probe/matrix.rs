@@ -1,0 +1,176 @@
+//! `matrix`: transposes, inverts, adds and multiplies dense matrices element by element.
+//!
+//! Inside the timed regions, each on its own: the transpose of one matrix, its inverse (LU-like elimination
+//! with partial pivoting, copying the matrix included), the sum and the element-wise product of two.
+//! Results go to memory that already exists. Outside: making the matrices, all allocation, one inverse as
+//! warm-up. `size` is `small` (64 × 64, within the first two caches) or `large` (512 × 512, 2 MiB each).
+//! The matrix to invert is a Hadamard matrix with rows and columns shuffled: dense, perfectly conditioned, and
+//! its inverse is known (the transpose divided by n). So the result can be rounded to exact whole
+//! numbers, and the checksum is the same on processors with and without fused operations.
+//! Known bias: uses AVX2 and FMA where the processor shows them, so it feels a guest that hides them.
+//! Source: the operations are those of Danilova and Sergeev (2024), whose matrices have 500² and 8000²
+//! elements; the kernels are ours, see `inverse`.
+
+use std::hint::black_box;
+
+use tare_model::Params;
+
+use super::Probe;
+use super::integer::chain;
+use crate::meter::{Meter, ProbeError};
+
+mod elementwise;
+mod inverse;
+
+use inverse::Inverter;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "matrix",
+    revision: 1,
+    about: "transpose, inverse, element-wise sum and product of dense matrices",
+    run,
+};
+
+/// A permutation of `0..length`, always the same for the same seed.
+fn shuffled(length: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..length).collect();
+    let mut state = seed;
+    for place in (1..length).rev() {
+        state = chain(state, 1);
+        order.swap(
+            place,
+            ((u128::from(state) * (place as u128 + 1)) >> 64) as usize,
+        );
+    }
+    order
+}
+
+/// A Hadamard matrix of Sylvester's construction, rows and columns shuffled; `n` is a power of two.
+fn hadamard(n: usize) -> Vec<f64> {
+    let rows = shuffled(n, 0x9e37_79b9_7f4a_7c15);
+    let columns = shuffled(n, 0xd134_2543_de82_ef95);
+    let mut matrix = Vec::with_capacity(n * n);
+    for row in &rows {
+        for column in &columns {
+            matrix.push(if (row & column).count_ones() & 1 == 0 {
+                1.0
+            } else {
+                -1.0
+            });
+        }
+    }
+    matrix
+}
+
+/// Numbers between 0 and 1 that have no pattern.
+fn noise(n: usize) -> Vec<f64> {
+    let mut state = 0x2545_f491_4f6c_dd1d;
+    (0..n * n)
+        .map(|_| {
+            state = chain(state, 1);
+            // The upper 53 bits are exactly a double between 0 and 1.
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        })
+        .collect()
+}
+
+/// Mixes the bits of some elements into the meter's checksum.
+fn mix(meter: &mut Meter, matrix: &[f64], reading: impl Fn(f64) -> u64) {
+    // An odd step visits other columns in each row.
+    for value in matrix.iter().step_by(61) {
+        meter.checksum(reading(*value));
+    }
+}
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let n = match params.text("size") {
+        None | Some("large") => 512,
+        Some("small") => 64,
+        Some(other) => return Err(super::bad_argument("size", other, "small, large")),
+    };
+    let (first, second) = (hadamard(n), noise(n));
+    let mut result = vec![0.0; n * n];
+    let mut inverter = Inverter::new(n);
+
+    elementwise::transpose(n, &second, &mut result);
+    mix(meter, &result, f64::to_bits);
+    elementwise::add(&first, &second, &mut result);
+    mix(meter, &result, f64::to_bits);
+    elementwise::multiply(&first, &second, &mut result);
+    mix(meter, &result, f64::to_bits);
+    inverter.invert(&first, &mut result);
+    mix(meter, &result, |value| {
+        (value * n as f64).round() as i64 as u64
+    });
+
+    meter.loops("cpu.matrix.transpose.time", 0.1, |times| {
+        for _ in 0..times {
+            elementwise::transpose(n, black_box(&first), &mut result);
+            black_box(&mut result);
+        }
+        Ok(())
+    })?;
+    if n == 64 {
+        meter.loops("cpu.matrix.inverse.time", 0.7, |times| {
+            for _ in 0..times {
+                inverter.invert(black_box(&first), &mut result);
+                black_box(&mut result);
+            }
+            Ok(())
+        })?;
+    } else {
+        // One takes milliseconds: long against the clock, and too long for a calibration.
+        meter.each("cpu.matrix.inverse.time", 0.7, || {
+            inverter.invert(black_box(&first), &mut result);
+            black_box(&mut result);
+            Ok(())
+        })?;
+    }
+    meter.loops("cpu.matrix.add.time", 0.1, |times| {
+        for _ in 0..times {
+            elementwise::add(black_box(&first), black_box(&second), &mut result);
+            black_box(&mut result);
+        }
+        Ok(())
+    })?;
+    meter.loops("cpu.matrix.multiply.time", 0.1, |times| {
+        for _ in 0..times {
+            elementwise::multiply(black_box(&first), black_box(&second), &mut result);
+            black_box(&mut result);
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inverse_of_the_probes_matrix_is_its_transpose_divided_by_n() {
+        for n in [64, 256] {
+            let matrix = hadamard(n);
+            let mut inverse = vec![0.0; n * n];
+            assert!(Inverter::new(n).invert(&matrix, &mut inverse));
+            let mut expected = vec![0.0; n * n];
+            elementwise::transpose(n, &matrix, &mut expected);
+            for (found, expected) in inverse.iter().zip(&expected) {
+                assert!((found * n as f64 - expected).abs() < 1e-6, "{found}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_shuffled_order_holds_every_place_once() {
+        let mut order = shuffled(100, 7);
+        assert!(
+            order
+                .iter()
+                .enumerate()
+                .any(|(place, other)| place != *other)
+        );
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..100));
+    }
+}

@@ -1,0 +1,237 @@
+//! `pipe`: a byte goes to another process and back, over two pipes.
+//!
+//! Inside the timed region: `k` round trips; in each the worker writes one byte and sleeps until its echo
+//! arrives, so four system calls and two switches between two processes. Both are bound to one processor,
+//! the one on which the worker happens to run: left free, the scheduler sometimes wakes the partner on
+//! another core and the figure has two modes an order of magnitude apart. With `placement = "free"` nothing is
+//! bound. Outside: making the pipes and the partner (a fork that executes nothing else), ending it.
+//! Known bias: one processor means no wake-up across cores, which is what a guest pays most for.
+//! Source: lmbench's `lat_pipe`.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "pipe",
+    revision: 1,
+    about: "one byte to another process and back over two pipes, on one processor",
+    run,
+};
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    linux::run(meter, params)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("binding two processes to one processor"))
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+    use tare_model::{Failure, Params};
+
+    use crate::meter::{Meter, ProbeError};
+
+    pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+        let bound = match params.text("placement") {
+            None | Some("one") => Some(Bound::to_this_processor()?),
+            Some("free") => None,
+            Some(other) => {
+                return Err(super::super::bad_argument("placement", other, "one, free"));
+            }
+        };
+        let partner = Partner::start()?;
+        let measured = meter.loops("ipc.pipe.round-trip.time", 1.0, |trips| {
+            for _ in 0..trips {
+                partner.round_trip()?;
+            }
+            Ok(())
+        });
+        drop(partner);
+        drop(bound);
+        measured
+    }
+
+    /// The calling thread bound to one processor, until it is dropped.
+    struct Bound {
+        before: libc::cpu_set_t,
+    }
+
+    impl Bound {
+        fn to_this_processor() -> Result<Self, ProbeError> {
+            let bytes = size_of::<libc::cpu_set_t>();
+            // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
+            let (mut before, mut one) = unsafe {
+                (
+                    std::mem::zeroed::<libc::cpu_set_t>(),
+                    std::mem::zeroed::<libc::cpu_set_t>(),
+                )
+            };
+            // SAFETY: thread 0 is the calling one, and `before` has room for `bytes`.
+            if unsafe { libc::sched_getaffinity(0, bytes, &raw mut before) } != 0 {
+                return Err(ProbeError::last("sched_getaffinity"));
+            }
+            // SAFETY: sched_getcpu has no precondition.
+            let processor = unsafe { libc::sched_getcpu() };
+            if processor < 0 {
+                return Err(ProbeError::last("getcpu"));
+            }
+            // SAFETY: the processor's number is one that the kernel gave; CPU_SET checks it against the set.
+            unsafe { libc::CPU_SET(processor as usize, &mut one) };
+            // SAFETY: thread 0 is the calling one, and `one` is a set of `bytes`.
+            if unsafe { libc::sched_setaffinity(0, bytes, &raw const one) } != 0 {
+                return Err(ProbeError::last("sched_setaffinity"));
+            }
+            Ok(Self { before })
+        }
+    }
+
+    impl Drop for Bound {
+        fn drop(&mut self) {
+            // SAFETY: as in `to_this_processor`. A failure would leave the worker bound, and it ends soon.
+            unsafe {
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const self.before);
+            }
+        }
+    }
+
+    /// The process that sends every byte back.
+    struct Partner {
+        process: libc::pid_t,
+        to: OwnedFd,
+        from: OwnedFd,
+    }
+
+    impl Partner {
+        fn start() -> Result<Self, ProbeError> {
+            let (there_read, there_write) = pipe()?;
+            let (back_read, back_write) = pipe()?;
+            // SAFETY: the child calls only functions that are safe after a fork (prctl, close, read, write,
+            // _exit) and allocates nothing, so locks held by other threads at the fork do not matter.
+            let process = unsafe { libc::fork() };
+            match process {
+                -1 => Err(ProbeError::last("fork")),
+                0 => echo(
+                    there_read.as_raw_fd(),
+                    back_write.as_raw_fd(),
+                    [there_write.as_raw_fd(), back_read.as_raw_fd()],
+                ),
+                _ => Ok(Self {
+                    process,
+                    to: there_write,
+                    from: back_read,
+                }),
+            }
+        }
+
+        fn round_trip(&self) -> Result<(), ProbeError> {
+            let mut byte = 1u8;
+            // SAFETY: both descriptors are open and the byte is one byte long.
+            unsafe {
+                if libc::write(self.to.as_raw_fd(), (&raw const byte).cast(), 1) != 1 {
+                    return Err(ProbeError::last("write"));
+                }
+                match libc::read(self.from.as_raw_fd(), (&raw mut byte).cast(), 1) {
+                    1 => Ok(()),
+                    0 => Err(ProbeError::Failed(Failure::Probe(
+                        "read: the partner has gone".to_owned(),
+                    ))),
+                    _ => Err(ProbeError::last("read")),
+                }
+            }
+        }
+    }
+
+    impl Drop for Partner {
+        fn drop(&mut self) {
+            // SAFETY: `process` is our child and not yet reaped, so that the number is still its own. It
+            // is killed rather than left to the end of the file, because another fork of this process
+            // may hold a copy of the pipe.
+            unsafe {
+                libc::kill(self.process, libc::SIGKILL);
+                while libc::waitpid(self.process, std::ptr::null_mut(), 0) == -1
+                    && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+                {
+                }
+            }
+        }
+    }
+
+    /// What the partner does until its pipe ends.
+    fn echo(from: RawFd, to: RawFd, foreign: [RawFd; 2]) -> ! {
+        let mut byte = 0u8;
+        // SAFETY: only calls that are safe after a fork, on descriptors that the fork has copied; the byte
+        // is one byte long. The signal at the parent's death is a second net below the end of the pipe.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            for descriptor in foreign {
+                libc::close(descriptor);
+            }
+            while libc::read(from, (&raw mut byte).cast(), 1) == 1
+                && libc::write(to, (&raw const byte).cast(), 1) == 1
+            {}
+            libc::_exit(0)
+        }
+    }
+
+    /// The reading and the writing end.
+    fn pipe() -> Result<(OwnedFd, OwnedFd), ProbeError> {
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(ProbeError::last("pipe2"));
+        }
+        // SAFETY: both were just opened and are owned by nobody else.
+        Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_partner_ends_with_its_owner() {
+            let partner = Partner::start().unwrap();
+            let process = partner.process;
+            partner.round_trip().unwrap();
+            drop(partner);
+            // SAFETY: signal 0 only asks whether such a process exists.
+            let asked = unsafe { libc::kill(process, 0) };
+            assert_eq!(asked, -1, "process {process} is still there");
+        }
+
+        #[test]
+        fn a_partner_that_dies_is_reported() {
+            let partner = Partner::start().unwrap();
+            // SAFETY: the process is our child and not yet reaped.
+            unsafe { libc::kill(partner.process, libc::SIGKILL) };
+            // The signal may arrive after the first byte; in the end there is nobody.
+            let error = (0..1_000).find_map(|_| partner.round_trip().err());
+            assert!(matches!(error, Some(ProbeError::Failed(_))), "{error:?}");
+        }
+
+        #[test]
+        fn the_old_binding_comes_back() {
+            let of_this_thread = || {
+                // SAFETY: as in `to_this_processor`.
+                unsafe {
+                    let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+                    libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+                    libc::CPU_COUNT(&set)
+                }
+            };
+            let before = of_this_thread();
+            let bound = Bound::to_this_processor().unwrap();
+            assert_eq!(of_this_thread(), 1);
+            drop(bound);
+            assert_eq!(of_this_thread(), before);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `spawn`: starts a process and waits for its end.
+//!
+//! Inside the timed region: fork, execution of the agent's own file with the argument `true` (which returns at
+//! once), and waiting for it. The same static file everywhere, so no dynamic linker and no shell. Outside:
+//! preparing the arguments, one process as warm-up.
+//! Known bias: the fork copies the page table of a small worker; a larger parent pays more.
+//! Source: lmbench's `lat_proc exec`.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "spawn",
+    revision: 1,
+    about: "fork, execution of the agent's own file with `true`, and waiting for its end",
+    run,
+};
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    linux::run(meter, c"/proc/self/exe")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("fork"))
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{CStr, c_char};
+    use std::io::ErrorKind;
+
+    use tare_model::{Failure, Reason};
+
+    use crate::meter::{Meter, ProbeError};
+
+    unsafe extern "C" {
+        /// The environment variables, as POSIX names them.
+        static environ: *const *const c_char;
+    }
+
+    /// Exit status of a child that could not execute the file, as in shells.
+    const NOT_EXECUTED: i32 = 127;
+
+    pub(super) fn run(meter: &mut Meter, program: &CStr) -> Result<(), ProbeError> {
+        // SAFETY: the path ends with a zero byte.
+        if unsafe { libc::access(program.as_ptr(), libc::X_OK) } != 0 {
+            return Err(ProbeError::Unavailable(Reason::Unsupported(format!(
+                "`{}` cannot be executed: {}",
+                program.to_string_lossy(),
+                std::io::Error::last_os_error()
+            ))));
+        }
+        let arguments = [c"tare-agent".as_ptr(), c"true".as_ptr(), std::ptr::null()];
+        start_and_wait(program, &arguments)?;
+        meter.each("proc.spawn.time", 1.0, || {
+            start_and_wait(program, &arguments)
+        })
+    }
+
+    fn start_and_wait(program: &CStr, arguments: &[*const c_char; 3]) -> Result<(), ProbeError> {
+        // SAFETY: the child calls only execve and _exit, which are safe after a fork; the path and all
+        // arguments end with a zero byte and the list with a null pointer. Nobody changes the environment
+        // variables while a probe runs.
+        let process = unsafe {
+            let process = libc::fork();
+            if process == 0 {
+                libc::execve(program.as_ptr(), arguments.as_ptr(), environ);
+                libc::_exit(NOT_EXECUTED);
+            }
+            process
+        };
+        if process < 0 {
+            return Err(ProbeError::last("fork"));
+        }
+        let mut status = 0;
+        // SAFETY: `process` is our child, not yet reaped, and `status` has room for the answer.
+        while unsafe { libc::waitpid(process, &raw mut status, 0) } == -1 {
+            if std::io::Error::last_os_error().kind() != ErrorKind::Interrupted {
+                return Err(ProbeError::last("waitpid"));
+            }
+        }
+        if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
+            return Ok(());
+        }
+        Err(ProbeError::Failed(Failure::Probe(format!(
+            "execve: `{}` ended with the wait status {status:#x}",
+            program.to_string_lossy()
+        ))))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn measured(program: &CStr) -> Result<Meter, ProbeError> {
+            let mut meter = Meter::new(1_000_000, &std::env::temp_dir());
+            run(&mut meter, program).map(|()| meter)
+        }
+
+        #[test]
+        fn a_program_that_ends_well_is_timed() {
+            let (series, _, _) = measured(c"/bin/true").unwrap().finish();
+            assert!(series[0].values.len() >= 5);
+        }
+
+        #[test]
+        fn a_program_that_fails_is_a_failure() {
+            assert!(matches!(
+                measured(c"/bin/false"),
+                Err(ProbeError::Failed(_))
+            ));
+        }
+
+        #[test]
+        fn a_program_that_does_not_exist_is_unavailable() {
+            assert!(matches!(
+                measured(c"/nowhere/tare-agent"),
+                Err(ProbeError::Unavailable(_))
+            ));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `tare list`: environments, workloads and studies.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::{Exit, Failed, output};
+use crate::{config, env, workload};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Environments,
+    Workloads,
+    Studies,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// What to list; everything when omitted.
+    what: Option<What>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(crate) fn execute(&self) -> Result<Exit, Failed> {
+        let wanted = |what: What| self.what.is_none_or(|only| only == what);
+        if self.json {
+            let mut all = serde_json::Map::new();
+            if wanted(What::Environments) {
+                all.insert("environments".into(), environments_json());
+            }
+            if wanted(What::Workloads) {
+                all.insert("workloads".into(), workloads_json());
+            }
+            if wanted(What::Studies) {
+                all.insert("studies".into(), studies_json()?);
+            }
+            output::data(&format!("{:#}\n", serde_json::Value::Object(all)))?;
+            return Ok(Exit::Done);
+        }
+        let mut parts = Vec::new();
+        if wanted(What::Environments) {
+            parts.push(format!("Environments (`tare doctor` says which of them work here)\n{}", environments()));
+        }
+        if wanted(What::Workloads) {
+            parts.push(format!("Workloads\n{}", workloads()));
+        }
+        if wanted(What::Studies) {
+            parts.push(format!("Studies\n{}", studies()?));
+        }
+        output::data(&parts.join("\n"))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn environments() -> String {
+    let mut rows = Vec::new();
+    for driver in env::DRIVERS {
+        rows.push(vec![format!("  {}", driver.id()), driver.about().to_owned()]);
+        for setting in driver.settings() {
+            rows.push(vec![String::new(), format!("{}: {}", setting.name, setting.doc)]);
+        }
+    }
+    output::columns(&rows)
+}
+
+fn environments_json() -> serde_json::Value {
+    let settings = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {
+        driver.settings().iter().map(|setting| json!({"name": setting.name, "doc": setting.doc})).collect()
+    };
+    env::DRIVERS.iter().map(|driver| json!({"id": driver.id(), "about": driver.about(), "settings": settings(*driver)})).collect()
+}
+
+fn workloads() -> String {
+    let mut text = String::new();
+    for workload in workload::WORKLOADS {
+        let paths: Vec<&str> = workload.paths().iter().map(|path| path.label()).collect();
+        let paths = if paths.is_empty() { String::new() } else { format!(" (paths: {})", paths.join(", ")) };
+        text.push_str(&format!("  {}: {}{paths}\n", workload.id(), workload.about()));
+        let rows: Vec<Vec<String>> = workload
+            .params()
+            .iter()
+            .map(|param| vec![format!("      {}", param.name), format!("[{}]", tare_model::Value::from(param.default)), param.doc.to_owned()])
+            .chain(workload.metrics().iter().map(|metric| vec![format!("    {}", metric.id), metric.unit.symbol().to_owned(), metric.doc.to_owned()]))
+            .collect();
+        text.push_str(&output::columns(&rows));
+    }
+    text
+}
+
+fn workloads_json() -> serde_json::Value {
+    let describe = |workload: &&dyn workload::Workload| {
+        let metrics: Vec<serde_json::Value> = workload
+            .metrics()
+            .iter()
+            .map(|metric| json!({"id": metric.id, "unit": metric.unit, "better": metric.better, "class": metric.class, "doc": metric.doc}))
+            .collect();
+        let params: Vec<serde_json::Value> = workload
+            .params()
+            .iter()
+            .map(|param| json!({"name": param.name, "default": tare_model::Value::from(param.default), "doc": param.doc}))
+            .collect();
+        json!({"id": workload.id(), "about": workload.about(), "paths": workload.paths(), "params": params, "metrics": metrics})
+    };
+    workload::WORKLOADS.iter().map(describe).collect()
+}
+
+fn read_studies() -> Result<Vec<tare_model::Study>, Failed> {
+    config::builtin::STUDIES
+        .iter()
+        .map(|builtin| config::parse(builtin.id, builtin.text, &config::Adjustments::default()).map_err(Failed::from))
+        .collect()
+}
+
+fn studies() -> Result<String, Failed> {
+    let rows: Vec<Vec<String>> = read_studies()?
+        .iter()
+        .map(|study| {
+            let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
+            let budget = study.budget_ns.map_or("until precise".to_owned(), |budget_ns| format!("about {} s", budget_ns / 1_000_000_000));
+            vec![format!("  {}", study.id), budget, format!("{} ({} × {} workloads)", study.title, arms.join(", "), study.workloads.len())]
+        })
+        .collect();
+    Ok(output::columns(&rows))
+}
+
+fn studies_json() -> Result<serde_json::Value, Failed> {
+    serde_json::to_value(read_studies()?).map_err(|error| Failed::new(Exit::Finding, error))
+}

@@ -1,0 +1,153 @@
+//! The command line: one file a command.
+//!
+//! Data goes to standard output, everything else to standard error. The exit codes are a contract, see
+//! [`Exit`]. A closed standard output (`tare … | head`) is no error.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub mod output;
+
+mod clean;
+mod completions;
+mod doctor;
+mod home;
+mod list;
+mod progress;
+mod recount;
+mod run;
+mod runs;
+mod session;
+mod show;
+
+/// Exit codes, as others' scripts rely on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// A finding at or above the wanted level; also any failure that is none of the others.
+    Finding = 1,
+    /// Wrong usage or a wrong study.
+    Usage = 2,
+    /// An environment that was asked for by name could not be started.
+    Environment = 3,
+    /// Interrupted; what was measured is stored.
+    Interrupted = 4,
+}
+
+/// Why a command ended without doing its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failed {
+    /// The exit code.
+    pub exit: Exit,
+    /// What was wrong and where.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Failed {
+    /// A failure with this exit code.
+    pub fn new(exit: Exit, message: impl ToString) -> Self {
+        Self { exit, message: message.to_string(), hint: None }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<crate::config::StudyError> for Failed {
+    fn from(error: crate::config::StudyError) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Exit::Finding, format!("cannot write the output: {error}"))
+    }
+}
+
+impl From<crate::cx::files::FileError> for Failed {
+    fn from(error: crate::cx::files::FileError) -> Self {
+        Self::new(Exit::Finding, error)
+    }
+}
+
+/// Weighs what an execution environment costs, and says why.
+#[derive(Debug, Parser)]
+#[command(name = "tare", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// The agent's file, instead of the one inside this program.
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    agent: Option<std::path::PathBuf>,
+    /// The store's file.
+    #[arg(long, global = true, value_name = "FILE")]
+    store: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure: the same work in every environment, in randomised blocks.
+    Run(run::Run),
+    /// What there is: environments, workloads, studies.
+    List(list::List),
+    /// What is available here, what is missing and how to get it, and how noisy it is.
+    Doctor(doctor::Doctor),
+    /// The runs in the store.
+    Runs(runs::Runs),
+    /// One run of the store, drawn again from its raw data.
+    Show(show::Show),
+    /// Remove whatever an earlier crash left behind.
+    Clean(clean::Clean),
+    /// Completions for a shell, on standard output.
+    Completions(completions::Completions),
+}
+
+/// Reads the command line, does the work, and says how it ended.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are data and no error.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let _ = error.print();
+            return ExitCode::from(exit as u8);
+        }
+    };
+    let place = home::Place { agent: cli.agent, store: cli.store };
+    let result = match cli.command {
+        Command::Run(command) => command.execute(&place),
+        Command::List(command) => command.execute(),
+        Command::Doctor(command) => command.execute(&place),
+        Command::Runs(command) => command.execute(&place),
+        Command::Show(command) => command.execute(&place),
+        Command::Clean(command) => command.execute(&place),
+        Command::Completions(command) => command.execute(),
+    };
+    match result {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(failed) if failed.message.contains("Broken pipe") => ExitCode::SUCCESS,
+        Err(failed) => {
+            output::error(&failed);
+            ExitCode::from(failed.exit as u8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,90 @@
+//! Standard output and standard error, and the text that may go there.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use super::Failed;
+
+/// Writes data to standard output.
+pub fn data(text: &str) -> io::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Tells the reader something on standard error.
+pub fn tell(text: &str) {
+    // Nobody is left to be told that standard error is closed.
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Prints why a command ended, with its hint.
+pub fn error(failed: &Failed) {
+    tell(&format!("error: {}", failed.message));
+    if let Some(hint) = &failed.hint {
+        tell(&format!("hint: {hint}"));
+    }
+}
+
+/// Whether standard output is a terminal that wants colour.
+pub fn wants_colour() -> bool {
+    io::stdout().is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
+}
+
+/// Columns to draw in: `COLUMNS`, else 100.
+pub fn width() -> usize {
+    let columns = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
+    columns.unwrap_or(100).clamp(60, 200)
+}
+
+/// How to draw on this standard output.
+pub fn style() -> crate::report::terminal::Style {
+    crate::report::terminal::Style { width: width(), colour: wants_colour() }
+}
+
+/// Text from elsewhere with its control characters made visible, so that it cannot steer the terminal.
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && character != '\n' {
+            let _ = write!(printable, "{}", character.escape_default());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
+/// Lines of columns, each as wide as its widest entry; the last is not padded.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns)
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, entry) in row.iter().enumerate() {
+            let width = if column + 1 == row.len() { 0 } else { widths[column] };
+            let _ = write!(line, "{entry:<width$}  ");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_elsewhere_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
+        let rows = vec![vec!["a".into(), "bb".into()], vec!["ccc".into(), "d".into()]];
+        assert_eq!(columns(&rows), "a    bb\nccc  d\n");
+    }
+}

@@ -1,0 +1,64 @@
+//! The progress bar: drawn only between trials, only on a terminal, with the time left.
+//!
+//! There is no ticking thread: a redraw during a trial would be measured with it.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::output;
+use crate::cx::{Event, Observer};
+
+/// Shows what the engine does.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    is_terminal: bool,
+}
+
+impl Progress {
+    /// A bar on standard error; plain remarks where that is no terminal.
+    pub(crate) fn new() -> Self {
+        use std::io::IsTerminal;
+        let is_terminal = std::io::stderr().is_terminal();
+        let target = if is_terminal { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} trials  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, is_terminal }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn remark(&self, text: &str) {
+        let text = output::printable(text);
+        if self.is_terminal { self.bar.suspend(|| output::tell(&text)) } else { output::tell(&text) }
+    }
+}
+
+impl Observer for Progress {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Starting { arm, what } => {
+                self.bar.set_message(format!("{what} {arm}"));
+                if self.is_terminal {
+                    self.bar.tick();
+                }
+            }
+            Event::Absent { arm, reason } => self.remark(&format!("{arm}: not available here: {reason}")),
+            Event::TrialDone { done, left, left_ns, workload, arm, .. } => {
+                self.bar.set_length(u64::from(done + left));
+                self.bar.set_position(u64::from(*done));
+                self.bar.set_message(format!("{} left  {workload} in {arm}", seconds(*left_ns)));
+            }
+            Event::Remark(text) => self.remark(text),
+            Event::Removing => self.bar.set_message("removing what was started"),
+        }
+    }
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    let seconds = nanoseconds.div_ceil(1_000_000_000);
+    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}

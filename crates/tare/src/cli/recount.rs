@@ -1,0 +1,71 @@
+//! From a stored run to its dossier: every number is derived again from the raw output.
+
+use tare_model::RunId;
+use tare_model::dossier::Dossier;
+
+use super::{Exit, Failed};
+use crate::analyze::{self, ArmData, RunData, RunHead, TrialData};
+use crate::store::{Store, StoreError, StoredRun, StoppedBy};
+use crate::workload;
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        let exit = match &error {
+            StoreError::NoSuchRun { .. } | StoreError::Ambiguous { .. } => Exit::Usage,
+            _ => Exit::Finding,
+        };
+        match text.split_once("; hint: ") {
+            Some((message, hint)) => Self::new(exit, message).hint(hint),
+            None => Self::new(exit, text),
+        }
+    }
+}
+
+/// The dossier of a stored run.
+pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
+    let stored = store.run(run)?;
+    Ok(analyze::analyze(&run_data(stored), &workload::find))
+}
+
+/// A stored run as the analysis takes it.
+pub(super) fn run_data(stored: StoredRun) -> RunData {
+    let arms = stored
+        .study
+        .arms
+        .iter()
+        .map(|spec| {
+            let record = stored.arms.iter().find(|record| record.arm == spec.id);
+            let inside = stored.launches.iter().rfind(|launch| launch.arm == spec.id.as_str());
+            let mut facts = record.map(|record| record.facts.clone()).unwrap_or_default();
+            facts.extend(inside.map(|launch| launch.facts.clone()).unwrap_or_default());
+            ArmData {
+                spec: spec.clone(),
+                available: record.is_some_and(|record| record.available),
+                reason: match record {
+                    Some(record) => record.reason.clone(),
+                    None => Some("the run ended before it was started".to_owned()),
+                },
+                fix: record.and_then(|record| record.fix.clone()),
+                facts,
+                agent_sha256: inside.map(|_| stored.agent_sha256.clone()),
+            }
+        })
+        .collect();
+    let head = RunHead {
+        run: stored.id,
+        started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
+        plan_sha256: stored.plan_sha256,
+        arms,
+        stopped_by: stored.stopped_by.map_or("killed", StoppedBy::as_str).to_owned(),
+        complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
+        wall_s: stored.wall_ns as f64 / 1e9,
+        study: stored.study,
+    };
+    let trials = stored
+        .records
+        .into_iter()
+        .map(|record| TrialData { trial: record.trial, outcome: record.outcome, host_elapsed_ns: record.host_elapsed_ns })
+        .collect();
+    RunData { head, trials }
+}

@@ -1,0 +1,213 @@
+//! `tare run`: a study from its file to the table.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tare_model::dossier::Dossier;
+use tare_model::{Facts, RunId, Study};
+
+use super::home::Place;
+use super::progress::Progress;
+use super::session::Session;
+use super::{Exit, Failed, output, recount};
+use crate::analyze::{PrecisionRule, TrialData};
+use crate::config::{self, Adjustments, units};
+use crate::cx::files;
+use crate::plan::Plan;
+use crate::report;
+use crate::run::{self, Precision, Registry, RunError, RunSummary};
+use crate::store::{StoppedBy, Store, TrialRecord};
+use crate::workload;
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A built-in study, or the file of one of your own.
+    #[arg(default_value = "quick", value_name = "STUDY | FILE.toml")]
+    study: String,
+    /// Only these environments beside the baseline; an error if one cannot be started.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    env: Vec<String>,
+    /// Only these workloads.
+    #[arg(long, value_name = "W,…", value_delimiter = ',')]
+    workload: Vec<String>,
+    /// Time for the whole run, for example `90s`.
+    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
+    budget: Option<u64>,
+    /// Wanted half-width of every ratio, for example `2%`.
+    #[arg(long, value_parser = units::fraction, value_name = "PERCENT")]
+    precision: Option<f64>,
+    /// Exactly so many blocks, whatever the precision.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    blocks: Option<u32>,
+    /// Seed of the order.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Go on with an interrupted run: the newest, or the one that is named.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "budget", "precision", "blocks", "seed"])]
+    resume: Option<String>,
+}
+
+impl From<RunError> for Failed {
+    fn from(error: RunError) -> Self {
+        let exit = match error.first() {
+            RunError::RequiredArm { .. } => Exit::Environment,
+            RunError::UnknownDriver { .. }
+            | RunError::Settings { .. }
+            | RunError::UnknownWorkload(_)
+            | RunError::Param { .. }
+            | RunError::Complete(_) => Exit::Usage,
+            _ => Exit::Finding,
+        };
+        let text = error.to_string();
+        match text.split_once("; hint: ") {
+            Some((message, hint)) => Self::new(exit, message).hint(hint),
+            None => Self::new(exit, text),
+        }
+    }
+}
+
+/// The stopping rule of the analysis, as the engine asks for it.
+struct Rule(PrecisionRule<'static>);
+
+impl Precision for Rule {
+    fn add(&mut self, record: &TrialRecord) {
+        self.0.add(&TrialData {
+            trial: record.trial.clone(),
+            outcome: record.outcome.clone(),
+            host_elapsed_ns: record.host_elapsed_ns,
+        });
+    }
+
+    fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {
+        let done = self.0.done();
+        (0..study.workloads.len()).map(|index| done.contains(&(index as u32))).collect()
+    }
+}
+
+impl Run {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        if let Some(file) = self.json.as_deref().filter(|file| !is_dash(file)) {
+            // Found out now rather than after a long measurement.
+            files::write(file, b"")?;
+        }
+        // A study with a mistake must not make a store, and a missing store must not hide the mistake.
+        let study = if self.resume.is_none() { Some(self.study()?) } else { None };
+        let mut store = Store::open(&place.store_file()?)?;
+        let run = match &self.resume {
+            None => None,
+            Some(text) => Some(resumed(&store, text)?),
+        };
+        let is_resumed = run.is_some();
+        let session = Session::begin(place, run)?;
+        let progress = Progress::new();
+        let cx = session.context(&progress);
+        let result = match &study {
+            None => {
+                let stored = store.run_without_records(cx.run)?;
+                let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
+                run::resume(&cx, &Registry::built_in(), &mut store, &mut rule)
+            }
+            Some(study) => {
+                let plan = Plan::new(study);
+                let mut rule = Rule(PrecisionRule::new(study, &workload::find));
+                if self.blocks.is_some() {
+                    run::execute(&cx, &plan, &host_facts(), &Registry::built_in(), &mut store, &mut run::AllBlocks)
+                } else {
+                    run::execute(&cx, &plan, &host_facts(), &Registry::built_in(), &mut store, &mut rule)
+                }
+            }
+        };
+        progress.finish();
+        let run = cx.run.clone();
+        let outcome = self.report(&store, &run, result, is_resumed);
+        session.end()?;
+        outcome
+    }
+
+    fn study(&self) -> Result<Study, Failed> {
+        let adjustments = Adjustments {
+            environments: self.env.clone(),
+            workloads: self.workload.clone(),
+            budget_ns: self.budget,
+            precision: self.precision,
+            blocks: self.blocks,
+            seed: self.seed,
+        };
+        if let Some(study) = config::built_in(&self.study, &adjustments) {
+            return Ok(study?);
+        }
+        let path = Path::new(&self.study);
+        let looks_like_a_file = path.extension().is_some_and(|extension| extension == "toml") || path.components().count() > 1;
+        if !looks_like_a_file {
+            let known: Vec<&str> = config::builtin::STUDIES.iter().map(|study| study.id).collect();
+            let hint = match config::nearest(&self.study, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are: {}; a file of your own ends in `.toml`", known.join(", ")),
+            };
+            return Err(Failed::new(Exit::Usage, format!("there is no study `{}`", output::printable(&self.study))).hint(hint));
+        }
+        let text = files::read_text(path).map_err(|error| Failed::new(Exit::Usage, error))?;
+        Ok(config::parse(&self.study, &text, &adjustments)?)
+    }
+
+    /// Draws what was measured, also when the run ended early: nothing measured is lost.
+    fn report(&self, store: &Store, run: &RunId, result: Result<RunSummary, RunError>, is_resumed: bool) -> Result<Exit, Failed> {
+        let summary = match result {
+            Ok(summary) => summary,
+            Err(error) => {
+                let n_trials = store.run_without_records(run).ok().and(store.runs().ok()).and_then(|runs| runs.into_iter().find(|line| line.id == *run)).map_or(0, |line| line.n_trials);
+                let failed = Failed::from(error);
+                if n_trials > 0 {
+                    output::tell(&format!("{n_trials} trials are stored as run {run}; `tare show {run}` draws them"));
+                }
+                return Err(failed);
+            }
+        };
+        let dossier = recount::dossier(store, run)?;
+        self.write(&dossier)?;
+        for line in &summary.left_behind {
+            output::tell(&format!("left behind: {}; `tare clean` tries again", output::printable(line)));
+        }
+        if summary.stopped_by == StoppedBy::Interrupted {
+            output::tell(&format!("interrupted; {} trials are stored, `tare run --resume {run}` goes on", summary.n_trials));
+            return Ok(Exit::Interrupted);
+        }
+        if is_resumed {
+            output::tell(&format!("run {run} was resumed and is complete"));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, dossier: &Dossier) -> Result<(), Failed> {
+        match self.json.as_deref() {
+            Some(file) if is_dash(file) => return Ok(output::data(&report::json::to_string(dossier))?),
+            Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
+            None => {}
+        }
+        Ok(output::data(&report::terminal::table(dossier, output::style()))?)
+    }
+}
+
+fn is_dash(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
+    if !text.is_empty() {
+        return Ok(store.resolve(text)?);
+    }
+    store.latest_unfinished()?.ok_or_else(|| Failed::new(Exit::Usage, "there is no interrupted run to go on with").hint("`tare runs` lists the runs"))
+}
+
+/// What is known of the machine before any agent runs; the baseline's facts say the rest.
+fn host_facts() -> Facts {
+    let cpus = std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
+    Facts::from([
+        ("host.system".to_owned(), std::env::consts::OS.to_owned()),
+        ("host.machine".to_owned(), std::env::consts::ARCH.to_owned()),
+        ("host.cpus".to_owned(), cpus),
+    ])
+}

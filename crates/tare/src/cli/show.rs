@@ -1,0 +1,32 @@
+//! `tare show RUN`: a stored run, derived again from its raw data.
+
+use clap::Args;
+
+use super::home::Place;
+use super::{Exit, Failed, output, recount};
+use crate::report;
+use crate::store::Store;
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The run: its name, the beginning of it, or `latest`.
+    #[arg(default_value = "latest")]
+    run: String,
+    /// The dossier as JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        let store = Store::open(&place.store_file()?)?;
+        let run = store.resolve(&self.run)?;
+        let dossier = recount::dossier(&store, &run)?;
+        if self.json {
+            output::data(&report::json::to_string(&dossier))?;
+        } else {
+            output::data(&report::terminal::table(&dossier, output::style()))?;
+        }
+        Ok(Exit::Done)
+    }
+}
