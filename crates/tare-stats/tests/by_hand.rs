@@ -5,7 +5,9 @@
 //!
 //! What it cannot see: large inputs.
 
-use tare_stats::diagnostics::{OrderTest, effective_size, largest_gap, order_effect, widening};
+use tare_stats::diagnostics::{
+    OrderTest, effective_size, largest_gap, order_effect, outlier_count, widening,
+};
 use tare_stats::{
     Interval, ScalingLaw, efficiency, expected_makespan, fieller_unpaired, fit_scaling,
     harrell_davis, makespan, makespan_excess, quantile_interval, stretch, superiority_paired,
@@ -132,4 +134,11 @@ fn a_median_of_six_lies_between_its_extremes() {
     );
     assert_near(ours.coverage, 1.0 - 2.0 / 64.0);
     assert_near(harrell_davis(&x, 0.5).unwrap(), 3.5);
+}
+
+#[test]
+fn outliers_begin_at_three_and_a_half() {
+    // Median 0 and MAD 1, so z = 0.6745·5 = 3.37 and 0.6745·5.3 = 3.57.
+    let count = outlier_count(&[-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 1.0, 5.0, -5.3]).unwrap();
+    assert_eq!(count.modified_z, 1);
 }
