@@ -200,6 +200,26 @@ fn the_rest_agrees() {
 }
 
 #[test]
+fn equivalence_and_diagnostics_agree() {
+    let reference = reference();
+    let row = &reference["equivalence_p"];
+    let margin = row[1].as_f64().expect("a number");
+    let ours = tare_stats::equivalence_p(&numbers(&row[0]), margin).expect("finite");
+    assert_close(ours, &row[2], 1e-12, "equivalence");
+
+    let row = &reference["integrated_time"];
+    let ours = diagnostics::integrated_time(&numbers(&row[0])).expect("finite");
+    assert_close(ours, &row[1], 1e-11, "integrated time");
+
+    let row = &reference["outlier_count"];
+    let ours = diagnostics::outlier_count(&numbers(&row[0])).expect("finite");
+    assert_eq!(
+        (ours.modified_z as u64, ours.tukey as u64),
+        (row[1].as_u64().unwrap(), row[2].as_u64().unwrap())
+    );
+}
+
+#[test]
 fn bootstraps_agree_within_monte_carlo_error() {
     let row = &reference()["bootstrap"];
     let x = numbers(&row[0]);

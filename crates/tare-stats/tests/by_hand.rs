@@ -1,0 +1,144 @@
+//! Small formulas against values worked out by hand.
+//!
+//! Why: they are too simple for a reference implementation, and each has a sign, a
+//! constant or a side that is easily swapped.
+//!
+//! What it cannot see: large inputs.
+
+use tare_stats::diagnostics::{
+    OrderTest, effective_size, largest_gap, order_effect, outlier_count, widening,
+};
+use tare_stats::{
+    Interval, ScalingLaw, efficiency, expected_makespan, fieller_unpaired, fit_scaling,
+    harrell_davis, makespan, makespan_excess, quantile_interval, stretch, superiority_paired,
+    superiority_unpaired,
+};
+
+fn assert_near(ours: f64, expected: f64) {
+    assert!((ours - expected).abs() < 1e-6, "{ours} is not {expected}");
+}
+
+#[test]
+fn widening_keeps_the_sides_apart() {
+    let skewed = Interval {
+        point: 1.0,
+        low: 0.9,
+        high: 1.3,
+        level: 0.95,
+    };
+    let wide = skewed.widened(2.0);
+    assert_near(wide.low, 0.8);
+    assert_near(wide.high, 1.6);
+    assert_near(wide.half_width(), 0.4);
+    assert_eq!((wide.point, wide.level), (1.0, 0.95));
+    for factor in [1.0, 0.5, f64::NAN] {
+        assert_eq!(skewed.widened(factor), skewed);
+    }
+    assert_eq!((widening(4.0), widening(0.3)), (2.0, 1.0));
+    assert_eq!(
+        (effective_size(40, 4.0), effective_size(40, 0.5)),
+        (10.0, 40.0)
+    );
+}
+
+#[test]
+fn makespans_are_judged_by_what_spread_alone_makes() {
+    assert_eq!(makespan(&[1.0, 0.5, 0.75], &[4.0, 3.0, 6.0]), Some(5.5));
+    assert_eq!(makespan(&[1.0], &[]), None);
+    // Φ⁻¹((4 − 0.375)/4.25) = Φ⁻¹(0.852941) = 1.049131.
+    assert_near(expected_makespan(10.0, 2.0, 4).unwrap(), 12.098_263);
+    assert_near(expected_makespan(10.0, 2.0, 1).unwrap(), 10.0);
+    assert_eq!(expected_makespan(10.0, 2.0, 0), None);
+    // Mean 11, standard deviation 2, three of 10 and a straggler of 14.
+    assert_near(
+        makespan_excess(&[10.0, 10.0, 14.0, 10.0]).unwrap(),
+        14.0 - (11.0 + 2.0 * 1.049_131_4),
+    );
+    assert_eq!((stretch(3.0, 2.0), stretch(3.0, 0.0)), (Some(1.5), None));
+    assert_eq!(
+        (efficiency(300.0, 4, 100.0), efficiency(300.0, 0, 100.0)),
+        (Some(0.75), None)
+    );
+}
+
+#[test]
+fn ties_count_by_half_in_superiority() {
+    assert_eq!(superiority_paired(&[-1.0, 0.0, 2.0, 3.0]), Some(0.625));
+    assert_eq!(superiority_unpaired(&[1.0, 2.0], &[2.0, 3.0]), Some(0.875));
+}
+
+#[test]
+fn a_gap_splits_only_with_company_on_both_sides() {
+    let two = largest_gap(&[1.0, 9.0, 2.0, 10.0, 1.5]).unwrap();
+    assert_eq!((two.below, two.above, two.is_split()), (3, 2, true));
+    assert_near(two.share, 7.0 / 9.0);
+    let lone = largest_gap(&[1.0, 2.0, 1.5, 10.0]).unwrap();
+    assert_eq!((lone.above, lone.is_split()), (1, false));
+    let barely = largest_gap(&[0.0, 2.2, 7.8, 10.0]).unwrap();
+    assert!(barely.is_split());
+    let even = largest_gap(&[0.0, 2.5, 7.5, 10.0]).unwrap();
+    assert_eq!((even.share, even.is_split()), (0.5, false));
+}
+
+#[test]
+fn fewer_trials_on_one_side_widen_the_ratio() {
+    let many = [10.0, 11.0, 9.0, 10.5, 9.5, 10.2, 9.8, 10.0];
+    let few = [20.0, 21.0, 19.0];
+    let ours = fieller_unpaired(&many, &few, 0.95).unwrap();
+    // t with 2 degrees of freedom 4.302653; variances of the means 2.58/7/8 and 1/3.
+    let (t2, a, b) = (4.302_652_729_911_275_f64.powi(2), 10.0, 20.0);
+    let (va, vb) = (2.58 / 7.0 / 8.0, 1.0 / 3.0);
+    let lead = a * a - t2 * va;
+    let root = (a * a * b * b - lead * (b * b - t2 * vb)).sqrt();
+    assert_near(ours.low, (a * b - root) / lead);
+    assert_near(ours.high, (a * b + root) / lead);
+    assert_near(ours.point, 2.0);
+}
+
+#[test]
+fn akaike_charges_for_parameters() {
+    let n = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let x = [1.1, 1.9, 3.1, 3.9, 5.1, 5.9];
+    // γ = Σnx/Σn² = 90.7/91.
+    let fit = fit_scaling(ScalingLaw::Linear, &n, &x, None).unwrap();
+    assert_near(fit.gamma, 90.7 / 91.0);
+    // Residual Σx² − γΣnx; two parameters with the spread: 6 ln(RSS/6) + 4 + 12/3.
+    let residual = 90.46 - 90.7 * 90.7 / 91.0;
+    assert_near(fit.residual, residual);
+    assert_near(fit.aicc, 6.0 * (residual / 6.0).ln() + 4.0 + 4.0);
+    // Weights: only the first point counts.
+    let heavy = [1e9, 1.0, 1.0, 1.0, 1.0, 1.0];
+    let fit = fit_scaling(ScalingLaw::Linear, &n, &x, Some(&heavy)).unwrap();
+    assert!((fit.gamma - 1.1).abs() < 1e-6, "{fit:?}");
+}
+
+#[test]
+fn positions_are_told_apart() {
+    // Every value at position 1 is larger: p = 2/C(10, 5) = 2/252.
+    let d = [1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0, 5.0, 10.0];
+    let two = order_effect(&d, &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]).unwrap();
+    assert_eq!((two.test, two.positions), (OrderTest::MannWhitney, 2));
+    assert_near(two.p, 2.0 / 252.0);
+    let three = order_effect(&d[..9], &[0, 1, 2, 0, 1, 2, 0, 1, 2]).unwrap();
+    assert_eq!((three.test, three.positions), (OrderTest::KruskalWallis, 3));
+    assert!(three.p > 0.3, "{three:?}");
+}
+
+#[test]
+fn a_median_of_six_lies_between_its_extremes() {
+    let x = [6.0, 1.0, 5.0, 2.0, 4.0, 3.0];
+    let ours = quantile_interval(&x, 0.5, 0.95).unwrap();
+    assert_eq!(
+        (ours.interval.low, ours.interval.point, ours.interval.high),
+        (1.0, 3.5, 6.0)
+    );
+    assert_near(ours.coverage, 1.0 - 2.0 / 64.0);
+    assert_near(harrell_davis(&x, 0.5).unwrap(), 3.5);
+}
+
+#[test]
+fn outliers_begin_at_three_and_a_half() {
+    // Median 0 and MAD 1, so z = 0.6745·5 = 3.37 and 0.6745·5.3 = 3.57.
+    let count = outlier_count(&[-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 1.0, 5.0, -5.3]).unwrap();
+    assert_eq!(count.modified_z, 1);
+}
