@@ -28,6 +28,7 @@ pub enum OwnerError {
 /// Owns a run until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
 pub struct Owner {
+    state: PathBuf,
     run: RunId,
     folder: PathBuf,
     lock: File,
@@ -41,6 +42,7 @@ impl Owner {
         files::create_folder(&folder)?;
         match try_lock(&folder)? {
             Some(lock) => Ok(Self {
+                state: state.to_owned(),
                 run: run.clone(),
                 folder,
                 lock,
@@ -61,8 +63,14 @@ impl Owner {
 
     /// Gives the run up and removes its folder: when everything that carries its label is gone.
     pub fn remove(self) -> Result<(), FileError> {
-        let Self { folder, lock, .. } = self;
-        // Windows does not remove a file that is open.
+        let Self {
+            state,
+            folder,
+            lock,
+            ..
+        } = self;
+        let _all = lock_all(&state)?;
+        // Windows does not remove a file that is open; the lock of all keeps others away meanwhile.
         drop(lock);
         files::remove_folder(&folder)
     }
@@ -79,7 +87,8 @@ pub fn dead_runs(state: &Path) -> Result<Vec<RunId>, FileError> {
     for name in files::names(&runs)? {
         // What is not named like a run is none of ours.
         let Ok(run) = RunId::new(name) else { continue };
-        if try_lock(&folder(state, &run))?.is_some() {
+        let folder = folder(state, &run);
+        if folder.is_dir() && try_lock(&folder)?.is_some() {
             dead.push(run);
         }
     }
