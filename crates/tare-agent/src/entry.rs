@@ -21,6 +21,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         Some("worker") => worker::main(&rest, extra),
         None | Some("serve") => serve(&rest, extra),
         Some("hold") => hold(),
+        #[cfg(target_os = "linux")]
+        Some("end-runs") => end_runs(&rest),
         Some("version") => version(),
         Some(other) => refuse(&format!("no subcommand `{}`", other.escape_debug())),
     }
@@ -77,4 +79,24 @@ fn hold() -> ExitCode {
 #[cfg(not(target_os = "linux"))]
 fn hold() -> ExitCode {
     refuse("`hold` is not available on this system: it is the first process of a Linux container")
+}
+
+#[cfg(target_os = "linux")]
+#[allow(
+    clippy::print_stdout,
+    reason = "what was killed is what this command answers"
+)]
+fn end_runs(runs: &[String]) -> ExitCode {
+    match crate::end_runs::end_runs(runs) {
+        Ok(killed) => {
+            for line in killed {
+                println!("{line}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("tare-agent: end-runs: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }

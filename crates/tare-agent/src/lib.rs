@@ -9,6 +9,8 @@ pub mod build;
 #[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod counters;
+#[cfg(target_os = "linux")]
+pub mod end_runs;
 pub mod entry;
 pub mod facts;
 #[cfg(target_os = "linux")]

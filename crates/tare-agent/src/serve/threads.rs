@@ -209,7 +209,12 @@ impl Server<'_> {
         if self.active.iter().any(|active| active.trial == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
-        let started = match self.spare.take() {
+        // One that died while it waited is not used.
+        let spare = self
+            .spare
+            .take()
+            .and_then(|mut worker| matches!(worker.child.try_wait(), Ok(None)).then_some(worker));
+        let started = match spare {
             Some(worker) => Ok(worker),
             None => self.start_worker(),
         };
@@ -295,6 +300,10 @@ impl Server<'_> {
                 loop {
                     let said = read_frame::<Reply>(&mut stdout);
                     let is_last = said.is_err();
+                    if is_last {
+                        // A worker that is not read from would fail for that, which hides its own fault.
+                        let _ = io::copy(&mut stdout, &mut io::sink());
+                    }
                     if sender.send(Event::Said(number, said)).is_err() || is_last {
                         return;
                     }

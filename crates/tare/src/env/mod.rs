@@ -14,10 +14,12 @@ use crate::cx::{CommandError, Context, files::FileError};
 
 pub mod channel;
 pub mod docker;
+pub mod host;
 
 /// Every driver.
 pub static DRIVERS: &[&dyn Driver] = &[
     &docker::DOCKER,
+    &host::Host,
 ];
 
 /// The driver of this name.
