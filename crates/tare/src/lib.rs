@@ -9,5 +9,6 @@
 pub mod cx;
 pub mod env;
 pub mod plan;
+pub mod run;
 pub mod store;
 pub mod workload;

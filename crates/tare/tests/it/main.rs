@@ -1,0 +1,9 @@
+//! Tare's integration tests: one program, so that it is linked once.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says why it is skipped"
+)]
+
+mod engine;
