@@ -10,5 +10,6 @@ pub mod config;
 pub mod cx;
 pub mod env;
 pub mod plan;
+pub mod run;
 pub mod store;
 pub mod workload;

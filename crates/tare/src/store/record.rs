@@ -26,9 +26,10 @@ pub struct ArmRecord {
     pub arm: ArmId,
     /// Its driver.
     pub driver: String,
-    /// Whether it could be used, to the end of the run.
+    /// Whether it could be started at all. One that was given up during the run was available: its trials
+    /// up to then count.
     pub available: bool,
-    /// Why not.
+    /// Why not, or why it was given up.
     pub reason: Option<String>,
     /// The command or change that would help.
     pub fix: Option<String>,

@@ -9,3 +9,4 @@
 mod contract;
 mod host;
 mod world;
+mod engine;

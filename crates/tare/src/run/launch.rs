@@ -1,0 +1,223 @@
+//! Starting, restarting and giving up arms in the course of a session.
+//!
+//! Arms are restarted between launches so that what differs from start to start is inside the intervals.
+//! An arm that is lost within a launch is started again once; lost again, it is given up for the rest of
+//! the run. Each of these is stored, and nothing is tried again silently.
+
+use tare_model::{Facts, Outcome, Trial};
+
+use super::RunError;
+use super::dispatch::Measured;
+use super::rig::{Arm, NoStart, Trouble, stop, tell_starting};
+use super::session::{Break, Session};
+use crate::cx::Event;
+use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
+
+/// How often an arm may be lost within one launch before it is given up.
+const LOSSES_ALLOWED: u32 = 1;
+
+impl Session<'_> {
+    /// Fails if the baseline or an arm that was asked for by name is out before anything was measured.
+    pub(super) fn require_essential_arms(&mut self) -> Result<(), Break> {
+        let essential = self.rig.arms.iter().position(|arm| {
+            !arm.is_usable() && (arm.spec.required || arm.spec.id == self.study().baseline)
+        });
+        match essential {
+            Some(index) => self.out(Some(index), 0, true),
+            None => Ok(()),
+        }
+    }
+
+    /// (Re)starts every arm for a launch. At the first time, an arm that does not start is absent.
+    pub(super) fn launch(&mut self, launch: u32, block: u32) -> Result<(), Break> {
+        let is_first = self.launched.is_none();
+        let begun_ns = self.cx.clock.now_ns();
+        let mut stopping_ns = 0;
+        for index in self.arms_and_peer() {
+            if self.cx.cancel.is_requested() {
+                return Err(Break::Cancelled);
+            }
+            let stop_begun_ns = self.cx.clock.now_ns();
+            let cx = self.cx;
+            let arm = self.arm(index);
+            arm.losses = 0;
+            if let Err(error) = stop(&cx, &mut arm.instance) {
+                let text = format!("`{}`: stopping: {error}", arm.spec.id);
+                self.say(text)?;
+            }
+            stopping_ns += self.cx.clock.now_ns().saturating_sub(stop_begun_ns);
+            // In cold studies the first launch shows that the arm works and what it sees; then every
+            // trial has an instance of its own.
+            if is_first || !self.dispatcher.is_cold {
+                self.start(index, launch, block, is_first)?;
+            }
+            if self.dispatcher.is_cold && index.is_some() {
+                let cx = self.cx;
+                if let Err(error) = stop(&cx, &mut self.arm(index).instance) {
+                    self.say(format!("stopping: {error}"))?;
+                }
+            }
+        }
+        self.launched = Some(launch);
+        let all_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
+        self.pace.restart(
+            all_ns.saturating_sub(stopping_ns),
+            (!is_first).then_some(stopping_ns),
+        );
+        Ok(())
+    }
+
+    /// Every arm by its index, and the peer as `None`.
+    fn arms_and_peer(&self) -> Vec<Option<usize>> {
+        let peer = self.rig.peer.iter().map(|_| None);
+        peer.chain((0..self.rig.arms.len()).map(Some)).collect()
+    }
+
+    fn arm(&mut self, index: Option<usize>) -> &mut Arm {
+        match index {
+            Some(index) => &mut self.rig.arms[index],
+            None => self
+                .rig
+                .peer
+                .as_mut()
+                .expect("asked for only if there is one"),
+        }
+    }
+
+    /// Starts one arm, unless it is out, and stores what it says or why it is out from now on.
+    fn start(
+        &mut self,
+        index: Option<usize>,
+        launch: u32,
+        block: u32,
+        is_first: bool,
+    ) -> Result<(), Break> {
+        let cx = self.cx;
+        let arm = self.arm(index);
+        if arm.is_usable() {
+            tell_starting(&cx, arm, "starting");
+            match arm.start(&cx) {
+                Ok(facts) => {
+                    let record = LaunchRecord {
+                        arm: index.map_or_else(|| PEER.to_owned(), |_| arm.spec.id.to_string()),
+                        launch,
+                        started_unix_ns: cx.clock.unix_ns(),
+                        facts,
+                    };
+                    self.store.launch(&record)?;
+                    if let (Some(index), true) = (index, is_first) {
+                        self.record_arm(index, true)?;
+                    }
+                    return Ok(());
+                }
+                Err(NoStart::Cancelled) => return Err(Break::Cancelled),
+                Err(NoStart::Trouble(trouble)) => arm.out = Some(trouble),
+            }
+        } else if !is_first {
+            // It was out before, and that is stored.
+            return Ok(());
+        }
+        self.out(index, block, is_first)
+    }
+
+    /// Deals with an arm that is out from now on.
+    fn out(&mut self, index: Option<usize>, block: u32, is_first: bool) -> Result<(), Break> {
+        let arm = self.arm(index);
+        let (id, is_required) = (arm.spec.id.clone(), arm.spec.required);
+        let Trouble { why, fix } = arm.out.clone().expect("only an arm that is out comes here");
+        self.cx.observer.event(&Event::Absent {
+            arm: id.to_string(),
+            reason: why.clone(),
+        });
+        let Some(index) = index else {
+            self.say(format!(
+                "no agent on the host for two-ended workloads: {why}"
+            ))?;
+            return Ok(());
+        };
+        self.record_arm(index, !is_first)?;
+        let is_baseline = id == self.study().baseline;
+        if is_first && (is_baseline || is_required) {
+            return Err(Break::Failed(RunError::RequiredArm { arm: id, why, fix }));
+        }
+        if is_baseline {
+            return Err(Break::Failed(RunError::BaselineLost {
+                arm: id,
+                block,
+                why,
+            }));
+        }
+        if !is_first {
+            self.say(format!("`{id}` was given up in block {block}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn record_arm(&mut self, index: usize, is_available: bool) -> Result<(), StoreError> {
+        let arm = &self.rig.arms[index];
+        let trouble = arm.out.as_ref();
+        self.store.arm(&ArmRecord {
+            arm: arm.spec.id.clone(),
+            driver: arm.spec.driver.clone(),
+            available: is_available,
+            reason: trouble.map(|trouble| trouble.why.clone()),
+            fix: trouble.and_then(|trouble| trouble.fix.clone()),
+            facts: if is_available {
+                arm.environment.describe(&self.cx)
+            } else {
+                Facts::new()
+            },
+        })
+    }
+
+    /// Starts again what was lost in a trial, once a launch; after that it is given up.
+    pub(super) fn after(
+        &mut self,
+        trial: &Trial,
+        index: usize,
+        measured: &Measured,
+    ) -> Result<(), Break> {
+        if let Some(aside) = &measured.aside {
+            self.say(format!(
+                "`{}` in block {}: {aside}",
+                trial.cell.arm, trial.block
+            ))?;
+        }
+        let lost = [
+            measured.is_arm_lost.then_some(Some(index)),
+            measured.is_peer_lost.then_some(None),
+        ];
+        for index in lost.into_iter().flatten() {
+            let why = match &measured.outcome {
+                Outcome::Failed(failure) => failure.to_string(),
+                _ => "its agent does not answer".to_owned(),
+            };
+            let cx = self.cx;
+            let arm = self.arm(index);
+            arm.losses += 1;
+            let id = arm.spec.id.clone();
+            let is_over = arm.losses > LOSSES_ALLOWED;
+            if is_over {
+                arm.out = Some(Trouble {
+                    why: format!("lost again after a restart in block {}: {why}", trial.block),
+                    fix: None,
+                });
+            }
+            if let Err(error) = stop(&cx, &mut arm.instance) {
+                self.say(format!("`{id}`: stopping: {error}"))?;
+            }
+            if is_over {
+                self.out(index, trial.block, false)?;
+            } else {
+                self.say(format!(
+                    "`{id}` was lost in block {} and is started again: {why}",
+                    trial.block
+                ))?;
+                if !self.dispatcher.is_cold || index.is_none() {
+                    self.start(index, trial.launch, trial.block, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! The engine: the only place where things happen in time.
+//!
+//! It takes a plan, starts the arms, runs the trials block by block, stores each before the next begins,
+//! and removes everything in the end, however the end comes about. It does not interpret what a trial
+//! left, not even to decide when to stop: that is asked of a [`Precision`], between blocks only.
+//! Why one thread and no polling: whatever the host does while a trial runs is measured with it. Events,
+//! writes and questions happen between trials.
+//! What it cannot see: other processes of the machine; `tare doctor` and the A′ arm speak about those.
+
+use tare_model::{ArmId, Facts, RunId, Study};
+
+use crate::cx::Context;
+use crate::env::Driver;
+use crate::plan::Plan;
+use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
+use crate::workload::Workload;
+
+mod dispatch;
+mod error;
+mod launch;
+mod pace;
+mod pair;
+mod rig;
+mod session;
+
+pub use error::RunError;
+
+use session::Session;
+
+/// Blocks between two looks at the precision (METHOD 1.4: looks at 10, 15, 20, …).
+pub const BLOCKS_BETWEEN_LOOKS: u32 = 5;
+
+/// Where drivers and workloads are looked up.
+#[derive(Clone, Copy)]
+pub struct Registry<'a> {
+    /// Drivers by name.
+    pub driver: &'a dyn Fn(&str) -> Option<&'static dyn Driver>,
+    /// Workloads by name.
+    pub workload: &'a dyn Fn(&str) -> Option<&'static dyn Workload>,
+}
+
+impl Registry<'static> {
+    /// Those that Tare is built with.
+    pub fn built_in() -> Self {
+        Self {
+            driver: &crate::env::find,
+            workload: &crate::workload::find,
+        }
+    }
+}
+
+/// Says which workloads have been measured well enough. Must look at the width of intervals only, never at
+/// significance: then looking does not bias (METHOD 1.4).
+pub trait Precision {
+    /// Takes in a trial, after it was stored; on resume first every stored one, in the plan's order.
+    fn add(&mut self, record: &TrialRecord);
+    /// For each workload of the study, in its order, whether every cell of it is precise enough after
+    /// `n_blocks` blocks.
+    fn finished_workloads(&mut self, study: &Study, n_blocks: u32) -> Vec<bool>;
+}
+
+/// Runs every block of the plan, whatever the precision.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct AllBlocks;
+
+impl Precision for AllBlocks {
+    fn add(&mut self, _record: &TrialRecord) {}
+
+    fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {
+        vec![false; study.workloads.len()]
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// Why it stopped; [`StoppedBy::Interrupted`] after Ctrl-C.
+    pub stopped_by: StoppedBy,
+    /// Trials in the store, those of earlier sessions included.
+    pub n_trials: u32,
+    /// How many of this session's trials gave no value.
+    pub n_without_value: u32,
+    /// Blocks that were done to their end.
+    pub n_blocks: u32,
+    /// Time of this session, nanoseconds.
+    pub wall_ns: u64,
+    /// Arms that could not be measured, or not to the end, with the reason.
+    pub absent: Vec<(ArmId, String)>,
+    /// What could not be removed, one line each; `tare clean` tries again.
+    pub left_behind: Vec<String>,
+}
+
+/// Runs a study from its plan as the run `cx.run`. `host` is what was found out about the machine.
+pub fn execute(
+    cx: &Context<'_>,
+    plan: &Plan,
+    host: &Facts,
+    registry: &Registry<'_>,
+    store: &mut Store,
+    precision: &mut dyn Precision,
+) -> Result<RunSummary, RunError> {
+    let session = Session::new(cx, plan, registry, store, precision)?;
+    session.store.begin(
+        &RunStart {
+            id: cx.run.clone(),
+            started_unix_ns: cx.clock.unix_ns(),
+            agent_sha256: cx.agent.sha256.clone(),
+            agent_build: cx.agent.build.clone(),
+            host: host.clone(),
+        },
+        plan,
+    )?;
+    session.carry_out()
+}
+
+/// Goes on with the stored run `cx.run`: the same plan, after the last trial that is stored.
+///
+/// Trials are never filled in behind the last one, not even those of an arm that has become available
+/// since: they would not stand beside the others of their block. Such an arm joins from here on.
+pub fn resume(
+    cx: &Context<'_>,
+    registry: &Registry<'_>,
+    store: &mut Store,
+    precision: &mut dyn Precision,
+) -> Result<RunSummary, RunError> {
+    let stored = store.run_without_records(cx.run)?;
+    let plan = Plan::new(&stored.study);
+    if plan.sha256() != stored.plan_sha256 {
+        return Err(RunError::OtherPlan {
+            run: stored.id,
+            tare: stored.tare,
+        });
+    }
+    if cx.agent.sha256 != stored.agent_sha256 {
+        return Err(RunError::OtherAgent {
+            run: stored.id,
+            stored: stored.agent_sha256,
+            present: cx.agent.sha256.clone(),
+        });
+    }
+    if stored.stopped_by.is_some_and(StoppedBy::is_complete) {
+        return Err(RunError::Complete(stored.id));
+    }
+    let mut session = Session::new(cx, &plan, registry, store, precision)?;
+    session.earlier_ns = stored.wall_ns;
+    for end in stored.workload_ends {
+        if let Some(ended) = session.ended.get_mut(end.workload_index as usize) {
+            *ended = Some(end.after_blocks);
+        }
+    }
+    let (precision, mut next, mut count) = (&mut *session.precision, 0, 0);
+    session.store.each_record(cx.run, |record| {
+        next = record.trial.sequence + 1;
+        count += 1;
+        precision.add(&record);
+    })?;
+    (session.next_sequence, session.n_trials) = (next, count);
+    session.store.resume(cx.run, cx.clock.unix_ns())?;
+    session.carry_out()
+}

@@ -1,0 +1,380 @@
+//! One session of a run: its blocks and trials in order, and the rules that end it.
+//!
+//! A run is one session, and one more for each resume. Everything that is decided here is decided between
+//! blocks (precision, budget) or between trials (Ctrl-C, a lost arm).
+//! What it cannot see: what a trial measured.
+
+use tare_model::{ArmId, Outcome, Recipe, Study, Trial, WorkloadId};
+
+use super::dispatch::{Cancelled, Dispatcher};
+use super::pace::Pace;
+use super::rig::Rig;
+use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
+use crate::cx::{Context, Event};
+use crate::plan::Plan;
+use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
+
+/// One session of a run.
+pub(super) struct Session<'a> {
+    pub(super) cx: Context<'a>,
+    pub(super) plan: &'a Plan,
+    pub(super) store: &'a mut Store,
+    pub(super) precision: &'a mut dyn Precision,
+    pub(super) dispatcher: Dispatcher<'a>,
+    pub(super) rig: Rig<'a>,
+    /// What each workload executes.
+    pub(super) recipes: Vec<Recipe>,
+    /// After how many blocks each workload was precise enough.
+    pub(super) ended: Vec<Option<u32>>,
+    pub(super) pace: Pace,
+    /// The launch that the instances belong to.
+    pub(super) launched: Option<u32>,
+    started_ns: u64,
+    /// Time that earlier sessions took.
+    pub(super) earlier_ns: u64,
+    /// The first trial that is not stored.
+    pub(super) next_sequence: u32,
+    pub(super) n_trials: u32,
+    n_without_value: u32,
+    n_blocks: u32,
+}
+
+/// How a session ends early.
+pub(super) enum Break {
+    Cancelled,
+    Failed(RunError),
+}
+
+impl From<Cancelled> for Break {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
+impl From<StoreError> for Break {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Looks everything up and configures it; touches nothing outside.
+    pub(super) fn new(
+        cx: &Context<'a>,
+        plan: &'a Plan,
+        registry: &Registry<'_>,
+        store: &'a mut Store,
+        precision: &'a mut dyn Precision,
+    ) -> Result<Self, RunError> {
+        let started_ns = cx.clock.now_ns();
+        let study = plan.study();
+        let recipes = recipes(study, registry)?;
+        let needs_peer = study
+            .workloads
+            .iter()
+            .zip(&recipes)
+            .any(|(workload, recipe)| {
+                matches!(recipe, Recipe::Pair { .. })
+                    && workload
+                        .path
+                        .is_some_and(|path| path != tare_model::Path::Loopback)
+            });
+        Ok(Self {
+            cx: *cx,
+            plan,
+            store,
+            precision,
+            dispatcher: Dispatcher::new(cx, study),
+            rig: Rig::new(cx, &study.arms, needs_peer, registry.driver)?,
+            recipes,
+            ended: vec![None; study.workloads.len()],
+            pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
+            launched: None,
+            started_ns,
+            earlier_ns: 0,
+            next_sequence: 0,
+            n_trials: 0,
+            n_without_value: 0,
+            n_blocks: 0,
+        })
+    }
+
+    /// Runs the session, removes everything, and stores how it ended.
+    pub(super) fn carry_out(mut self) -> Result<RunSummary, RunError> {
+        let ended = self.blocks();
+        self.cx.observer.event(&Event::Removing);
+        let absent = self
+            .rig
+            .arms
+            .iter()
+            .filter_map(|arm| Some((arm.spec.id.clone(), arm.out.as_ref()?.why.clone())))
+            .collect();
+        let left_behind = self.rig.close();
+        let (stopped_by, error) = match ended {
+            Ok(stopped_by) => (stopped_by, None),
+            Err(Break::Cancelled) => (StoppedBy::Interrupted, None),
+            Err(Break::Failed(error)) => (StoppedBy::Failed, Some(error)),
+        };
+        let wall_ns = self.elapsed_ns();
+        let stored = left_behind
+            .iter()
+            .try_for_each(|line| self.remark(&format!("not removed: {line}")))
+            .and(self.store.finish(&SessionEnd {
+                ended_unix_ns: self.cx.clock.unix_ns(),
+                wall_ns,
+                stopped_by,
+                reason: error.as_ref().map(ToString::to_string),
+            }));
+        // Where the store has failed already, its second failure says nothing new.
+        let error = error.or_else(|| stored.err().map(RunError::from));
+        match error {
+            None => Ok(RunSummary {
+                run: self.cx.run.clone(),
+                stopped_by,
+                n_trials: self.n_trials,
+                n_without_value: self.n_without_value,
+                n_blocks: self.n_blocks,
+                wall_ns,
+                absent,
+                left_behind,
+            }),
+            Some(first) if left_behind.is_empty() => Err(first),
+            Some(first) => Err(RunError::AndCleanup {
+                first: Box::new(first),
+                then: left_behind,
+            }),
+        }
+    }
+
+    pub(super) fn study(&self) -> &'a Study {
+        self.plan.study()
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.cx.clock.now_ns().saturating_sub(self.started_ns)
+    }
+
+    fn remark(&mut self, text: &str) -> Result<(), StoreError> {
+        self.store.remark(&Remark {
+            unix_ns: self.cx.clock.unix_ns(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// Stores a remark and tells it.
+    pub(super) fn say(&mut self, text: String) -> Result<(), StoreError> {
+        self.remark(&text)?;
+        self.cx.observer.event(&Event::Remark(text));
+        Ok(())
+    }
+
+    /// Starts the arms and runs block after block until a rule says stop.
+    fn blocks(&mut self) -> Result<StoppedBy, Break> {
+        let per_block = self.plan.trials_per_block().max(1);
+        let first_block = self.next_sequence / per_block;
+        self.rig.detect();
+        self.require_essential_arms()?;
+        if !self.rig.prepare() {
+            return Err(Break::Cancelled);
+        }
+        self.require_essential_arms()?;
+        self.launch(self.plan.launch(first_block), first_block)?;
+        for block in first_block..self.study().blocks_max {
+            self.n_blocks = block;
+            self.look(block)?;
+            if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
+                return Ok(StoppedBy::Precision);
+            }
+            let trials = self.trials_of(block);
+            if !self.fits(&trials, block) {
+                return Ok(StoppedBy::Budget);
+            }
+            let launch = self.plan.launch(block);
+            if self.launched != Some(launch) {
+                self.launch(launch, block)?;
+            }
+            for (index, trial) in trials.iter().enumerate() {
+                self.trial(trial, &trials[index + 1..])?;
+            }
+            self.n_blocks = block + 1;
+        }
+        Ok(StoppedBy::Blocks)
+    }
+
+    /// Workloads that are still measured in this block.
+    fn live_workloads(&self, block: u32) -> impl Iterator<Item = usize> {
+        self.ended
+            .iter()
+            .enumerate()
+            .filter(move |(_, ended)| ended.is_none_or(|after| block < after))
+            .map(|(workload, _)| workload)
+    }
+
+    /// The trials of a block that are still to be done, those of absent arms included.
+    fn trials_of(&self, block: u32) -> Vec<Trial> {
+        let live: Vec<usize> = self.live_workloads(block).collect();
+        let mut trials = self.plan.block(block);
+        trials.retain(|trial| {
+            trial.sequence >= self.next_sequence && live.contains(&(trial.workload_index as usize))
+        });
+        trials
+    }
+
+    /// Asks whether some workloads are precise enough, if it is time to.
+    fn look(&mut self, block: u32) -> Result<(), Break> {
+        let study = self.study();
+        let is_due = block >= study.blocks_min.max(1)
+            && (block - study.blocks_min).is_multiple_of(BLOCKS_BETWEEN_LOOKS);
+        // A resumed run looked before it went into this block.
+        let has_begun = self.next_sequence > block * self.plan.trials_per_block();
+        if !is_due || has_begun {
+            return Ok(());
+        }
+        let finished = self.precision.finished_workloads(study, block);
+        for (workload, _) in finished
+            .iter()
+            .enumerate()
+            .filter(|(_, is_finished)| **is_finished)
+        {
+            if self.ended.get(workload) != Some(&None) {
+                continue;
+            }
+            self.ended[workload] = Some(block);
+            self.store.end_workload(WorkloadEnd {
+                workload_index: workload as u32,
+                after_blocks: block,
+            })?;
+            self.say(format!(
+                "`{}` is precise enough after {block} blocks and is measured no longer",
+                study.workloads[workload].id
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the block is expected to end, and everything to be removed, within the budget.
+    fn fits(&self, trials: &[Trial], block: u32) -> bool {
+        let Some(left_ns) = self.budget_left_ns() else {
+            return true;
+        };
+        let workloads = self
+            .usable(trials)
+            .map(|trial| trial.workload_index as usize);
+        let has_restart = self.launched != Some(self.plan.launch(block));
+        block == 0 || self.pace.expected_block_ns(workloads, has_restart) <= left_ns
+    }
+
+    /// What is left of the budget when removing everything is paid for.
+    fn budget_left_ns(&self) -> Option<u64> {
+        let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
+        Some(self.study().budget_ns?.saturating_sub(spent_ns))
+    }
+
+    /// Those of the trials whose arm can be used.
+    fn usable<'t>(&self, trials: &'t [Trial]) -> impl Iterator<Item = &'t Trial> {
+        let out: Vec<ArmId> = self
+            .rig
+            .arms
+            .iter()
+            .filter(|arm| !arm.is_usable())
+            .map(|arm| arm.spec.id.clone())
+            .collect();
+        trials
+            .iter()
+            .filter(move |trial| !out.contains(&trial.cell.arm))
+    }
+
+    /// Runs one trial, stores it, and deals with an arm that was lost in it.
+    fn trial(&mut self, trial: &Trial, rest_of_block: &[Trial]) -> Result<(), Break> {
+        if self.cx.cancel.is_requested() {
+            return Err(Break::Cancelled);
+        }
+        let workload = trial.workload_index as usize;
+        let Some(index) = self
+            .rig
+            .arms
+            .iter()
+            .position(|arm| arm.spec.id == trial.cell.arm && arm.is_usable())
+        else {
+            return Ok(());
+        };
+        let slot_begun_ns = self.cx.clock.now_ns();
+        if self.study().settle_ns > 0 {
+            self.cx
+                .clock
+                .sleep(std::time::Duration::from_nanos(self.study().settle_ns));
+        }
+        let measured = self.dispatcher.measure(
+            trial,
+            &self.recipes[workload],
+            &mut self.rig.arms[index],
+            self.rig.peer.as_mut(),
+        )?;
+        let record = TrialRecord {
+            trial: trial.clone(),
+            started_unix_ns: measured.started_unix_ns,
+            host_elapsed_ns: measured.elapsed_ns,
+            outcome: measured.outcome.clone(),
+        };
+        self.store.append(&record)?;
+        self.precision.add(&record);
+        self.next_sequence = trial.sequence + 1;
+        self.n_trials += 1;
+        let is_completed = matches!(record.outcome, Outcome::Completed(_));
+        self.n_without_value += u32::from(!is_completed);
+        let slot_ns = self.cx.clock.now_ns().saturating_sub(slot_begun_ns);
+        self.pace.trial(workload, slot_ns);
+        self.after(trial, index, &measured)?;
+        self.tell_done(trial, rest_of_block, is_completed);
+        Ok(())
+    }
+
+    fn tell_done(&self, trial: &Trial, rest_of_block: &[Trial], is_completed: bool) {
+        let expected = |workload: usize| self.pace.expected_trial_ns(workload);
+        let mut left: u64 = 0;
+        let mut left_ns: u64 = 0;
+        for trial in self.usable(rest_of_block) {
+            left += 1;
+            left_ns += expected(trial.workload_index as usize);
+        }
+        let n_arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
+        let n_blocks = u64::from(self.study().blocks_max.saturating_sub(trial.block + 1));
+        for workload in self.live_workloads(trial.block + 1) {
+            left += n_arms * n_blocks;
+            left_ns =
+                left_ns.saturating_add((n_arms * n_blocks).saturating_mul(expected(workload)));
+        }
+        if let Some(budget_ns) = self.budget_left_ns()
+            && budget_ns < left_ns
+        {
+            left = (u128::from(left) * u128::from(budget_ns) / u128::from(left_ns)) as u64;
+            left_ns = budget_ns;
+        }
+        self.cx.observer.event(&Event::TrialDone {
+            done: self.n_trials,
+            left: u32::try_from(left).unwrap_or(u32::MAX),
+            left_ns,
+            workload: trial.cell.workload.to_string(),
+            arm: trial.cell.arm.to_string(),
+            completed: is_completed,
+        });
+    }
+}
+
+/// What each workload of the study executes.
+fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunError> {
+    let name = |id: &WorkloadId| id.to_string();
+    study
+        .workloads
+        .iter()
+        .map(|spec| {
+            (registry.workload)(spec.id.as_str())
+                .ok_or_else(|| RunError::UnknownWorkload(name(&spec.id)))?
+                .recipe(&spec.params, spec.path)
+                .map_err(|source| RunError::Param {
+                    workload: name(&spec.id),
+                    source,
+                })
+        })
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! Ctrl-C, panics and clean-up: whatever happens, everything is removed.
+
+use super::*;
+
+#[test]
+fn ctrl_c_between_trials_keeps_the_trials_and_removes_everything() {
+    let scene = Scene::new(Script::default());
+    *scene.stage.cancel_after_trials.lock().unwrap() = Some(8);
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    assert_eq!((summary.n_trials, summary.n_blocks), (8, 1));
+    let stored = scene.stored();
+    assert_eq!(stored.records.len(), 8);
+    assert_eq!(stored.stopped_by, Some(StoppedBy::Interrupted));
+    scene.assert_all_removed();
+}
+
+#[test]
+fn ctrl_c_in_a_trial_ends_its_worker_within_a_second_and_does_not_count_it() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 2), Act::CtrlC)]),
+        ..Script::default()
+    });
+    let mut study = study();
+    study.limit_ns = 60_000_000_000;
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    assert!(scene.stored().records.iter().all(is_completed));
+    assert!(scene.stage.log().contains(&"cancel box".to_owned()));
+    assert!(summary.wall_ns < 1_000_000_000, "{}", summary.wall_ns);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn ctrl_c_that_takes_the_agent_with_it_is_no_failure_of_the_arm() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 1), Act::DieOfCtrlC)]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    assert!(scene.stored().records.iter().all(is_completed));
+    assert_eq!(scene.outcomes("box").len(), 1);
+    assert_eq!(summary.absent, []);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_panic_in_a_driver_still_removes_everything() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 1), Act::Panic)]),
+        ..Script::default()
+    });
+    let unwound =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scene.execute(&study())));
+    assert!(unwound.is_err());
+    scene.assert_all_removed();
+    // What was stored before is there, and the run is open to be resumed.
+    let stored = scene.stored();
+    assert!(!stored.records.is_empty());
+    assert_eq!(stored.stopped_by, None);
+}
+
+#[test]
+fn what_cannot_be_removed_is_reported_and_does_not_keep_the_rest_from_being_removed() {
+    let scene = Scene::new(Script {
+        stuck: vec!["box"],
+        panics_at_removal: vec![A_PRIME],
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(
+        summary.left_behind,
+        ["box: removing: device busy", "a-prime: its driver panicked"]
+    );
+    assert!(scene.stage.log().contains(&"remove host".to_owned()));
+    assert!(
+        scene
+            .stored()
+            .remarks
+            .iter()
+            .any(|remark| remark.text.contains("device busy"))
+    );
+}
+
+#[test]
+fn a_failure_of_removing_is_added_to_the_first_failure_and_does_not_replace_it() {
+    let scene = Scene::new(Script {
+        no_start: BTreeMap::from([("host", vec![0])]),
+        stuck: vec!["box"],
+        ..Script::default()
+    });
+    let error = scene.execute(&study()).unwrap_err();
+    assert!(
+        matches!(error.first(), RunError::RequiredArm { .. }),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("permission denied") && text.contains("device busy"),
+        "{text}"
+    );
+}

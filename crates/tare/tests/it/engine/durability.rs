@@ -1,0 +1,231 @@
+//! What a store keeps: resuming, a writer that is killed, a full disk, two runs at once.
+
+use super::*;
+
+#[test]
+fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
+    let study = study();
+    let plan = Plan::new(&study);
+    let planned: Vec<_> = (0..3).flat_map(|block| plan.block(block)).collect();
+    for stop_after in [1, 4, 6, 11, 17] {
+        let scene = Scene::new(Script::default());
+        *scene.stage.cancel_after_trials.lock().unwrap() = Some(stop_after);
+        scene.execute(&study).unwrap();
+        let before = scene.stored();
+        assert_eq!(before.records.len() as u32, stop_after);
+        let again = Scene {
+            stage: Stage::new(Script::default()),
+            folder: scene.folder,
+        };
+        let summary = again.resume().unwrap();
+        assert_eq!(summary.n_trials, 18);
+        let runs = again
+            .stage
+            .log()
+            .iter()
+            .filter(|line| line.starts_with("run "))
+            .count();
+        assert_eq!(runs as u32, 18 - stop_after);
+        let after = again.stored();
+        assert_eq!(after.plan_sha256, before.plan_sha256);
+        assert_eq!(after.records[..before.records.len()], before.records);
+        let done: Vec<_> = after
+            .records
+            .into_iter()
+            .map(|record| record.trial)
+            .collect();
+        assert_eq!(done, planned);
+        assert_eq!(after.n_sessions, 2);
+        assert!(matches!(again.resume(), Err(RunError::Complete(_))));
+    }
+}
+
+#[test]
+fn a_run_is_not_resumed_with_another_agent() {
+    let scene = Scene::new(Script::default());
+    *scene.stage.cancel_after_trials.lock().unwrap() = Some(3);
+    scene.execute(&study()).unwrap();
+    let stage = Stage::new(Script::default());
+    let driver = |id: &str| stage.driver(id);
+    let registry = Registry {
+        driver: &driver,
+        workload: &workload,
+    };
+    let mut agent = stage.cx().agent.clone();
+    agent.sha256 = "b6".into();
+    let mut cx = stage.cx();
+    cx.agent = &agent;
+    let mut store = Store::open(&scene.path()).unwrap();
+    let refused = resume(&cx, &registry, &mut store, &mut AllBlocks).unwrap_err();
+    assert!(matches!(refused, RunError::OtherAgent { .. }), "{refused}");
+    assert_eq!(stage.log(), [""; 0]);
+}
+
+#[test]
+fn a_second_run_into_the_same_store_at_the_same_time_is_refused_and_nothing_is_started() {
+    let scene = Scene::new(Script::default());
+    let mut first = Store::open(&scene.path()).unwrap();
+    let start = tare::store::RunStart {
+        id: tare_model::RunId::new("run-0").unwrap(),
+        started_unix_ns: 0,
+        agent_sha256: String::new(),
+        agent_build: String::new(),
+        host: Facts::new(),
+    };
+    first.begin(&start, &Plan::new(&study())).unwrap();
+    let refused = scene.execute(&study()).unwrap_err();
+    assert!(
+        matches!(refused, RunError::Store(StoreError::InUse { .. })),
+        "{refused}"
+    );
+    assert_eq!(scene.stage.log(), [""; 0]);
+}
+
+/// Runs this test binary once more with one of the tests below that are otherwise ignored.
+fn again(test: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .env("TARE_TEST_FOLDER", folder);
+    command
+}
+
+fn given_folder() -> PathBuf {
+    PathBuf::from(
+        std::env::var_os("TARE_TEST_FOLDER").expect("set by the test that starts this one"),
+    )
+}
+
+#[test]
+fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = again(
+        "engine::durability::writes_until_it_is_killed",
+        folder.path(),
+    )
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut told = 0;
+    for line in BufReader::new(writer.stdout.take().unwrap()).lines() {
+        let Ok(line) = line else { break };
+        told += u32::from(line == "stored");
+        if told == 40 {
+            writer.kill().unwrap();
+        }
+    }
+    writer.wait().unwrap();
+    assert!(told >= 40);
+    let path = folder.path().join("store.db");
+    let stage = Stage::new(Script::default());
+    let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
+    assert!(
+        stored.records.len() as u32 >= told,
+        "{} < {told}",
+        stored.records.len()
+    );
+    let sequences: BTreeSet<u32> = stored
+        .records
+        .iter()
+        .map(|record| record.trial.sequence)
+        .collect();
+    assert_eq!(sequences, (0..stored.records.len() as u32).collect());
+    assert_eq!(stored.stopped_by, None);
+    *stage.cancel_after_trials.lock().unwrap() = Some(stored.records.len() as u32 + 5);
+    let summary = resume_on(stage, &path, &mut AllBlocks).unwrap();
+    assert_eq!(summary.n_trials as usize, stored.records.len() + 5);
+}
+
+/// Tells after each trial that it is stored.
+struct Telling;
+
+impl Precision for Telling {
+    fn add(&mut self, _: &TrialRecord) {
+        println!("stored");
+    }
+
+    fn finished_workloads(&mut self, study: &Study, _: u32) -> Vec<bool> {
+        vec![false; study.workloads.len()]
+    }
+}
+
+#[test]
+#[ignore = "started and killed by `a_writer_that_is_killed_loses_no_finished_trial`"]
+fn writes_until_it_is_killed() {
+    let mut study = study();
+    study.blocks_max = 2_000;
+    let mut store = Store::open(&given_folder().join("store.db")).unwrap();
+    let _ = execute_in(
+        Stage::new(Script::default()),
+        &study,
+        &mut store,
+        &mut Telling,
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_ends_the_run_and_keeps_every_trial_before() {
+    if !is_installed("unshare") {
+        return skip("root", "`unshare` is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=2m tmpfs \"$TARE_TEST_FOLDER\" || exit 77; exec \"$@\"";
+    let inner = again(
+        "engine::durability::runs_until_the_disk_is_full",
+        folder.path(),
+    );
+    let ended = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env("TARE_TEST_FOLDER", folder.path())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.code() == Some(77) || stderr.contains("unshare failed") {
+        return skip("root", "a tmpfs of one's own needs root");
+    }
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        ended.status.success() && stdout.contains("1 passed"),
+        "{stdout}\n{stderr}"
+    );
+}
+
+#[test]
+#[ignore = "started by `a_full_disk_ends_the_run_and_keeps_every_trial_before` on a small disk"]
+fn runs_until_the_disk_is_full() {
+    let path = given_folder().join("store.db");
+    let filler = given_folder().join("filler");
+    let mut study = study();
+    study.blocks_max = 2_000;
+    let mut store = Store::open(&path).unwrap();
+    std::fs::write(&filler, vec![1; 500_000]).unwrap();
+    let stage = Stage::new(Script::default());
+    let error = execute_in(stage, &study, &mut store, &mut AllBlocks).unwrap_err();
+    assert!(
+        matches!(error.first(), RunError::Store(StoreError::Full(_))),
+        "{error:?}"
+    );
+    drop(store);
+    let told = stage.log().iter().filter(|line| *line == "told").count();
+    assert!(told > 20, "{told}");
+    assert!(stage.log().contains(&"remove host".to_owned()));
+    // Still full: reading works, and everything is there.
+    let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
+    assert_eq!(stored.records.len(), told);
+    std::fs::remove_file(&filler).unwrap();
+    let again = Stage::new(Script::default());
+    *again.cancel_after_trials.lock().unwrap() = Some(told as u32 + 10);
+    let summary = resume_on(again, &path, &mut AllBlocks).unwrap();
+    assert_eq!(summary.n_trials as usize, told + 10);
+}

@@ -1,0 +1,161 @@
+//! Recipes with more to them than one worker: pairs, lifecycles, cold instances.
+
+use super::*;
+
+#[test]
+fn a_cold_study_has_an_instance_for_every_trial() {
+    let scene = Scene::new(Script::default());
+    let mut study = study();
+    study.lifecycle = Lifecycle::Cold;
+    study.settle_ns = 500_000_000;
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!((summary.n_trials, summary.n_without_value), (18, 0));
+    let log = scene.stage.log();
+    let starts = log.iter().filter(|line| line.starts_with("start ")).count();
+    assert_eq!(starts, 3 + 18);
+    let first = log
+        .iter()
+        .position(|line| line.starts_with("run "))
+        .unwrap();
+    let verbs: Vec<&str> = log[first - 2..first + 3]
+        .iter()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(verbs, ["start", "hello", "run", "stop", "told"]);
+    // Starting and settling are outside of what is timed.
+    assert!(
+        scene
+            .stored()
+            .records
+            .iter()
+            .all(|record| record.host_elapsed_ns == 1_000_000)
+    );
+    assert!(summary.wall_ns > 18 * 500_000_000);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
+    let scene = Scene::new(Script::default());
+    let mut study = study();
+    study.workloads = vec![spec("life", None)];
+    study.blocks_max = 2;
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!((summary.n_trials, summary.n_without_value), (6, 0));
+    for record in scene.stored().records {
+        let Outcome::Completed(raw) = record.outcome else {
+            panic!("{record:?}")
+        };
+        assert_eq!(raw.format, LIFECYCLE_FORMAT);
+        assert_eq!(
+            serde_json::from_slice::<LifecycleReport>(&raw.stdout.0).unwrap(),
+            LifecycleReport {
+                created_ns: 0,
+                ready_ns: 12_000_000,
+                removed_ns: 16_000_000,
+            }
+        );
+    }
+    let once = scene
+        .stage
+        .log()
+        .iter()
+        .filter(|line| line.ends_with(" once"))
+        .count();
+    assert_eq!(once, 6);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_pair_runs_its_server_and_client_where_its_path_says() {
+    for (path, server, client, address) in [
+        (tare_model::Path::Loopback, "box", "box", "127.0.0.1"),
+        (tare_model::Path::HostToArm, "box", "host-peer", "10.0.0.2"),
+        (tare_model::Path::ArmToHost, "host-peer", "box", "10.0.0.1"),
+    ] {
+        for listen in [Act::Listen(4321), Act::ListenOnce(4321)] {
+            // A server that ends by itself shows only where its client speaks over the same channel.
+            if listen == Act::ListenOnce(4321) && path != tare_model::Path::Loopback {
+                continue;
+            }
+            let scene = Scene::new(Script {
+                acts: BTreeMap::from([((server, 0), listen)]),
+                ..Script::default()
+            });
+            let mut study = study();
+            study.workloads = vec![spec("pair", Some(path))];
+            study.blocks_max = 1;
+            // Only `box`, so that the script's numbers are those of the ends.
+            study.arms = vec![study.arms[2].clone()];
+            study.baseline = ArmId::new("box").unwrap();
+            let summary = scene.execute(&study).unwrap();
+            assert_eq!(
+                summary.n_without_value,
+                0,
+                "{path:?}: {:?}",
+                scene.stored().records
+            );
+            let calls = scene.stage.calls.lock().unwrap().clone();
+            assert_eq!(calls.len(), 2);
+            assert_eq!(
+                (calls[0].0.as_str(), calls[0].1.name.as_str()),
+                (server, "serve")
+            );
+            assert_eq!(
+                (calls[1].0.as_str(), calls[1].1.name.as_str()),
+                (client, "ask")
+            );
+            assert_eq!(calls[1].1.args.text("address"), Some(address));
+            assert_eq!(calls[1].1.args.value("port"), Some(&Value::Int(4321)));
+            assert_eq!(scene.stored().records[0].host_elapsed_ns, 1_000_000);
+            scene.assert_all_removed();
+            let has_peer = scene.stage.log().contains(&"start host-peer".to_owned());
+            assert_eq!(has_peer, path != tare_model::Path::Loopback);
+        }
+    }
+}
+
+#[test]
+fn a_pair_without_a_way_between_its_ends_is_unavailable() {
+    let scene = Scene::new(Script {
+        unreachable: vec!["box"],
+        always: BTreeMap::from([
+            ("host", Act::Listen(1)),
+            (A_PRIME, Act::Listen(1)),
+            ("box", Act::Listen(1)),
+        ]),
+        ..Script::default()
+    });
+    let mut study = study();
+    study.workloads = vec![spec("pair", Some(tare_model::Path::HostToArm))];
+    scene.execute(&study).unwrap();
+    assert!(
+        scene.outcomes("box").iter().all(|outcome| {
+            *outcome == Outcome::Unavailable(Reason::NoPath("no network".into()))
+        })
+    );
+    assert!(
+        scene
+            .outcomes("host")
+            .iter()
+            .all(|outcome| matches!(outcome, Outcome::Completed(_)))
+    );
+}
+
+#[test]
+fn a_pair_is_unavailable_where_the_host_has_no_agent() {
+    let scene = Scene::new(Script {
+        absent: vec!["host"],
+        ..Script::default()
+    });
+    let mut study = study();
+    study.workloads = vec![spec("pair", Some(tare_model::Path::ArmToHost))];
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!((summary.n_trials, summary.n_without_value), (9, 9));
+    assert!(
+        scene
+            .outcomes("box")
+            .iter()
+            .all(|outcome| matches!(outcome, Outcome::Unavailable(Reason::NoPath(_))))
+    );
+}

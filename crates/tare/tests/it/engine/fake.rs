@@ -1,0 +1,569 @@
+//! Scripted environments for tests of the engine: a driver, its instances and their agents, a clock that is
+//! turned by hand, and a log of everything that happens to them, in order.
+//!
+//! They order events and inject faults that real environments show only by accident. What they cannot show
+//! is that real environments behave; that is for the tests of the drivers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tare::cx::{
+    AgentBinary, Cancel, Clock, CommandError, CommandLine, Context, Event, Exec, Finished,
+    Observer, Running,
+};
+use tare::env::{
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
+    SettingsError, StartMode,
+};
+use tare::workload::{DecodeError, ParamError, Workload};
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{
+    ArmId, Facts, Failure, MetricSpec, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Sample,
+};
+
+pub(super) const BUILD: &str = "build-1";
+
+/// What an agent does with a request to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Act {
+    /// The worker ends well after so many nanoseconds.
+    Done(u64),
+    /// It cannot run there.
+    Unavailable,
+    /// It fails.
+    Failed,
+    /// The worker hangs; the agent ends it when asked to.
+    Hang,
+    /// Worker and agent hang.
+    Deaf,
+    /// The agent dies.
+    Die,
+    /// It listens, and ends when asked to.
+    Listen(u16),
+    /// It listens, and ends by itself before its client does.
+    ListenOnce(u16),
+    /// The driver itself panics.
+    Panic,
+    /// Ctrl-C is pressed while the worker runs.
+    CtrlC,
+    /// Ctrl-C takes the agent with it, and the host hears of the agent's end first.
+    DieOfCtrlC,
+}
+
+/// What is scripted, by arm.
+#[derive(Default)]
+pub(super) struct Script {
+    /// Arms whose driver is absent.
+    pub(super) absent: Vec<&'static str>,
+    /// The number of each start of an arm that fails, from 0.
+    pub(super) no_start: BTreeMap<&'static str, Vec<u32>>,
+    /// Arms whose agent is another build.
+    pub(super) other_build: Vec<&'static str>,
+    /// Arms that cannot be removed.
+    pub(super) stuck: Vec<&'static str>,
+    /// Arms whose driver panics when it removes.
+    pub(super) panics_at_removal: Vec<&'static str>,
+    /// Arms that the host cannot reach.
+    pub(super) unreachable: Vec<&'static str>,
+    /// What the nth request to run of an arm does; `Done(1_000_000)` where nothing is said.
+    pub(super) acts: BTreeMap<(&'static str, u32), Act>,
+    /// The same for every request of an arm.
+    pub(super) always: BTreeMap<&'static str, Act>,
+}
+
+/// A machine made of script.
+pub(super) struct Stage {
+    pub(super) script: Mutex<Script>,
+    pub(super) log: Mutex<Vec<String>>,
+    pub(super) now_ns: AtomicU64,
+    pub(super) cancel: Cancel,
+    pub(super) cancel_after_trials: Mutex<Option<u32>>,
+    is_cancel_on_its_way: AtomicBool,
+    counts: Mutex<BTreeMap<String, u32>>,
+    pub(super) run: RunId,
+    agent: AgentBinary,
+    scratch: PathBuf,
+    pub(super) events: Mutex<Vec<Event>>,
+    /// The requests to run, as they arrived.
+    pub(super) calls: Mutex<Vec<(String, ProbeCall)>>,
+}
+
+impl Stage {
+    /// For ever, as drivers are.
+    pub(super) fn new(script: Script) -> &'static Self {
+        Box::leak(Box::new(Self {
+            script: Mutex::new(script),
+            log: Mutex::default(),
+            now_ns: AtomicU64::new(0),
+            cancel: Cancel::new(),
+            cancel_after_trials: Mutex::default(),
+            is_cancel_on_its_way: AtomicBool::default(),
+            counts: Mutex::default(),
+            run: RunId::new("run-1").unwrap(),
+            agent: AgentBinary {
+                path: "/agent".into(),
+                sha256: "a5".into(),
+                build: BUILD.into(),
+            },
+            scratch: "/scratch".into(),
+            events: Mutex::default(),
+            calls: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn cx(&'static self) -> Context<'static> {
+        Context {
+            exec: &NoPrograms,
+            clock: self,
+            observer: self,
+            cancel: &self.cancel,
+            agent: &self.agent,
+            scratch: &self.scratch,
+            run: &self.run,
+        }
+    }
+
+    pub(super) fn driver(&'static self, id: &str) -> Option<&'static dyn Driver> {
+        let id = ["fake", "other", "host"]
+            .into_iter()
+            .find(|known| *known == id)?;
+        Some(Box::leak(Box::new(FakeDriver { stage: self, id })))
+    }
+
+    pub(super) fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
+    fn say(&self, line: String) {
+        self.log.lock().unwrap().push(line);
+    }
+
+    /// The number of this kind of thing so far, before this one.
+    fn count(&self, what: String) -> u32 {
+        let mut counts = self.counts.lock().unwrap();
+        let count = counts.entry(what).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    fn pass(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Stage {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::SeqCst)
+    }
+
+    fn unix_ns(&self) -> i64 {
+        1_700_000_000_000_000_000 + self.now_ns() as i64
+    }
+
+    fn sleep(&self, duration: Duration) {
+        if self.is_cancel_on_its_way.load(Ordering::SeqCst) {
+            self.cancel.request();
+        }
+        self.pass(duration.as_nanos() as u64);
+    }
+}
+
+impl Observer for Stage {
+    fn event(&self, event: &Event) {
+        self.events.lock().unwrap().push(event.clone());
+        if let Event::TrialDone { done, .. } = event {
+            self.say("told".into());
+            if *self.cancel_after_trials.lock().unwrap() == Some(*done) {
+                self.cancel.request();
+            }
+        }
+    }
+}
+
+struct NoPrograms;
+
+impl Exec for NoPrograms {
+    fn run(&self, command: &CommandLine, _: &[u8], _: Duration) -> Result<Finished, CommandError> {
+        panic!("the engine started `{command}`");
+    }
+
+    fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
+        panic!("the engine started `{command}`");
+    }
+}
+
+struct FakeDriver {
+    stage: &'static Stage,
+    id: &'static str,
+}
+
+impl Driver for FakeDriver {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn about(&self) -> &'static str {
+        "Does as its script says."
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        &[]
+    }
+
+    fn detect(&self, _: &Context<'_>) -> Availability {
+        self.stage.say(format!("detect {}", self.id));
+        if self.stage.script.lock().unwrap().absent.contains(&self.id) {
+            return Availability::Absent {
+                why: format!("{} is not here", self.id),
+                fix: Some("fetch it".into()),
+            };
+        }
+        Availability::Ready(Facts::new())
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        if settings.value("wrong").is_some() {
+            return Err(SettingsError {
+                setting: "wrong".into(),
+                problem: "there is no setting `wrong`".into(),
+                hint: None,
+            });
+        }
+        Ok(Box::new(FakeEnvironment {
+            stage: self.stage,
+            arm,
+        }))
+    }
+
+    fn sweep(&self, _: &Context<'_>, _: Option<&str>) -> Result<Vec<String>, EnvError> {
+        Ok(Vec::new())
+    }
+}
+
+struct FakeEnvironment {
+    stage: &'static Stage,
+    arm: ArmId,
+}
+
+impl Environment for FakeEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, _: &Context<'_>) -> Result<(), EnvError> {
+        self.stage.say(format!("prepare {}", self.arm));
+        self.stage.pass(5_000_000);
+        Ok(())
+    }
+
+    fn start(&mut self, _: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let once = if mode == StartMode::Once { " once" } else { "" };
+        self.stage.say(format!("start {}{once}", self.arm));
+        self.stage.pass(10_000_000);
+        let nth = self.stage.count(format!("start {}", self.arm));
+        let script = self.stage.script.lock().unwrap();
+        let faults = script.no_start.get(self.arm.as_str());
+        if faults.is_some_and(|faults| faults.contains(&nth)) {
+            return Err(EnvError::Denied {
+                what: "starting".into(),
+                fix: Some("ask for it".into()),
+            });
+        }
+        Ok(Box::new(FakeInstance {
+            channel: FakeChannel {
+                stage: self.stage,
+                arm: self.arm.to_string(),
+                replies: VecDeque::new(),
+                listening: None,
+                running: None,
+                is_dead: false,
+                is_deaf: false,
+            },
+        }))
+    }
+
+    fn describe(&self, _: &Context<'_>) -> Facts {
+        Facts::from([("engine".into(), "script".into())])
+    }
+
+    fn remove(&mut self, _: &Context<'_>) -> Result<(), EnvError> {
+        self.stage.say(format!("remove {}", self.arm));
+        let script = self.stage.script.lock().unwrap();
+        let panics = script.panics_at_removal.contains(&self.arm.as_str());
+        let is_stuck = script.stuck.contains(&self.arm.as_str());
+        drop(script);
+        assert!(!panics, "a driver's own fault");
+        if is_stuck {
+            return Err(EnvError::Refused {
+                what: "removing".into(),
+                answer: "device busy".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+struct FakeInstance {
+    channel: FakeChannel,
+}
+
+impl FakeInstance {
+    fn reach(&self, address: [u8; 4]) -> Result<IpAddr, Reason> {
+        let script = self.channel.stage.script.lock().unwrap();
+        if script.unreachable.contains(&self.channel.arm.as_str()) {
+            return Err(Reason::NoPath("no network".into()));
+        }
+        Ok(IpAddr::from(address))
+    }
+}
+
+impl Instance for FakeInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        self.reach([10, 0, 0, 2])
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.reach([10, 0, 0, 1])
+    }
+
+    fn workdir(&self) -> String {
+        format!("/work/{}", self.channel.arm)
+    }
+
+    fn stop(self: Box<Self>, _: &Context<'_>) -> Result<(), EnvError> {
+        self.channel.stage.say(format!("stop {}", self.channel.arm));
+        self.channel.stage.pass(4_000_000);
+        Ok(())
+    }
+}
+
+struct FakeChannel {
+    stage: &'static Stage,
+    arm: String,
+    /// What is to be received, and how much time passes before it.
+    replies: VecDeque<(u64, Reply)>,
+    /// The trial of the server that listens.
+    listening: Option<(u64, bool)>,
+    /// The trial that hangs.
+    running: Option<u64>,
+    is_dead: bool,
+    is_deaf: bool,
+}
+
+impl FakeChannel {
+    fn act(&self, nth: u32) -> Act {
+        let script = self.stage.script.lock().unwrap();
+        let scripted = script
+            .acts
+            .iter()
+            .find(|((arm, number), _)| *arm == self.arm && *number == nth)
+            .map(|(_, act)| act)
+            .or_else(|| script.always.get(self.arm.as_str()));
+        scripted.cloned().unwrap_or(Act::Done(1_000_000))
+    }
+
+    fn run(&mut self, trial: u64, call: ProbeCall) {
+        self.stage.say(format!("run {} {}", self.arm, call.name));
+        let nth = self.stage.count(format!("run {}", self.arm));
+        self.stage
+            .calls
+            .lock()
+            .unwrap()
+            .push((self.arm.clone(), call));
+        let raw = |text: &str| RawOutput {
+            format: "probe/1".into(),
+            stdout: Bytes(text.as_bytes().to_vec()),
+            stderr: Bytes::default(),
+            exit: Exit::Code(0),
+        };
+        match self.act(nth) {
+            Act::Done(ns) => {
+                // A server that ends by itself does so before its client has.
+                if let Some((server, true)) = self.listening.take_if(|(_, is_once)| *is_once) {
+                    let raw = raw("served");
+                    self.replies
+                        .push_back((0, Reply::Done { trial: server, raw }));
+                }
+                let raw = raw(&format!("{} {trial}", self.arm));
+                self.replies.push_back((ns, Reply::Done { trial, raw }));
+            }
+            Act::Unavailable => {
+                let reason = Reason::MissingTool("hammer".into());
+                self.replies
+                    .push_back((1_000, Reply::Unavailable { trial, reason }));
+            }
+            Act::Failed => {
+                let failure = Failure::Killed { signal: 11 };
+                self.replies
+                    .push_back((1_000, Reply::Failed { trial, failure }));
+            }
+            Act::Hang => self.running = Some(trial),
+            Act::Deaf => self.is_deaf = true,
+            Act::Die => self.is_dead = true,
+            Act::Listen(port) | Act::ListenOnce(port) => {
+                let is_once = matches!(self.act(nth), Act::ListenOnce(_));
+                self.listening = Some((trial, is_once));
+                self.replies
+                    .push_back((1_000, Reply::Listening { trial, port }));
+            }
+            Act::Panic => panic!("a driver's own fault"),
+            Act::DieOfCtrlC => {
+                let on_its_way = &self.stage.is_cancel_on_its_way;
+                on_its_way.store(true, Ordering::SeqCst);
+                self.is_dead = true;
+            }
+            Act::CtrlC => {
+                self.stage.cancel.request();
+                self.running = Some(trial);
+            }
+        }
+    }
+}
+
+impl Channel for FakeChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        if self.is_dead {
+            return Err(ChannelError::Closed("broken pipe".into()));
+        }
+        match request.clone() {
+            Request::Hello { .. } => {
+                self.stage.say(format!("hello {}", self.arm));
+                let script = self.stage.script.lock().unwrap();
+                let is_other = script.other_build.contains(&self.arm.as_str());
+                let build = if is_other { "build-0" } else { BUILD };
+                self.replies.push_back((
+                    2_000_000,
+                    Reply::Hello {
+                        protocol: PROTOCOL,
+                        build: build.into(),
+                        probes: Vec::new(),
+                    },
+                ));
+            }
+            Request::Facts { paths } => {
+                self.stage.say(format!("facts {}", self.arm));
+                let facts = Facts::from([("paths".into(), paths.join(","))]);
+                self.replies.push_back((1_000, Reply::Facts { facts }));
+            }
+            Request::Run { trial, call, .. } => self.run(trial, call),
+            Request::Cancel { trial } => {
+                self.stage.say(format!("cancel {}", self.arm));
+                let is_running = self.running == Some(trial)
+                    || self.listening.is_some_and(|(server, _)| server == trial);
+                if is_running {
+                    (self.running, self.listening) = (None, None);
+                    let failure = Failure::Killed { signal: 9 };
+                    self.replies
+                        .push_back((1_000, Reply::Failed { trial, failure }));
+                }
+            }
+            Request::Bye => {}
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        if self.is_dead {
+            return Err(ChannelError::Closed("its stream ended".into()));
+        }
+        match self.replies.pop_front() {
+            Some((ns, reply)) if !self.is_deaf => {
+                self.stage.pass(ns);
+                Ok(reply)
+            }
+            _ => {
+                self.stage.pass(limit.as_nanos() as u64);
+                Err(ChannelError::Timeout(limit))
+            }
+        }
+    }
+}
+
+/// A workload whose recipe follows from its name.
+struct FakeWorkload(&'static str);
+
+impl Workload for FakeWorkload {
+    fn id(&self) -> &'static str {
+        self.0
+    }
+
+    fn about(&self) -> &'static str {
+        "Does as its script says."
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[]
+    }
+
+    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
+        let call = |name: &str| ProbeCall {
+            name: name.into(),
+            args: params.clone(),
+        };
+        if params.value("wrong").is_some() {
+            return Err(ParamError {
+                param: "wrong".into(),
+                problem: "there is no parameter `wrong`".into(),
+                hint: None,
+            });
+        }
+        Ok(match self.0 {
+            "pair" => Recipe::Pair {
+                server: call("serve"),
+                client: call("ask"),
+            },
+            "life" => Recipe::Lifecycle,
+            name => Recipe::Probe(call(name)),
+        })
+    }
+
+    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        panic!("the engine does not read what a trial left");
+    }
+}
+
+static WORKLOADS: [FakeWorkload; 5] = [
+    FakeWorkload("w0"),
+    FakeWorkload("w1"),
+    FakeWorkload("w2"),
+    FakeWorkload("pair"),
+    FakeWorkload("life"),
+];
+
+pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
+    WORKLOADS
+        .iter()
+        .find(|workload| workload.0 == id)
+        .map(|workload| workload as &dyn Workload)
+}
+
+/// Whether a test that needs something that is not here may be left out: says so, or fails where
+/// `TARE_REQUIRE` names it.
+pub(super) fn skip(need: &str, reason: &str) {
+    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|word| word == need),
+        "TARE_REQUIRE names `{need}`: {reason}"
+    );
+    println!("skipped: {reason}");
+}
+
+/// Whether `program` can be found.
+pub(super) fn is_installed(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+    })
+}

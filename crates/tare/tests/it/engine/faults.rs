@@ -1,0 +1,238 @@
+//! Arms that do not start, die, hang or fail.
+
+use super::*;
+
+#[test]
+fn an_agent_that_dies_in_a_trial_fails_it_and_is_started_again() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 1), Act::Die)]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));
+    let outcomes = scene.outcomes("box");
+    assert_eq!(outcomes.len(), 6);
+    assert!(
+        matches!(&outcomes[1], Outcome::Failed(Failure::Lost(_))),
+        "{outcomes:?}"
+    );
+    assert!(matches!(outcomes[2], Outcome::Completed(_)));
+    let remarks = scene.stored().remarks;
+    assert!(
+        remarks
+            .iter()
+            .any(|remark| remark.text.contains("`box` was lost in block 0")),
+        "{remarks:?}"
+    );
+    scene.assert_all_removed();
+}
+
+#[test]
+fn an_arm_that_is_lost_twice_in_a_launch_is_given_up_and_the_others_go_on() {
+    let scene = Scene::new(Script {
+        always: BTreeMap::from([("box", Act::Die)]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!(summary.n_trials, 2 + 12);
+    assert_eq!(summary.absent.len(), 1);
+    assert!(summary.absent[0].1.contains("lost again"), "{summary:?}");
+    let arms = scene.stored().arms;
+    // It was available: its trials count as far as they go.
+    assert!(arms[2].available);
+    assert!(arms[2].reason.as_ref().unwrap().contains("block 0"));
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_worker_that_hangs_is_ended_and_reported_as_timed_out() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 0), Act::Hang)]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.n_trials, 18);
+    let outcomes = scene.outcomes("box");
+    let timed_out = Outcome::Failed(Failure::TimedOut {
+        limit_ns: 500_000_000,
+    });
+    assert_eq!(outcomes[0], timed_out);
+    assert!(matches!(outcomes[1], Outcome::Completed(_)));
+    let record = scene
+        .stored()
+        .records
+        .into_iter()
+        .find(|record| record.outcome == timed_out)
+        .unwrap();
+    // The limit, two seconds for the agent to say so, and its answer to being asked.
+    assert_eq!(record.host_elapsed_ns, 2_500_001_000);
+    // The agent was well: no restart, so a start for each launch only.
+    let starts = scene
+        .stage
+        .log()
+        .iter()
+        .filter(|line| *line == "start box")
+        .count();
+    assert_eq!(starts, 2);
+}
+
+#[test]
+fn an_agent_that_does_not_answer_cancel_is_lost_and_started_again() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 0), Act::Deaf)]),
+        ..Script::default()
+    });
+    scene.execute(&study()).unwrap();
+    let outcomes = scene.outcomes("box");
+    assert!(
+        matches!(&outcomes[0], Outcome::Failed(Failure::Lost(_))),
+        "{outcomes:?}"
+    );
+    assert!(matches!(outcomes[1], Outcome::Completed(_)));
+    let starts = scene
+        .stage
+        .log()
+        .iter()
+        .filter(|line| *line == "start box")
+        .count();
+    assert_eq!(starts, 3);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn what_cannot_run_or_fails_is_stored_as_that_and_not_tried_again() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 0), Act::Unavailable), (("box", 1), Act::Failed)]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!((summary.n_trials, summary.n_without_value), (18, 2));
+    let outcomes = scene.outcomes("box");
+    assert_eq!(
+        outcomes[0],
+        Outcome::Unavailable(Reason::MissingTool("hammer".into()))
+    );
+    assert_eq!(outcomes[1], Outcome::Failed(Failure::Killed { signal: 11 }));
+}
+
+#[test]
+fn an_optional_arm_that_does_not_start_is_absent_with_its_reason_and_the_run_goes_on() {
+    let scene = Scene::new(Script {
+        no_start: BTreeMap::from([("box", vec![0])]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.n_trials, 12);
+    let arms = scene.stored().arms;
+    assert!(!arms[2].available);
+    assert_eq!(
+        arms[2].reason.as_deref(),
+        Some("permission denied: starting")
+    );
+    assert_eq!(arms[2].fix.as_deref(), Some("ask for it"));
+    assert!(
+        scene
+            .stored()
+            .records
+            .iter()
+            .all(|record| record.trial.cell.arm.as_str() != "box")
+    );
+    let events = scene.stage.events.lock().unwrap();
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::Absent { arm, .. } if arm == "box")),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn an_arm_that_does_not_start_again_is_given_up_from_that_launch_on() {
+    let scene = Scene::new(Script {
+        no_start: BTreeMap::from([("box", vec![1])]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.n_trials, 18 - 2);
+    let stored = scene.stored();
+    assert!(stored.arms[2].available && stored.arms[2].reason.is_some());
+    assert!(
+        stored
+            .remarks
+            .iter()
+            .any(|remark| remark.text.contains("given up in block 2"))
+    );
+}
+
+#[test]
+fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_prepared() {
+    let scene = Scene::new(Script {
+        absent: vec!["other"],
+        ..Script::default()
+    });
+    let mut study = study();
+    study.arms[2].driver = "other".into();
+    study.arms[2].required = true;
+    let error = scene.execute(&study).unwrap_err();
+    let RunError::RequiredArm { arm, why, fix } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((arm.as_str(), why.as_str()), ("box", "other is not here"));
+    assert_eq!(fix.as_deref(), Some("fetch it"));
+    assert!(error.to_string().ends_with("hint: fetch it"), "{error}");
+    assert!(
+        !scene
+            .stage
+            .log()
+            .iter()
+            .any(|line| line.starts_with("prepare"))
+    );
+    let stored = scene.stored();
+    assert_eq!(stored.stopped_by, Some(StoppedBy::Failed));
+    assert_eq!(stored.failure, Some(error.to_string()));
+}
+
+#[test]
+fn a_required_arm_that_does_not_start_ends_the_run_and_the_others_are_removed() {
+    for (arm, index) in [("box", 2), ("host", 0)] {
+        let scene = Scene::new(Script {
+            no_start: BTreeMap::from([(arm, vec![0])]),
+            ..Script::default()
+        });
+        let mut study = study();
+        study.arms[index].required = arm == "box";
+        let error = scene.execute(&study).unwrap_err();
+        assert!(matches!(&error, RunError::RequiredArm { arm: out, .. } if out.as_str() == arm));
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn a_baseline_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("host", 2), Act::Die), (("host", 3), Act::Die)]),
+        ..Script::default()
+    });
+    let error = scene.execute(&study()).unwrap_err();
+    assert!(
+        matches!(&error, RunError::BaselineLost { block: 1, .. }),
+        "{error}"
+    );
+    let stored = scene.stored();
+    assert_eq!(stored.stopped_by, Some(StoppedBy::Failed));
+    assert!(stored.records.len() >= 6);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn an_agent_of_another_build_is_refused() {
+    let scene = Scene::new(Script {
+        other_build: vec!["box"],
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert!(summary.absent[0].1.contains("`build-0`"), "{summary:?}");
+    scene.assert_all_removed();
+}

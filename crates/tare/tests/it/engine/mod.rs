@@ -1,0 +1,171 @@
+//! The engine with scripted environments: the order of events, faults, stopping rules, resuming, and what
+//! a store keeps when its writer is killed or its disk is full.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tare::cx::Event;
+use tare::plan::Plan;
+use tare::run::{AllBlocks, Precision, Registry, RunError, RunSummary, execute, resume};
+use tare::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
+use tare_model::study::A_PRIME;
+use tare_model::{
+    ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Margins, Outcome,
+    Params, Reason, Study, Value, WorkloadId, WorkloadSpec,
+};
+
+mod cancel;
+mod durability;
+mod ends;
+mod fake;
+mod faults;
+mod order;
+mod stopping;
+
+use fake::{Act, Script, Stage, is_installed, skip, workload};
+
+/// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.
+fn study() -> Study {
+    let arm = |id: &str| ArmSpec {
+        id: ArmId::new(id).unwrap(),
+        driver: "fake".into(),
+        settings: Params::new(),
+        required: false,
+    };
+    Study {
+        id: "test".into(),
+        title: "A study for tests".into(),
+        seed: 11,
+        baseline: ArmId::new("host").unwrap(),
+        arms: vec![arm("host"), arm(A_PRIME), arm("box")],
+        workloads: vec![spec("w0", None), spec("w1", None)],
+        margins: Margins::default(),
+        blocks_min: 10,
+        blocks_max: 3,
+        blocks_per_launch: 2,
+        precision: None,
+        budget_ns: None,
+        trial_ns: 1_000_000,
+        limit_ns: 500_000_000,
+        settle_ns: 0,
+        lifecycle: Lifecycle::Warm,
+    }
+}
+
+fn spec(id: &str, path: Option<tare_model::Path>) -> WorkloadSpec {
+    WorkloadSpec {
+        id: WorkloadId::new(id).unwrap(),
+        params: Params::new(),
+        path,
+    }
+}
+
+struct Scene {
+    stage: &'static Stage,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(script: Script) -> Self {
+        Self {
+            stage: Stage::new(script),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    fn execute(&self, study: &Study) -> Result<RunSummary, RunError> {
+        self.execute_until(study, &mut AllBlocks)
+    }
+
+    fn execute_until(
+        &self,
+        study: &Study,
+        precision: &mut dyn Precision,
+    ) -> Result<RunSummary, RunError> {
+        let mut store = Store::open(&self.path()).unwrap();
+        execute_in(self.stage, study, &mut store, precision)
+    }
+
+    fn resume(&self) -> Result<RunSummary, RunError> {
+        resume_on(self.stage, &self.path(), &mut AllBlocks)
+    }
+
+    fn stored(&self) -> StoredRun {
+        let store = Store::open(&self.path()).unwrap();
+        store.run(&self.stage.run).unwrap()
+    }
+
+    /// The outcomes of an arm, in order.
+    fn outcomes(&self, arm: &str) -> Vec<Outcome> {
+        let mut records = self.stored().records;
+        records.retain(|record| record.trial.cell.arm.as_str() == arm);
+        records.into_iter().map(|record| record.outcome).collect()
+    }
+
+    /// Everything that was started has been stopped, and everything prepared removed.
+    fn assert_all_removed(&self) {
+        let log = self.stage.log();
+        let count = |verb: &str, arm: &str| {
+            log.iter()
+                .filter(|line| **line == format!("{verb} {arm}"))
+                .count()
+        };
+        for arm in ["host", A_PRIME, "box", "host-peer"] {
+            let starts = log
+                .iter()
+                .filter(|line| **line == format!("hello {arm}"))
+                .count();
+            assert_eq!(starts, count("stop", arm), "{arm}: {log:#?}");
+            assert!(
+                count("prepare", arm) <= count("remove", arm),
+                "{arm}: {log:#?}"
+            );
+        }
+    }
+}
+
+fn execute_in(
+    stage: &'static Stage,
+    study: &Study,
+    store: &mut Store,
+    precision: &mut dyn Precision,
+) -> Result<RunSummary, RunError> {
+    let driver = |id: &str| stage.driver(id);
+    let registry = Registry {
+        driver: &driver,
+        workload: &workload,
+    };
+    let host = Facts::from([("kernel.release".into(), "6.18".into())]);
+    execute(
+        &stage.cx(),
+        &Plan::new(study),
+        &host,
+        &registry,
+        store,
+        precision,
+    )
+}
+
+fn resume_on(
+    stage: &'static Stage,
+    path: &Path,
+    precision: &mut dyn Precision,
+) -> Result<RunSummary, RunError> {
+    let driver = |id: &str| stage.driver(id);
+    let registry = Registry {
+        driver: &driver,
+        workload: &workload,
+    };
+    let mut store = Store::open(path).unwrap();
+    resume(&stage.cx(), &registry, &mut store, precision)
+}
+
+fn is_completed(record: &TrialRecord) -> bool {
+    matches!(record.outcome, Outcome::Completed(_))
+}

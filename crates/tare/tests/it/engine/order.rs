@@ -1,0 +1,115 @@
+//! What happens in an ordinary run, and in which order.
+
+use super::*;
+
+#[test]
+fn arms_are_prepared_started_greeted_asked_measured_stopped_and_removed_in_this_order() {
+    let scene = Scene::new(Script::default());
+    let mut study = study();
+    study.blocks_max = 1;
+    study.workloads.truncate(1);
+    let summary = scene.execute(&study).unwrap();
+    let order: Vec<String> = Plan::new(&study)
+        .block(0)
+        .into_iter()
+        .flat_map(|trial| [format!("run {} w0", trial.cell.arm), "told".to_owned()])
+        .collect();
+    let mut expected = vec![String::from("detect fake")];
+    for arm in ["host", A_PRIME, "box"] {
+        expected.push(format!("prepare {arm}"));
+    }
+    for arm in ["host", A_PRIME, "box"] {
+        expected.extend(["start", "hello", "facts"].map(|verb| format!("{verb} {arm}")));
+    }
+    expected.extend(order);
+    for arm in ["box", A_PRIME, "host"] {
+        expected.extend(["stop", "remove"].map(|verb| format!("{verb} {arm}")));
+    }
+    assert_eq!(scene.stage.log(), expected);
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!((summary.n_trials, summary.n_blocks), (3, 1));
+    assert_eq!(summary.n_without_value, 0);
+}
+
+#[test]
+fn every_trial_of_the_plan_is_stored_and_a_prime_is_among_the_arms() {
+    let scene = Scene::new(Script::default());
+    let study = study();
+    scene.execute(&study).unwrap();
+    let stored = scene.stored();
+    let plan = Plan::new(&study);
+    let planned: Vec<_> = (0..3).flat_map(|block| plan.block(block)).collect();
+    let done: Vec<_> = stored
+        .records
+        .iter()
+        .map(|record| record.trial.clone())
+        .collect();
+    assert_eq!(done, planned);
+    assert_eq!(done.len(), 18);
+    assert!(stored.records.iter().all(is_completed));
+    assert!(
+        stored
+            .records
+            .iter()
+            .all(|record| record.host_elapsed_ns == 1_000_000)
+    );
+    let names: Vec<&str> = stored.arms.iter().map(|arm| arm.arm.as_str()).collect();
+    assert_eq!(names, ["host", A_PRIME, "box"]);
+    assert!(
+        stored
+            .arms
+            .iter()
+            .all(|arm| arm.available && arm.facts["engine"] == "script")
+    );
+    assert_eq!(stored.plan_sha256, plan.sha256());
+    assert_eq!(stored.stopped_by, Some(StoppedBy::Blocks));
+    // Blocks 0 and 1 are one launch, block 2 the next: every arm was started twice.
+    assert_eq!(stored.launches.len(), 6);
+    assert_eq!(stored.launches[0].facts["paths"], "/,/work/host");
+    assert_eq!(stored.launches[5].launch, 1);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn nothing_is_told_between_the_dispatch_of_a_trial_and_its_end() {
+    let scene = Scene::new(Script::default());
+    scene.execute(&study()).unwrap();
+    let log = scene.stage.log();
+    let runs = log.iter().filter(|line| line.starts_with("run ")).count();
+    assert_eq!(runs, 18);
+    for pair in log.windows(2) {
+        if pair[0].starts_with("run ") {
+            assert_eq!(pair[1], "told", "{log:#?}");
+        }
+    }
+}
+
+type Change = fn(&mut Study);
+
+#[test]
+fn a_study_that_names_what_does_not_exist_is_refused_before_it_is_stored() {
+    let change: [(&str, Change); 4] = [
+        ("UnknownDriver", |study| {
+            study.arms[2].driver = "none".into();
+        }),
+        ("Settings", |study| {
+            study.arms[2].settings = Params::new().with("wrong", 1i64);
+        }),
+        ("UnknownWorkload", |study| {
+            study.workloads[0] = spec("none", None);
+        }),
+        ("Param", |study| {
+            study.workloads[0].params = Params::new().with("wrong", 1i64);
+        }),
+    ];
+    for (variant, change) in change {
+        let scene = Scene::new(Script::default());
+        let mut study = study();
+        change(&mut study);
+        let error = scene.execute(&study).unwrap_err();
+        assert!(format!("{error:?}").starts_with(variant), "{error:?}");
+        let store = Store::open(&scene.path()).unwrap();
+        assert_eq!(store.runs().unwrap(), []);
+        assert_eq!(scene.stage.log(), [""; 0]);
+    }
+}
