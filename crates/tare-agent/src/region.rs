@@ -95,6 +95,16 @@ impl Region {
             .expect("the size is a multiple of a power of two far below the largest")
     }
 
+    /// Asks for all pages at once, which takes about half the time of touching each. A wish as well: a kernel
+    /// before Linux 5.14 refuses, and then every page comes with its first write.
+    pub fn populate(&mut self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: exactly the region that `new` made, which is mapped readable and writable.
+        unsafe {
+            libc::madvise(self.start.cast(), self.words * 8, libc::MADV_POPULATE_WRITE);
+        }
+    }
+
     /// The memory as whole numbers.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: `start` is aligned to 4 KiB at least, points to `words` zeroed (so initialised) numbers
@@ -133,6 +143,7 @@ mod tests {
     fn a_region_is_zeroed_aligned_and_writable_to_its_end() {
         for pages in [Pages::Small, Pages::Huge] {
             let mut region = Region::new(3 << 20, pages).unwrap();
+            region.populate();
             let words = region.words();
             assert_eq!(words.len() * 8, 4 << 20);
             assert_eq!(words.as_ptr() as usize % 4096, 0);

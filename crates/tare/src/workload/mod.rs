@@ -5,10 +5,39 @@
 
 use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
+mod chase;
+mod clock;
+mod des;
+mod files;
+mod float;
+mod getppid;
+mod integer;
+mod matrix;
+mod pipe;
 pub mod probe_output;
+mod random_access;
+mod spawn;
+mod stat;
+mod touch;
+mod triad;
 
 /// Every workload.
-pub static WORKLOADS: &[&dyn Workload] = &[];
+pub static WORKLOADS: &[&dyn Workload] = &[
+    &chase::ENTRY,
+    &clock::ENTRY,
+    &des::ENTRY,
+    &files::ENTRY,
+    &float::ENTRY,
+    &getppid::ENTRY,
+    &integer::ENTRY,
+    &matrix::ENTRY,
+    &pipe::ENTRY,
+    &random_access::ENTRY,
+    &spawn::ENTRY,
+    &stat::ENTRY,
+    &touch::ENTRY,
+    &triad::ENTRY,
+];
 
 /// The workload of this name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {

@@ -54,10 +54,11 @@ fn transpose_body(n: usize, a: &[f64], out: &mut [f64]) {
                 let from = (row + i) * n + column;
                 line.copy_from_slice(&a[from..from + TILE]);
             }
-            for j in 0..TILE {
+            let turned: [[f64; TILE]; TILE] =
+                std::array::from_fn(|j| std::array::from_fn(|i| tile[i][j]));
+            for (j, line) in turned.iter().enumerate() {
                 let to = (column + j) * n + row;
-                let line: [f64; TILE] = std::array::from_fn(|i| tile[i][j]);
-                out[to..to + TILE].copy_from_slice(&line);
+                out[to..to + TILE].copy_from_slice(line);
             }
         }
     }

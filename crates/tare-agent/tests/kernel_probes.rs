@@ -1,0 +1,150 @@
+//! Runs the probes of processor, memory and kernel for a few milliseconds each, with small arguments.
+//!
+//! Says that they work and repeat their checksum; says nothing about speed, which no test may assert.
+//! `spawn` starts this very program with the argument `true`, which here means: the tests whose name contains
+//! that word. No test of this file may contain it.
+
+use std::path::Path;
+
+use tare_agent::meter::{Meter, ProbeError};
+use tare_agent::probe;
+use tare_model::{Params, Reason, Series};
+
+/// What a test needs cannot be had: says so, or fails where it is required.
+fn skip(need: &str, reason: &str) {
+    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|word| word == need),
+        "`{need}` is required, but {reason}"
+    );
+    println!("skipped: {reason}");
+}
+
+/// The probes, with arguments that make their set-up short, and whether they report a checksum.
+fn probes() -> Vec<(&'static str, Params, bool)> {
+    let none = Params::new;
+    vec![
+        ("chase", none(), true),
+        ("clock", none(), false),
+        ("des", none(), true),
+        ("files", none(), false),
+        ("float", none(), true),
+        ("getppid", none(), false),
+        ("integer", none(), true),
+        ("matrix", none().with("size", "small"), true),
+        ("pipe", none(), false),
+        ("pipe", none().with("placement", "free"), false),
+        ("random-access", none().with("mib", 1i64), true),
+        (
+            "random-access",
+            none().with("mib", 1i64).with("pages", "huge"),
+            true,
+        ),
+        ("spawn", none(), false),
+        ("stat", none(), false),
+        ("touch", none(), false),
+        ("triad", none().with("mib", 1i64), true),
+    ]
+}
+
+fn measured(name: &str, params: &Params) -> Result<(Vec<Series>, Option<u64>), ProbeError> {
+    let mut meter = Meter::new(5_000_000, &std::env::temp_dir());
+    let probe = probe::find(name).expect("it is registered");
+    (probe.run)(&mut meter, params)?;
+    let (series, checksum, _) = meter.finish();
+    Ok((series, checksum))
+}
+
+#[test]
+fn every_probe_yields_finite_positive_values_and_the_same_checksum_twice() {
+    for (name, params, has_checksum) in probes() {
+        let outcomes = [measured(name, &params), measured(name, &params)];
+        let [first, second] = match outcomes {
+            [Err(ProbeError::Unavailable(reason)), _] => {
+                skip(name, &format!("{name}: {reason}"));
+                continue;
+            }
+            outcomes => {
+                outcomes.map(|outcome| outcome.unwrap_or_else(|error| panic!("{name}: {error:?}")))
+            }
+        };
+        for (series, _) in [&first, &second] {
+            assert!(!series.is_empty(), "{name}");
+            for series in series {
+                assert!(series.values.len() >= 5, "{name}: {series:?}");
+                assert!(series.batch >= 1, "{name}");
+                for value in &series.values {
+                    assert!(value.is_finite() && *value > 0.0, "{name}: {series:?}");
+                }
+                if let Some(linearity) = series.linearity {
+                    assert!(linearity.is_finite(), "{name}: {linearity}");
+                    if !(1.6..=2.4).contains(&linearity) {
+                        println!("flag: {}: linearity {linearity:.2}", series.metric);
+                    }
+                }
+            }
+        }
+        assert_eq!(first.1, second.1, "{name}");
+        assert_eq!(first.1.is_some(), has_checksum, "{name}");
+    }
+}
+
+#[test]
+fn the_checksum_does_not_depend_on_how_long_the_trial_is() {
+    for name in ["chase", "float", "integer"] {
+        let sums = [1_000u64, 20_000_000].map(|target_ns| {
+            let mut meter = Meter::new(target_ns, &std::env::temp_dir());
+            (probe::find(name).unwrap().run)(&mut meter, &Params::new()).unwrap();
+            meter.finish().1
+        });
+        assert_eq!(sums[0], sums[1], "{name}");
+    }
+}
+
+#[test]
+fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measurement() {
+    for (name, key) in [
+        ("matrix", "size"),
+        ("pipe", "placement"),
+        ("random-access", "pages"),
+    ] {
+        let outcome = measured(name, &Params::new().with(key, "nonsense"));
+        if cfg!(target_os = "linux") || name != "pipe" {
+            assert!(matches!(outcome, Err(ProbeError::Failed(_))), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_working_directory_that_cannot_be_written_is_no_measurement() {
+    // Not even root can make a directory here.
+    let read_only = Path::new("/proc/self");
+    if !read_only.exists() {
+        return skip("proc", "there is no /proc here");
+    }
+    for name in ["files", "stat"] {
+        let mut meter = Meter::new(1_000_000, read_only);
+        let outcome = (probe::find(name).unwrap().run)(&mut meter, &Params::new());
+        match outcome {
+            Err(ProbeError::Failed(_) | ProbeError::Unavailable(Reason::NeedsPrivilege(_))) => {}
+            other => panic!("{name}: {other:?}"),
+        }
+        assert!(meter.finish().0.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_left_in_the_working_directory() {
+    let folder = std::env::temp_dir().join(format!("tare-test-left-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["files", "stat"] {
+        let mut meter = Meter::new(2_000_000, &folder);
+        match (probe::find(name).unwrap().run)(&mut meter, &Params::new()) {
+            Ok(()) | Err(ProbeError::Unavailable(Reason::Unsupported(_))) => {}
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(left, 0);
+}

@@ -1,0 +1,25 @@
+//! `chase`: the probe of memory speculation, as a workload.
+//!
+//! Feels Speculative Store Bypass Disable, which seccomp filters used to switch on before Linux 5.16 and which
+//! interpreters suffer from; other processor work barely does. What it cannot see: where the processor or the
+//! kernel never speculates, both arms are equally slow.
+
+use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+
+use super::probe_output::ProbeWorkload;
+
+/// The registered workload.
+pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
+    id: "chase",
+    about: "dependent loads behind stores of late address: what disabling memory speculation costs",
+    params: &[],
+    accepts: &[],
+    metrics: &[MetricSpec {
+        id: "cpu.chase.time",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Compute,
+        floor_ok: true,
+        doc: "One load whose address is the last load's value, behind a store whose address is known later; all in the first-level cache.",
+    }],
+};

@@ -1,0 +1,144 @@
+//! Reads reports that real probes left, and damaged copies of them.
+//!
+//! The files in `golden/probe` were printed by the agent's example program `probe` with `--json`, in the profile
+//! that the agent is shipped in. Every damaged copy must give an error: never partial numbers.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tare::workload::{self, DecodeError, Workload};
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::{ProbeReport, RawOutput, Sample};
+
+/// The workloads whose reports are kept here, with the bytes of the report.
+fn goldens() -> Vec<(&'static dyn Workload, Vec<u8>)> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/probe"));
+    let goldens: Vec<_> = workload::WORKLOADS
+        .iter()
+        .filter_map(|workload| {
+            let path = folder.join(format!("{}.json", workload.id()));
+            Some((*workload, std::fs::read(path).ok()?))
+        })
+        .collect();
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name();
+            name.to_string_lossy().ends_with(".json")
+        })
+        .count();
+    assert!(files >= 14, "{files} files");
+    assert_eq!(files, goldens.len(), "a file belongs to no workload");
+    goldens
+}
+
+fn decoded(workload: &dyn Workload, stdout: Vec<u8>) -> Result<Vec<Sample>, DecodeError> {
+    workload.decode(&RawOutput {
+        format: PROBE_FORMAT.to_owned(),
+        stdout: Bytes(stdout),
+        stderr: Bytes::default(),
+        exit: Exit::Code(0),
+    })
+}
+
+#[test]
+fn a_real_report_is_read_value_by_value() {
+    for (workload, bytes) in goldens() {
+        let report: ProbeReport = serde_json::from_slice(&bytes).unwrap();
+        let samples =
+            decoded(workload, bytes).unwrap_or_else(|error| panic!("{}: {error}", workload.id()));
+        assert_eq!(samples.len(), workload.metrics().len());
+        for (sample, metric) in samples.iter().zip(workload.metrics()) {
+            assert_eq!(sample.metric.as_str(), metric.id);
+            let series = report
+                .series
+                .iter()
+                .find(|series| series.metric == metric.id)
+                .unwrap();
+            assert_eq!(sample.observations, series.values);
+        }
+    }
+}
+
+#[test]
+fn a_report_without_one_of_its_series_or_with_a_stranger_is_refused() {
+    for (workload, bytes) in goldens() {
+        let report: ProbeReport = serde_json::from_slice(&bytes).unwrap();
+        for place in 0..report.series.len() {
+            let mut less = report.clone();
+            less.series.remove(place);
+            let mut renamed = report.clone();
+            renamed.series[place].metric.push('x');
+            for damaged in [less, renamed] {
+                let outcome = decoded(workload, serde_json::to_vec(&damaged).unwrap());
+                assert!(outcome.is_err(), "{}", workload.id());
+            }
+        }
+        let mut other = report.clone();
+        other.probe = "somebody-else".to_owned();
+        assert!(decoded(workload, serde_json::to_vec(&other).unwrap()).is_err());
+    }
+}
+
+#[test]
+fn a_value_that_is_none_is_refused_wherever_it_stands() {
+    for (workload, bytes) in goldens() {
+        let report: Value = serde_json::from_slice(&bytes).unwrap();
+        let n_series = report["series"].as_array().unwrap().len();
+        for series in 0..n_series {
+            let n_values = report["series"][series]["values"].as_array().unwrap().len();
+            for value in [0, n_values / 2, n_values - 1] {
+                for (what, bad) in [
+                    ("what serde makes of NaN", Value::Null),
+                    ("zero", 0.0.into()),
+                    ("a negative number", (-1.5).into()),
+                    ("a word", "NaN".into()),
+                ] {
+                    let mut damaged = report.clone();
+                    damaged["series"][series]["values"][value] = bad;
+                    let outcome = decoded(workload, serde_json::to_vec(&damaged).unwrap());
+                    assert!(outcome.is_err(), "{}: {what}", workload.id());
+                }
+            }
+            let mut damaged = report.clone();
+            damaged["series"][series]["values"] = Value::Array(Vec::new());
+            let outcome = decoded(workload, serde_json::to_vec(&damaged).unwrap());
+            assert!(
+                matches!(outcome, Err(DecodeError::NoValue { .. })),
+                "{}: {outcome:?}",
+                workload.id()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_report_that_is_cut_off_is_refused() {
+    for (workload, bytes) in goldens() {
+        let whole = bytes.trim_ascii_end();
+        for length in (0..whole.len()).step_by(37).chain([whole.len() - 1]) {
+            assert!(
+                matches!(
+                    decoded(workload, whole[..length].to_vec()),
+                    Err(DecodeError::Garbled { .. })
+                ),
+                "{}: {length} bytes",
+                workload.id()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_report_of_another_probe_is_refused() {
+    let goldens = goldens();
+    for (workload, _) in &goldens {
+        for (other, bytes) in &goldens {
+            assert_eq!(
+                decoded(*workload, bytes.clone()).is_ok(),
+                workload.id() == other.id()
+            );
+        }
+    }
+}
