@@ -5,10 +5,24 @@
 
 use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
+pub mod disk_random;
+pub mod disk_sequential;
+pub mod fsync;
+pub mod paired;
 pub mod probe_output;
+pub mod start_up;
+pub mod tcp_round_trip;
+pub mod tcp_stream;
 
 /// Every workload.
-pub static WORKLOADS: &[&dyn Workload] = &[];
+pub static WORKLOADS: &[&dyn Workload] = &[
+    &disk_random::WORKLOAD,
+    &disk_sequential::WORKLOAD,
+    &fsync::WORKLOAD,
+    &start_up::WORKLOAD,
+    &tcp_round_trip::WORKLOAD,
+    &tcp_stream::WORKLOAD,
+];
 
 /// The workload of this name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {
@@ -109,7 +123,7 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "probe-output"];
+    const SHARED: &[&str] = &["mod", "paired", "probe-output"];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {
