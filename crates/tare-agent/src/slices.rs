@@ -89,6 +89,11 @@ impl Slices {
         batch(&self.kept)
     }
 
+    /// All of it in one sentence, for the reader: a total is what a stall cannot hide in.
+    pub fn total(&self) -> String {
+        total(&self.kept)
+    }
+
     /// The slices themselves.
     pub fn into_inner(self) -> Vec<Slice> {
         self.kept
@@ -116,6 +121,13 @@ pub fn batch(slices: &[Slice]) -> u64 {
     let mut counts: Vec<u64> = slices.iter().map(|slice| slice.count).collect();
     counts.sort_unstable();
     counts.get(counts.len() / 2).copied().unwrap_or(0)
+}
+
+/// The sum of all counts and durations as one sentence.
+pub fn total(slices: &[Slice]) -> String {
+    let count: u64 = slices.iter().map(|slice| slice.count).sum();
+    let lasted_ns: u64 = slices.iter().map(|slice| slice.lasted_ns).sum();
+    format!("{count} in {lasted_ns} ns in all")
 }
 
 #[cfg(test)]
@@ -177,6 +189,7 @@ mod tests {
         assert_eq!(rates(&slices, 1024), [2_048_000_000.0]);
         assert_eq!(times_ns(&slices), [500.0]);
         assert_eq!(batch(&slices), 4);
+        assert_eq!(total(&slices), "4 in 2000 ns in all");
         assert_eq!(batch(&[]), 0);
     }
 }

@@ -130,10 +130,18 @@ pub fn accept(listener: &TcpListener) -> Result<TcpStream, ProbeError> {
     }
 }
 
-fn prepared(stream: TcpStream) -> Result<TcpStream, ProbeError> {
+/// Sends each message at once instead of waiting for the answer to the one before (Nagle's rule). For round
+/// trips only: in a stream it would cut off the rest of every write as a small segment of its own.
+pub fn without_delay(stream: TcpStream) -> Result<TcpStream, ProbeError> {
     stream
         .set_nodelay(true)
-        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+        .map_err(|error| ProbeError::system("set TCP_NODELAY", &error))?;
+    Ok(stream)
+}
+
+fn prepared(stream: TcpStream) -> Result<TcpStream, ProbeError> {
+    stream
+        .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
         .map_err(|error| ProbeError::system("set options of the connection", &error))?;
     Ok(stream)
@@ -151,7 +159,8 @@ pub fn broken(when: &str, error: &io::Error) -> ProbeError {
 }
 
 /// Sends back what comes, until the peer closes.
-pub fn echo(mut stream: &TcpStream) -> Result<(), ProbeError> {
+pub fn echo(stream: TcpStream) -> Result<(), ProbeError> {
+    let mut stream = without_delay(stream)?;
     let mut buffer = vec![0u8; 4096];
     loop {
         let length = match stream.read(&mut buffer) {

@@ -122,7 +122,7 @@ mod linux {
         let note = direct_file::device_note(before, n_done * BLOCK_BYTES as u64);
         check(buffer, offset)?;
         meter.record(SYNC, Unit::Nanosecond, slices.times_ns(), slices.batch());
-        if let Some(note) = note {
+        for note in note.into_iter().chain([slices.total()]) {
             meter.note(note);
         }
         Ok(())
@@ -158,7 +158,13 @@ mod linux {
         } else {
             meter.record(metric, Unit::Nanosecond, slices.times_ns(), slices.batch());
         }
-        for note in ring.notes().iter().cloned().chain(device) {
+        for note in ring
+            .notes()
+            .iter()
+            .cloned()
+            .chain(device)
+            .chain([slices.total()])
+        {
             meter.note(note);
         }
         if let Some(submission) = submission {

@@ -118,7 +118,7 @@ mod linux {
             slices.rates(offsets.block_bytes),
             slices.batch(),
         );
-        if let Some(note) = note {
+        for note in note.into_iter().chain([slices.total()]) {
             meter.note(note);
         }
         Ok(())
@@ -146,7 +146,13 @@ mod linux {
             slices.rates(block_bytes),
             slices.batch(),
         );
-        for note in ring.notes().iter().cloned().chain(device) {
+        for note in ring
+            .notes()
+            .iter()
+            .cloned()
+            .chain(device)
+            .chain([slices.total()])
+        {
             meter.note(note);
         }
         if depth > 1 {

@@ -21,5 +21,5 @@ pub static PROBE: Probe = Probe {
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let (listener, port) = tcp::listen(params)?;
     meter.announce(port);
-    tcp::echo(&tcp::accept(&listener)?)
+    tcp::echo(tcp::accept(&listener)?)
 }

@@ -38,20 +38,22 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let bytes = args::whole(params, "bytes", 1, 1..=LONGEST_BYTES)? as usize;
     let share_ns = meter.target_ns();
     let slices = match tcp::peer(params)? {
-        Peer::There(address) => exchange(&tcp::connect(address)?, bytes, share_ns)?,
+        Peer::There(address) => exchange(tcp::connect(address)?, bytes, share_ns)?,
         Peer::Here => {
             let (listener, address) = tcp::listen_on_loopback()?;
             tcp::with_server(
-                move || tcp::echo(&tcp::accept(&listener)?),
-                || exchange(&tcp::connect(address)?, bytes, share_ns),
+                move || tcp::echo(tcp::accept(&listener)?),
+                || exchange(tcp::connect(address)?, bytes, share_ns),
             )?
         }
     };
     meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
+    meter.note(slices.total());
     Ok(())
 }
 
-fn exchange(mut stream: &TcpStream, bytes: usize, share_ns: u64) -> Result<Slices, ProbeError> {
+fn exchange(stream: TcpStream, bytes: usize, share_ns: u64) -> Result<Slices, ProbeError> {
+    let mut stream = tcp::without_delay(stream)?;
     let mut message = vec![0x5au8; bytes];
     let mut slices = Slices::start(share_ns);
     let mut n_done = 0u64;

@@ -53,5 +53,6 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         slices::rates(&received, 1),
         slices::batch(&received),
     );
+    meter.note(slices::total(&received));
     Ok(())
 }

@@ -14,27 +14,41 @@ mod getppid;
 mod integer;
 mod matrix;
 mod pipe;
-pub mod probe_output;
 mod random_access;
 mod spawn;
 mod stat;
 mod touch;
 mod triad;
 
+pub mod disk_random;
+pub mod disk_sequential;
+pub mod fsync;
+pub mod paired;
+pub mod probe_output;
+pub mod start_up;
+pub mod tcp_round_trip;
+pub mod tcp_stream;
+
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
     &chase::ENTRY,
     &clock::ENTRY,
     &des::ENTRY,
+    &disk_random::WORKLOAD,
+    &disk_sequential::WORKLOAD,
     &files::ENTRY,
     &float::ENTRY,
+    &fsync::WORKLOAD,
     &getppid::ENTRY,
     &integer::ENTRY,
     &matrix::ENTRY,
     &pipe::ENTRY,
     &random_access::ENTRY,
     &spawn::ENTRY,
+    &start_up::WORKLOAD,
     &stat::ENTRY,
+    &tcp_round_trip::WORKLOAD,
+    &tcp_stream::WORKLOAD,
     &touch::ENTRY,
     &triad::ENTRY,
 ];
@@ -138,7 +152,7 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "probe-output"];
+    const SHARED: &[&str] = &["mod", "paired", "probe-output"];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

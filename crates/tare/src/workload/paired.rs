@@ -1,0 +1,87 @@
+//! What the workloads with two ends share: one probe that plays both ends over the loopback, and a pair of
+//! probes, the client measuring, over any other path.
+//!
+//! The metric and its definition are the same on every path, but a value of one path is never compared with
+//! a value of another: the path belongs to the cell. What it cannot see: which way packets really take.
+//! This file is no workload.
+
+use tare_model::{MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample};
+
+use super::probe_output::{Accepts, checked, decode_of};
+use super::{DecodeError, ParamError, ParamSpec, Workload};
+
+/// A workload between two ends.
+#[derive(Debug)]
+pub struct PairedWorkload {
+    /// Name of the workload and of the probe that measures.
+    pub id: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// The probe at the far end.
+    pub server: &'static str,
+    /// Its parameters.
+    pub params: &'static [ParamSpec],
+    /// The values that each parameter takes, in the order of `params`.
+    pub accepts: &'static [Accepts],
+    /// Its metrics.
+    pub metrics: &'static [MetricSpec],
+}
+
+/// The paths over which a pair can be run.
+const PATHS: &[Path] = &[Path::Loopback, Path::HostToArm, Path::ArmToHost];
+
+impl Workload for PairedWorkload {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        self.params
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        self.metrics
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        PATHS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let args = checked(self.id, params, self.params, self.accepts)?;
+        let client = ProbeCall {
+            name: self.id.to_owned(),
+            args,
+        };
+        match path {
+            Some(Path::Loopback) => Ok(Recipe::Probe(client)),
+            Some(Path::HostToArm | Path::ArmToHost) => Ok(Recipe::Pair {
+                server: ProbeCall {
+                    name: self.server.to_owned(),
+                    args: Params::new(),
+                },
+                client,
+            }),
+            None => Err(ParamError {
+                param: "path".to_owned(),
+                problem: format!("`{}` has two ends and needs a path", self.id),
+                hint: Some(format!(
+                    "use one of {}",
+                    PATHS
+                        .iter()
+                        .map(|path| format!("`{}`", path.label()))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )),
+            }),
+        }
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        decode_of(self.id, raw, self.metrics)
+    }
+}

@@ -1,0 +1,190 @@
+//! `start-up`: one life of an environment, timed from outside.
+//!
+//! The engine creates the environment, waits for the first answer of the agent inside and removes
+//! everything again; this file reads its three marks. The agent's own start is inside, equally in every
+//! environment. What it cannot see: what a program of the user's would need beyond its first instruction.
+
+use tare_model::outcome::Exit;
+use tare_model::{
+    Better, LIFECYCLE_FORMAT, LifecycleReport, MetricId, MetricSpec, Params, Path, RawOutput,
+    Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::{DecodeError, ParamError, Workload};
+
+/// The registered workload.
+pub static WORKLOAD: StartUp = StartUp;
+
+/// Creating an environment, its first instruction, removing it.
+#[derive(Debug)]
+pub struct StartUp;
+
+const METRICS: &[MetricSpec] = &[
+    MetricSpec {
+        id: "start-up.ready.time",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::StartUp,
+        floor_ok: false,
+        doc: "Time from asking for an environment to the first answer of the agent inside.",
+    },
+    MetricSpec {
+        id: "start-up.total.time",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::StartUp,
+        floor_ok: false,
+        doc: "Time from asking for an environment until it has answered, been stopped and been removed.",
+    },
+];
+
+impl Workload for StartUp {
+    fn id(&self) -> &'static str {
+        "start-up"
+    }
+
+    fn about(&self) -> &'static str {
+        "creating an environment, its first instruction, removing it"
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        if let Some(name) = params.0.keys().next() {
+            return Err(ParamError {
+                param: name.clone(),
+                problem: format!("`start-up` has no parameter `{}`", name.escape_default()),
+                hint: Some("it has no parameters".to_owned()),
+            });
+        }
+        if let Some(path) = path {
+            return Err(ParamError {
+                param: "path".to_owned(),
+                problem: format!("`start-up` has one end and no path `{}`", path.label()),
+                hint: Some("leave the path out".to_owned()),
+            });
+        }
+        Ok(Recipe::Lifecycle)
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        if raw.format != LIFECYCLE_FORMAT {
+            return Err(garbled(format!(
+                "the format is `{}`",
+                raw.format.escape_default()
+            )));
+        }
+        if raw.exit != Exit::Code(0) {
+            return Err(garbled(
+                "the environment's life did not end well".to_owned(),
+            ));
+        }
+        let report: LifecycleReport =
+            serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
+        [
+            (&METRICS[0], report.ready_ns, "the first answer"),
+            (&METRICS[1], report.removed_ns, "the removal"),
+        ]
+        .into_iter()
+        .map(|(metric, mark_ns, what)| {
+            let no_value = |problem: &str| DecodeError::NoValue {
+                metric: metric.id.to_owned(),
+                problem: problem.to_owned(),
+            };
+            let elapsed_ns = mark_ns
+                .checked_sub(report.created_ns)
+                .filter(|elapsed_ns| *elapsed_ns > 0)
+                .ok_or_else(|| no_value(&format!("{what} is not after the creation")))?;
+            if report.removed_ns < report.ready_ns {
+                return Err(no_value("the removal is before the first answer"));
+            }
+            Ok(Sample {
+                metric: MetricId::new(metric.id).map_err(|error| garbled(error.to_string()))?,
+                observations: vec![elapsed_ns as f64],
+            })
+        })
+        .collect()
+    }
+}
+
+fn garbled(problem: String) -> DecodeError {
+    DecodeError::Garbled {
+        format: LIFECYCLE_FORMAT.to_owned(),
+        problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::outcome::Bytes;
+
+    use super::*;
+
+    fn raw(stdout: &str) -> RawOutput {
+        RawOutput {
+            format: LIFECYCLE_FORMAT.to_owned(),
+            stdout: Bytes(stdout.as_bytes().to_vec()),
+            stderr: Bytes::default(),
+            exit: Exit::Code(0),
+        }
+    }
+
+    const GOOD: &str = r#"{"created_ns":10,"ready_ns":250000010,"removed_ns":600000010}"#;
+
+    #[test]
+    fn both_times_count_from_the_creation() {
+        let samples = WORKLOAD.decode(&raw(GOOD)).unwrap();
+        assert_eq!(samples.len(), 2);
+        assert_eq!(samples[0].metric.as_str(), "start-up.ready.time");
+        assert_eq!(samples[0].observations, [250e6]);
+        assert_eq!(samples[1].metric.as_str(), "start-up.total.time");
+        assert_eq!(samples[1].observations, [600e6]);
+    }
+
+    #[test]
+    fn marks_that_are_missing_or_out_of_order_yield_nothing() {
+        for text in [
+            "",
+            "{}",
+            r#"{"created_ns":0,"ready_ns":5}"#,
+            r#"{"created_ns":0,"ready_ns":-5,"removed_ns":9}"#,
+            r#"{"created_ns":0,"ready_ns":5.5,"removed_ns":9}"#,
+            r#"{"created_ns":0,"ready_ns":null,"removed_ns":9}"#,
+            r#"{"created_ns":5,"ready_ns":5,"removed_ns":9}"#,
+            r#"{"created_ns":0,"ready_ns":0,"removed_ns":9}"#,
+            r#"{"created_ns":6,"ready_ns":5,"removed_ns":9}"#,
+            r#"{"created_ns":0,"ready_ns":9,"removed_ns":5}"#,
+            r#"{"created_ns":0,"ready_ns":5,"removed_ns":9} and more"#,
+        ] {
+            assert!(WORKLOAD.decode(&raw(text)).is_err(), "{text}");
+        }
+        for length in 0..GOOD.len() {
+            assert!(WORKLOAD.decode(&raw(&GOOD[..length])).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_life_that_did_not_end_well_or_another_format_is_refused() {
+        let mut bad = raw(GOOD);
+        bad.exit = Exit::Signal(9);
+        assert!(WORKLOAD.decode(&bad).is_err());
+        let mut other = raw(GOOD);
+        other.format = "probe/1".to_owned();
+        assert!(WORKLOAD.decode(&other).is_err());
+    }
+
+    #[test]
+    fn it_takes_neither_parameters_nor_a_path() {
+        assert_eq!(WORKLOAD.recipe(&Params::new(), None), Ok(Recipe::Lifecycle));
+        let error = WORKLOAD
+            .recipe(&Params::new().with("n", 3i64), None)
+            .unwrap_err();
+        assert_eq!(error.param, "n");
+        let error = WORKLOAD
+            .recipe(&Params::new(), Some(Path::Loopback))
+            .unwrap_err();
+        assert_eq!(error.param, "path");
+    }
+}
