@@ -42,19 +42,30 @@ fn names(mask: u64) -> Vec<String> {
         .collect()
 }
 
-/// What this process may hand on at most.
-fn bounding() -> u64 {
+/// What the first process inside has before anything is dropped: in a new user namespace every capability
+/// that the kernel knows, else what this process has and may hand on.
+fn available(has_user_namespace: bool) -> u64 {
+    let every = u64::MAX >> (64 - CAPABILITIES.len());
+    if has_user_namespace {
+        let last = fs::read_to_string("/proc/sys/kernel/cap_last_cap")
+            .ok()
+            .and_then(|text| text.trim().parse::<u32>().ok())
+            .unwrap_or(40);
+        return every & (u64::MAX >> (63 - last.min(63)));
+    }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    mask_of(&status, "CapBnd").unwrap_or(u64::MAX >> (64 - CAPABILITIES.len()))
+    let of = |name: &str| mask_of(&status, name).unwrap_or(every);
+    of("CapBnd") & of("CapPrm")
 }
 
-/// The names that will be kept: those asked for, as far as this process has them; all for `None`. Those asked
-/// for in vain are added to `missing`.
+/// The names that will be kept: those asked for, as far as there are any; all for `None`. Those asked for in
+/// vain are added to `missing`.
 pub(super) fn kept(
     asked: Option<&[String]>,
+    has_user_namespace: bool,
     missing: &mut Vec<Missing>,
 ) -> Result<Vec<String>, LaunchError> {
-    let have = bounding();
+    let have = available(has_user_namespace);
     let Some(asked) = asked else {
         return Ok(names(have));
     };
@@ -62,7 +73,7 @@ pub(super) fn kept(
     for name in names(wanted & !have) {
         missing.push(Missing {
             what: name,
-            why: "the launcher's own bounding set lacks it".into(),
+            why: "the launcher itself does not have it".into(),
         });
     }
     Ok(names(wanted & have))

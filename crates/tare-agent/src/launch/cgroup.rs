@@ -112,7 +112,9 @@ fn make(folder: &Path) -> Result<(), LaunchError> {
     fs::create_dir(folder).map_err(|error| {
         let mut refusal = refused(&format!("make the cgroup `{}`", folder.display()))(error);
         refusal.hint = match refusal.errno {
-            Some(libc::EEXIST) => Some("an earlier run left it; remove it with `tare clean`".into()),
+            Some(libc::EEXIST) => {
+                Some("an earlier run left it; remove it with `tare clean`".into())
+            }
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
                 Some("run as root, or have the cgroup delegated to this user".into())
             }
@@ -141,7 +143,8 @@ fn unified_parent(hierarchy: &Hierarchy, controllers: &[&str]) -> Result<PathBuf
     };
     let mut why = String::from("the caller's cgroup is not inside the mounted tree");
     for parent in [Some(hierarchy.own.as_path()), hierarchy.own.parent()] {
-        let Some(parent) = parent.filter(|parent| parent.starts_with(&hierarchy.mount_point)) else {
+        let Some(parent) = parent.filter(|parent| parent.starts_with(&hierarchy.mount_point))
+        else {
             continue;
         };
         let lacking = controllers.iter().find_map(|controller| {
@@ -149,13 +152,22 @@ fn unified_parent(hierarchy: &Hierarchy, controllers: &[&str]) -> Result<PathBuf
                 return None;
             }
             if !gives(parent, "cgroup.controllers", controller) {
-                return Some(format!("`{}` has no controller `{controller}`", parent.display()));
+                return Some(format!(
+                    "`{}` has no controller `{controller}`",
+                    parent.display()
+                ));
             }
-            write(&parent.join("cgroup.subtree_control"), &format!("+{controller}"))
-                .err()
-                .map(|error| {
-                    format!("`{}` cannot hand on `{controller}`: {error}", parent.display())
-                })
+            write(
+                &parent.join("cgroup.subtree_control"),
+                &format!("+{controller}"),
+            )
+            .err()
+            .map(|error| {
+                format!(
+                    "`{}` cannot hand on `{controller}`: {error}",
+                    parent.display()
+                )
+            })
         });
         match lacking {
             None => return Ok(parent.to_owned()),
@@ -224,10 +236,16 @@ impl Groups {
             }
         }
         for controller in needed {
-            if !self.groups.iter().any(|group| group.hierarchy.has(controller)) {
+            if !self
+                .groups
+                .iter()
+                .any(|group| group.hierarchy.has(controller))
+            {
                 return Err(LaunchError {
                     step: format!("limit {controller}"),
-                    problem: format!("no cgroup with the controller `{controller}` could be made here"),
+                    problem: format!(
+                        "no cgroup with the controller `{controller}` could be made here"
+                    ),
                     errno: None,
                     hint: Some("run as root, or leave the limit out".into()),
                 });
@@ -236,7 +254,12 @@ impl Groups {
         self.limit(limits)
     }
 
-    fn add(&mut self, name: &str, hierarchy: Hierarchy, wanted: &[&str]) -> Result<(), LaunchError> {
+    fn add(
+        &mut self,
+        name: &str,
+        hierarchy: Hierarchy,
+        wanted: &[&str],
+    ) -> Result<(), LaunchError> {
         let parent = if hierarchy.is_unified {
             unified_parent(&hierarchy, wanted).map_err(|problem| LaunchError {
                 step: "make the cgroup".into(),
@@ -279,11 +302,21 @@ impl Groups {
             let quota = (cpus * PERIOD_US).round();
             let hint = "the parent group may have a smaller quota".to_owned();
             if group.hierarchy.is_unified {
-                set("cpus", &group.folder.join("cpu.max"), &format!("{quota} {PERIOD_US}"), hint)?;
+                set(
+                    "cpus",
+                    &group.folder.join("cpu.max"),
+                    &format!("{quota} {PERIOD_US}"),
+                    hint,
+                )?;
             } else {
                 let period = group.folder.join("cpu.cfs_period_us");
                 set("cpus", &period, &format!("{PERIOD_US}"), hint.clone())?;
-                set("cpus", &group.folder.join("cpu.cfs_quota_us"), &format!("{quota}"), hint)?;
+                set(
+                    "cpus",
+                    &group.folder.join("cpu.cfs_quota_us"),
+                    &format!("{quota}"),
+                    hint,
+                )?;
             }
         }
         if let (Some(list), Some(group)) = (&limits.cpuset, self.with("cpuset")) {
@@ -294,11 +327,20 @@ impl Groups {
             };
             let usable = read(&group.hierarchy.own.join(file));
             let hint = format!("the processors that may be used here are `{usable}`");
-            set("cpuset", &group.folder.join("cpuset.cpus"), list, hint.clone())?;
+            set(
+                "cpuset",
+                &group.folder.join("cpuset.cpus"),
+                list,
+                hint.clone(),
+            )?;
             // Version 2 takes any list and then falls back to the parent's processors.
             let got = read(&group.folder.join(file));
             if group.hierarchy.is_unified && !is_same_list(list, &got) {
-                return Err(limit_error("cpuset", format!("`{list}` became `{got}`"), hint));
+                return Err(limit_error(
+                    "cpuset",
+                    format!("`{list}` became `{got}`"),
+                    hint,
+                ));
             }
         }
         if let (Some(bytes), Some(group)) = (limits.memory_bytes, self.with("memory")) {
@@ -312,7 +354,12 @@ impl Groups {
         }
         if let (Some(pids), Some(group)) = (limits.pids, self.with("pids")) {
             let hint = "a whole number of processes".to_owned();
-            set("pids", &group.folder.join("pids.max"), &pids.to_string(), hint)?;
+            set(
+                "pids",
+                &group.folder.join("pids.max"),
+                &pids.to_string(),
+                hint,
+            )?;
         }
         Ok(())
     }
@@ -345,7 +392,11 @@ impl Groups {
 /// The processors of a list such as `0-2,5`.
 fn processors(list: &str) -> Option<Vec<u32>> {
     let mut found = Vec::new();
-    for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    for part in list
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high): (u32, u32) = (low.parse().ok()?, high.parse().ok()?);
         if high < low || high > 65_535 {
@@ -420,11 +471,41 @@ mod tests {
     #[test]
     fn limits_that_no_machine_can_keep_are_refused_with_what_it_could() {
         let cases = [
-            (Limits { cpus: Some(1e6), ..Limits::default() }, "cpus"),
-            (Limits { cpus: Some(0.001), ..Limits::default() }, "cpus"),
-            (Limits { cpus: Some(f64::NAN), ..Limits::default() }, "cpus"),
-            (Limits { memory_bytes: Some(1), ..Limits::default() }, "memory"),
-            (Limits { pids: Some(0), ..Limits::default() }, "pids"),
+            (
+                Limits {
+                    cpus: Some(1e6),
+                    ..Limits::default()
+                },
+                "cpus",
+            ),
+            (
+                Limits {
+                    cpus: Some(0.001),
+                    ..Limits::default()
+                },
+                "cpus",
+            ),
+            (
+                Limits {
+                    cpus: Some(f64::NAN),
+                    ..Limits::default()
+                },
+                "cpus",
+            ),
+            (
+                Limits {
+                    memory_bytes: Some(1),
+                    ..Limits::default()
+                },
+                "memory",
+            ),
+            (
+                Limits {
+                    pids: Some(0),
+                    ..Limits::default()
+                },
+                "pids",
+            ),
         ];
         for (limits, what) in cases {
             let error = check(&limits).unwrap_err();

@@ -60,8 +60,14 @@ pub(super) fn mount(
         .map(|(name, _, _)| open_path(&Path::new("/dev").join(name)))
         .collect();
     let options = libc::MS_NOSUID | libc::MS_STRICTATIME;
-    sys::mount(OsStr::new("tmpfs"), dev, "tmpfs", options, "mode=755,size=65536k")
-        .map_err(refused("mount tmpfs on /dev"))?;
+    sys::mount(
+        OsStr::new("tmpfs"),
+        dev,
+        "tmpfs",
+        options,
+        "mode=755,size=65536k",
+    )
+    .map_err(refused("mount tmpfs on /dev"))?;
     let mut n_bound = 0;
     for ((name, major, minor), host) in DEVICES.iter().zip(host) {
         let target = dev.join(name);

@@ -56,7 +56,15 @@ fn unescape(text: &str) -> String {
 
 /// Words of a mount's super-block options that name no controller.
 fn is_controller(word: &str) -> bool {
-    const OTHERS: [&str; 7] = ["rw", "ro", "xattr", "clone_children", "noprefix", "seclabel", "relatime"];
+    const OTHERS: [&str; 7] = [
+        "rw",
+        "ro",
+        "xattr",
+        "clone_children",
+        "noprefix",
+        "seclabel",
+        "relatime",
+    ];
     !word.is_empty() && !OTHERS.contains(&word) && !word.contains('=')
 }
 
@@ -121,9 +129,8 @@ fn parse(mountinfo: &str, membership: &str) -> Vec<Hierarchy> {
             Some(named) if controllers.is_empty() => format!("none,{named}"),
             _ => controllers.join(","),
         };
-        let is_second = |other: &Hierarchy| {
-            other.is_unified == is_unified && other.options == options
-        };
+        let is_second =
+            |other: &Hierarchy| other.is_unified == is_unified && other.options == options;
         if !found.iter().any(is_second) {
             found.push(Hierarchy {
                 mount_point,

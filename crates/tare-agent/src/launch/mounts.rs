@@ -106,7 +106,11 @@ fn mount_cgroups(
     let mount_one = |source: &Source<'_>, target: &Path| {
         let hierarchy = &source.group.hierarchy;
         if has_namespace {
-            let kind = if hierarchy.is_unified { "cgroup2" } else { "cgroup" };
+            let kind = if hierarchy.is_unified {
+                "cgroup2"
+            } else {
+                "cgroup"
+            };
             sys::mount(
                 OsStr::new("cgroup"),
                 target,
@@ -126,8 +130,14 @@ fn mount_cgroups(
     {
         return mount_one(only, &top).map_err(refused("mount the cgroup"));
     }
-    sys::mount(OsStr::new("tmpfs"), &top, "tmpfs", QUIET, "mode=755,size=64k")
-        .map_err(refused("mount tmpfs on /sys/fs/cgroup"))?;
+    sys::mount(
+        OsStr::new("tmpfs"),
+        &top,
+        "tmpfs",
+        QUIET,
+        "mode=755,size=64k",
+    )
+    .map_err(refused("mount tmpfs on /sys/fs/cgroup"))?;
     for source in sources {
         let name = source
             .group

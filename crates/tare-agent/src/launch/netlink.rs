@@ -63,8 +63,7 @@ impl Message {
 
     /// Appends an attribute.
     pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
-        self.bytes
-            .extend(((value.len() + 4) as u16).to_ne_bytes());
+        self.bytes.extend(((value.len() + 4) as u16).to_ne_bytes());
         self.bytes.extend(kind.to_ne_bytes());
         self.bytes.extend(value);
         self.pad();
@@ -197,6 +196,43 @@ pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>
         }
     }
     Ok(None)
+}
+
+/// Every device that has an alias: index, name, alias.
+pub(super) fn aliases(socket: &OwnedFd) -> io::Result<Vec<(i32, String, String)>> {
+    let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
+    sys::send(socket, &message.finish())?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0u8; 64 << 10];
+    loop {
+        let length = sys::receive(socket, &mut buffer)?;
+        for answer in answers(&buffer[..length]) {
+            if answer.kind == libc::NLMSG_DONE as u16 {
+                return Ok(found);
+            }
+            if answer.kind == libc::NLMSG_ERROR as u16 {
+                return refusal(answer.body).map(|()| found);
+            }
+            if answer.kind != libc::RTM_NEWLINK || answer.body.len() < 16 {
+                continue;
+            }
+            let attributes = attributes(&answer.body[16..]);
+            let text = |wanted: u16| {
+                attributes
+                    .iter()
+                    .find(|(kind, _)| *kind == wanted)
+                    .map(|(_, value)| {
+                        String::from_utf8_lossy(value)
+                            .trim_end_matches('\0')
+                            .to_owned()
+                    })
+            };
+            let index = u32_at(answer.body, 4).unwrap_or(0) as i32;
+            if let (Some(name), Some(alias)) = (text(libc::IFLA_IFNAME), text(libc::IFLA_IFALIAS)) {
+                found.push((index, name, alias));
+            }
+        }
+    }
 }
 
 /// The destinations of every IPv4 route of every table, local addresses included, as network and prefix

@@ -6,15 +6,16 @@
 //! label is hashed to one of its 32 768 blocks of four, and a block that any route of the host covers is
 //! passed over. It cannot see a block that another machine of the same network uses, nor one that is chosen
 //! by another launcher between the look and the use; then the kernel refuses the second address.
-//! The outer device is called `tare-` and eight hexadecimal digits. It vanishes with the inner one, that is
-//! with the network namespace.
+//! The outer device is called `tare-` and eight hexadecimal digits and carries the run as its alias. It vanishes
+//! with the inner one, that is with the network namespace.
 
 use std::io;
 use std::net::Ipv4Addr;
 
+use tare_model::RunId;
 use tare_model::launch::{LaunchError, PairAddresses};
 
-use super::netlink::{Message, ask, destinations, link_index};
+use super::netlink::{Message, aliases, ask, destinations, link_index};
 use super::{refused, sys};
 
 /// 198.18.0.0/15.
@@ -75,7 +76,9 @@ pub(super) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
     let taken = destinations(&socket).map_err(refused("list the routes"))?;
     block_for(label, &taken).ok_or_else(|| LaunchError {
         step: "choose addresses for the veth pair".into(),
-        problem: format!("{ATTEMPTS} blocks of 198.18.0.0/15 are all covered by routes of this host"),
+        problem: format!(
+            "{ATTEMPTS} blocks of 198.18.0.0/15 are all covered by routes of this host"
+        ),
         errno: None,
         hint: Some("use network = \"none\" or network = \"host\"".into()),
     })
@@ -107,9 +110,13 @@ fn missing_device(name: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("no device `{name}`"))
 }
 
+/// What the alias of every outer device begins with; the run follows.
+const ALIAS: &str = "tare.run=";
+
 /// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end.
 pub(super) fn make_pair(
     outer: &str,
+    run: &RunId,
     process: libc::pid_t,
     addresses: &PairAddresses,
 ) -> Result<(), LaunchError> {
@@ -119,7 +126,9 @@ pub(super) fn make_pair(
         .link(0, 0, 0)
         .text(libc::IFLA_IFNAME, outer)
         .open(libc::IFLA_LINKINFO);
-    let (message, data) = message.text(libc::IFLA_INFO_KIND, "veth").open(libc::IFLA_INFO_DATA);
+    let (message, data) = message
+        .text(libc::IFLA_INFO_KIND, "veth")
+        .open(libc::IFLA_INFO_DATA);
     let (message, peer) = message.open(VETH_INFO_PEER);
     let message = message
         .link(0, 0, 0)
@@ -141,7 +150,17 @@ pub(super) fn make_pair(
     })?;
     let raised = link_index(&socket, outer)
         .and_then(|index| index.ok_or_else(|| missing_device(outer)))
-        .and_then(|index| raise(&socket, index, Some((addresses.host, addresses.prefix_bits))));
+        .and_then(|index| {
+            let label = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
+                .link(index, 0, 0)
+                .text(libc::IFLA_IFALIAS, &format!("{ALIAS}{run}"));
+            ask(&socket, label)?;
+            raise(
+                &socket,
+                index,
+                Some((addresses.host, addresses.prefix_bits)),
+            )
+        });
     if let Err(error) = raised {
         // The first failure is what the reader needs; a device left here goes with the namespace.
         let _ = remove(outer);
@@ -188,10 +207,16 @@ pub(super) fn remove(name: &str) -> io::Result<bool> {
     }
 }
 
-/// Whether a device of this name exists.
-pub(super) fn exists(name: &str) -> io::Result<bool> {
+/// The outer devices that are here: name and run.
+pub(super) fn labelled() -> io::Result<Vec<(String, String)>> {
     let socket = sys::route_socket()?;
-    Ok(link_index(&socket, name)?.is_some())
+    Ok(aliases(&socket)?
+        .into_iter()
+        .filter_map(|(_, name, alias)| {
+            let run = alias.strip_prefix(ALIAS)?.to_owned();
+            name.starts_with("tare-").then_some((name, run))
+        })
+        .collect())
 }
 
 #[cfg(test)]
@@ -213,7 +238,10 @@ mod tests {
         let next = block_for("label", &[default, (free.host, 32)]).unwrap();
         assert_ne!(free, next);
         assert_ne!(block_for("label", &[(free.arm, 31)]).unwrap(), free);
-        assert_eq!(block_for("label", &[(Ipv4Addr::new(198, 18, 0, 0), 15)]), None);
+        assert_eq!(
+            block_for("label", &[(Ipv4Addr::new(198, 18, 0, 0), 15)]),
+            None
+        );
         for address in [free.host, free.arm, next.host] {
             assert_eq!(u32::from(address) & 0xfffe_0000, POOL, "{address}");
         }

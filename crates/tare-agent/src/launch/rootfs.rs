@@ -54,12 +54,17 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
             .map_err(refused(&format!("make the folder `{}`", spec.workdir)))?;
         return Ok(None);
     }
-    let scratch = fs::canonicalize(&spec.scratch)
-        .map_err(refused(&format!("find the scratch folder `{}`", spec.scratch)))?;
+    let scratch = fs::canonicalize(&spec.scratch).map_err(refused(&format!(
+        "find the scratch folder `{}`",
+        spec.scratch
+    )))?;
     if !is_plain(&scratch) {
         return Err(LaunchError {
             step: "make the overlay's folders".into(),
-            problem: format!("`{}` holds a comma, a colon or a backslash", scratch.display()),
+            problem: format!(
+                "`{}` holds a comma, a colon or a backslash",
+                scratch.display()
+            ),
             errno: None,
             hint: Some("set TARE_HOME to a folder without them".into()),
         });
@@ -128,7 +133,8 @@ pub(super) fn enter(root: &Path) -> Result<(), LaunchError> {
     // unmounted through `.` (pivot_root(2), "pivot_root(".", ".")").
     sys::pivot_root_here().map_err(|error| {
         let mut refusal = refused("pivot into the new root")(error);
-        refusal.hint = Some("on an initramfs there is no root to leave; use rootfs = \"host\"".into());
+        refusal.hint =
+            Some("on an initramfs there is no root to leave; use rootfs = \"host\"".into());
         refusal
     })?;
     sys::unmount(Path::new(".")).map_err(refused("let go of the old root"))?;

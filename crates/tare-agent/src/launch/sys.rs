@@ -56,7 +56,15 @@ pub(super) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
 /// `prctl` with one number as argument.
 pub(super) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
     // SAFETY: used only with options whose arguments are numbers; unused ones must be 0 and are.
-    check(unsafe { libc::prctl(option, argument, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong) })
+    check(unsafe {
+        libc::prctl(
+            option,
+            argument,
+            0 as libc::c_ulong,
+            0 as libc::c_ulong,
+            0 as libc::c_ulong,
+        )
+    })
 }
 
 /// Mounts; empty texts are passed as null.
@@ -67,8 +75,12 @@ pub(super) fn mount(
     flags: libc::c_ulong,
     data: &str,
 ) -> io::Result<()> {
-    let (source, target, kind, data) =
-        (c_text(source)?, c_text(target)?, c_text(kind)?, c_text(data)?);
+    let (source, target, kind, data) = (
+        c_text(source)?,
+        c_text(target)?,
+        c_text(kind)?,
+        c_text(data)?,
+    );
     let or_null = |text: &CStr| {
         if text.is_empty() {
             std::ptr::null()
@@ -101,15 +113,27 @@ pub(super) fn unmount(target: &Path) -> io::Result<()> {
 pub(super) fn pivot_root_here() -> io::Result<()> {
     let here = c".";
     // SAFETY: two NUL-terminated paths of static life.
-    check_long(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) }).map(drop)
+    check_long(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })
+        .map(drop)
 }
 
 /// Makes a character device.
-pub(super) fn make_device(path: &Path, mode: libc::mode_t, major: u32, minor: u32) -> io::Result<()> {
+pub(super) fn make_device(
+    path: &Path,
+    mode: libc::mode_t,
+    major: u32,
+    minor: u32,
+) -> io::Result<()> {
     let path = c_text(path)?;
     // SAFETY: a NUL-terminated path that outlives the call.
-    check(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR | mode, libc::makedev(major, minor)) })
-        .map(drop)
+    check(unsafe {
+        libc::mknod(
+            path.as_ptr(),
+            libc::S_IFCHR | mode,
+            libc::makedev(major, minor),
+        )
+    })
+    .map(drop)
 }
 
 /// Sets the host name of this uts namespace.
@@ -239,8 +263,9 @@ pub(super) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<Owned
     // SAFETY: `set` is initialised; the old mask is not asked for.
     check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })?;
     // SAFETY: `set` is initialised; -1 asks for a new descriptor.
-    let descriptor =
-        check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+    let descriptor = check(unsafe {
+        libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    })?;
     // SAFETY: signalfd succeeded, so this is an open descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
@@ -263,7 +288,8 @@ pub(super) fn reset_signals() -> io::Result<()> {
     }
     let none = set_of(&[]);
     // SAFETY: `none` is initialised; the old mask is not asked for.
-    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) }).map(drop)
+    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) })
+        .map(drop)
 }
 
 /// Ignores a signal.
@@ -275,8 +301,13 @@ pub(super) fn ignore_signal(signal: libc::c_int) {
 /// Waits until a descriptor is ready, at most `limit_ms` milliseconds; negative waits for ever.
 pub(super) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Result<()> {
     // SAFETY: pointer and length describe `descriptors`.
-    let result =
-        unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, limit_ms) };
+    let result = unsafe {
+        libc::poll(
+            descriptors.as_mut_ptr(),
+            descriptors.len() as libc::nfds_t,
+            limit_ms,
+        )
+    };
     match check(result) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),
@@ -305,20 +336,29 @@ pub(super) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64)
     ];
     // SAFETY: `header` and `words` have the layout of __user_cap_header_struct and of two
     // __user_cap_data_struct, which version 3 demands; both outlive the call.
-    check_long(unsafe { libc::syscall(libc::SYS_capset, &raw const header, words.as_ptr()) }).map(drop)
+    check_long(unsafe { libc::syscall(libc::SYS_capset, &raw const header, words.as_ptr()) })
+        .map(drop)
 }
 
 /// Loads a system-call filter for this thread and all that it will start.
 pub(super) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
-    let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let length =
+        u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let program = libc::sock_fprog {
         len: length,
         filter: program.as_ptr().cast_mut(),
     };
     // SAFETY: `program` names `length` instructions that outlive the call; the kernel only reads them.
-    check_long(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const program) })
-        .map(drop)
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    })
+    .map(drop)
 }
 
 /// A netlink socket for routes and links of this network namespace.
@@ -349,7 +389,14 @@ pub(super) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 /// Receives one datagram into `buffer` and returns its length.
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `buffer`.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+    let got = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            0,
+        )
+    };
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 

@@ -173,7 +173,10 @@ fn search(ranges: &[Range], default: Action) -> Vec<Instruction> {
 }
 
 /// The program for a list; calls that it does not know get `default`.
-pub(super) fn compile(profile: &Profile, default: Action) -> Result<Vec<Instruction>, CompileError> {
+pub(super) fn compile(
+    profile: &Profile,
+    default: Action,
+) -> Result<Vec<Instruction>, CompileError> {
     if ARCHITECTURE == 0 {
         return Err(CompileError::Architecture);
     }
@@ -211,7 +214,11 @@ mod tests {
             let instruction = code[at];
             at += 1;
             let jump = |condition: bool| {
-                usize::from(if condition { instruction.jt } else { instruction.jf })
+                usize::from(if condition {
+                    instruction.jt
+                } else {
+                    instruction.jf
+                })
             };
             match instruction.code {
                 LOAD if instruction.k == NUMBER => register = nr,
@@ -252,7 +259,16 @@ mod tests {
         for capabilities in [vec![], vec!["CAP_SYS_ADMIN".to_owned()]] {
             let (profile, code) = docker(&capabilities);
             for nr in 0..=profile.highest + 50 {
-                for argument in [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff, u64::MAX, 0x11, 1 << 40] {
+                for argument in [
+                    0,
+                    8,
+                    0x2_0000,
+                    0x2_0008,
+                    0xffff_ffff,
+                    u64::MAX,
+                    0x11,
+                    1 << 40,
+                ] {
                     let mut expected = match profile.verdicts.get(&nr) {
                         _ if nr > profile.highest => ENOSYS,
                         None => EPERM,

@@ -46,7 +46,10 @@ impl Filter {
             kernel: &kernel,
         };
         let profile = profile::read(text, machine).map_err(|wrong| {
-            error(format!("line {} of the list: {}", wrong.line, wrong.problem))
+            error(format!(
+                "line {} of the list: {}",
+                wrong.line, wrong.problem
+            ))
         })?;
         let default = profile::Action::Errno(libc::EPERM as u16);
         let program = bpf::compile(&profile, default).map_err(|wrong| {

@@ -217,7 +217,10 @@ mod tests {
         assert_eq!(clone3.rules, vec![(vec![], Action::Errno(38))]);
         let clone = &few.verdicts[&table::number("clone").unwrap()];
         assert_eq!(clone.rules[0].0[0].mask, 0x7e02_0000);
-        assert_eq!(admin.verdicts[&table::number("clone").unwrap()].rules[0].0, vec![]);
+        assert_eq!(
+            admin.verdicts[&table::number("clone").unwrap()].rules[0].0,
+            vec![]
+        );
         assert_eq!(rules(&few, "personality"), 5);
     }
 
