@@ -1,0 +1,254 @@
+//! The engine's API, made blocking and bounded.
+//!
+//! Each value owns a single-threaded runtime that runs only inside [`Api::call`] and the channel: between
+//! trials nothing of it is awake. Every request has a limit of its own around the whole exchange, since the
+//! client library's limit ends with the response's head and an engine can die or freeze in its body.
+//! Requests go out without a version in their path, so an engine answers as its own newest one.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bollard::errors::Error as ApiError;
+use bollard::models::{SystemInfo, SystemVersion};
+use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveContainerOptions};
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use std::collections::HashMap;
+use tokio::runtime::{Builder, Runtime};
+
+use super::super::EnvError;
+use super::endpoint::Endpoint;
+use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
+use crate::cx::CONTROL_LIMIT;
+
+/// Why no engine could be reached.
+#[derive(Debug)]
+pub(super) enum Unreachable {
+    /// Nothing is there.
+    NoSocket,
+    /// Something is there, and nobody listens.
+    NobodyListens,
+    /// The user may not connect.
+    Denied,
+    /// It did not answer in time.
+    Silent,
+    /// Another error, in words.
+    Failed(String),
+}
+
+/// A connection's parameters with the runtime that carries its requests.
+pub(super) struct Api {
+    pub(super) runtime: Runtime,
+    pub(super) client: Client,
+    pub(super) endpoint: Endpoint,
+}
+
+impl Api {
+    /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
+    pub(super) fn connect(endpoint: Endpoint, limit: Duration) -> Result<Self, Unreachable> {
+        let failed = |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(&error))?;
+        runtime
+            .block_on(async { tokio::time::timeout(limit, knock(&endpoint)).await })
+            .map_err(|_| Unreachable::Silent)?
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Unreachable::NoSocket,
+                std::io::ErrorKind::ConnectionRefused => Unreachable::NobodyListens,
+                std::io::ErrorKind::PermissionDenied => Unreachable::Denied,
+                _ => failed(&error),
+            })?;
+        let client = client(&endpoint).map_err(|error| failed(&error))?;
+        Ok(Self {
+            runtime,
+            client,
+            endpoint,
+        })
+    }
+
+    /// Performs one request within `limit`. `what` is an infinitive for messages.
+    pub(super) fn call<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        request: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, EnvError> {
+        self.attempt(limit, request)
+            .map_err(|error| self.explain(what, limit, &error))
+    }
+
+    /// The same, leaving the error as the API gives it.
+    pub(super) fn attempt<T>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        self.runtime
+            .block_on(async { tokio::time::timeout(limit, request).await })
+            .unwrap_or(Err(ApiError::RequestTimeoutError))
+    }
+
+    /// An API error in the reader's terms.
+    pub(super) fn explain(&self, what: &str, limit: Duration, error: &ApiError) -> EnvError {
+        let endpoint = self.endpoint.to_string();
+        if system_error(error) == Some(std::io::ErrorKind::PermissionDenied) {
+            return EnvError::Denied {
+                what: format!("connecting to `{endpoint}`"),
+                fix: Some(DENIED_FIX.into()),
+            };
+        }
+        explain(
+            Asked {
+                what,
+                endpoint: &endpoint,
+                limit,
+            },
+            error,
+        )
+    }
+
+    /// What the engine says about itself.
+    pub(super) fn identity(
+        &self,
+        limit: Duration,
+    ) -> Result<(SystemVersion, SystemInfo), EnvError> {
+        self.call("describe itself", limit, async {
+            let version = self.client.version().await?;
+            Ok((version, self.client.info().await?))
+        })
+    }
+
+    /// Ids, names and labels of the containers whose labels match, stopped ones included.
+    pub(super) fn containers(
+        &self,
+        labels: &[String],
+    ) -> Result<Vec<(String, String, HashMap<String, String>)>, EnvError> {
+        let options = ListContainersOptions {
+            all: true,
+            filters: Some(label_filter(labels)),
+            ..Default::default()
+        };
+        let found = self.call(
+            "list containers",
+            CONTROL_LIMIT,
+            self.client.list_containers(Some(options)),
+        )?;
+        Ok(found
+            .into_iter()
+            .filter_map(|container| {
+                let id = container.id?;
+                let name = container.names.unwrap_or_default();
+                let name = name.first().map_or(id.as_str(), String::as_str);
+                let name = printable(name.trim_start_matches('/'));
+                Some((id, name, container.labels.unwrap_or_default()))
+            })
+            .collect())
+    }
+
+    /// Names and labels of the volumes whose labels match.
+    pub(super) fn volumes(
+        &self,
+        labels: &[String],
+    ) -> Result<Vec<(String, HashMap<String, String>)>, EnvError> {
+        let options = ListVolumesOptions {
+            filters: Some(label_filter(labels)),
+        };
+        let found = self.call(
+            "list volumes",
+            CONTROL_LIMIT,
+            self.client.list_volumes(Some(options)),
+        )?;
+        let volumes = found.volumes.unwrap_or_default().into_iter();
+        Ok(volumes.map(|volume| (volume.name, volume.labels)).collect())
+    }
+
+    /// Kills and removes a container with its anonymous volumes; fine if it is gone. Waits until it is.
+    pub(super) fn remove_container(&self, id: &str) -> Result<(), EnvError> {
+        const WHAT: &str = "remove a container";
+        let options = || RemoveContainerOptions {
+            v: true,
+            force: true,
+            link: false,
+        };
+        let removal = self.attempt(CONTROL_LIMIT, self.client.remove_container(id, Some(options())));
+        match removal {
+            Ok(()) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(()),
+            // Somebody else is removing it already: wait for that to end.
+            Err(error) if is_conflict(&error) => self.call(WHAT, CONTROL_LIMIT, async {
+                loop {
+                    match self.client.inspect_container(id, None).await {
+                        Err(error) if is_missing(&error) => return Ok(()),
+                        Err(error) => return Err(error),
+                        Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                    }
+                }
+            }),
+            Err(error) => Err(self.explain(WHAT, CONTROL_LIMIT, &error)),
+        }
+    }
+
+    /// Removes a volume; fine if it is gone.
+    pub(super) fn remove_volume(&self, name: &str) -> Result<(), EnvError> {
+        let removal = self.attempt(
+            CONTROL_LIMIT,
+            self.client.remove_volume(
+                name,
+                None::<bollard::query_parameters::RemoveVolumeOptions>,
+            ),
+        );
+        match removal {
+            Err(error) if !is_missing(&error) => {
+                Err(self.explain("remove a volume", CONTROL_LIMIT, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What helps a user who may not use the socket.
+pub(super) const DENIED_FIX: &str = "`sudo usermod -aG docker $USER`, then log in again (members of that \
+     group are as good as root); or a rootless engine: `dockerd-rootless-setuptool.sh install`";
+
+/// The API's filter for labels.
+pub(super) fn label_filter(labels: &[String]) -> HashMap<String, Vec<String>> {
+    HashMap::from([("label".to_owned(), labels.to_vec())])
+}
+
+/// Opens and closes a connection, for the sake of the system's own error.
+async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
+    match endpoint {
+        #[cfg(unix)]
+        Endpoint::Socket(path) => tokio::net::UnixStream::connect(path).await.map(drop),
+        #[cfg(windows)]
+        Endpoint::Pipe(name) => {
+            // All instances being busy proves that the engine is there.
+            const ERROR_PIPE_BUSY: i32 = 231;
+            match tokio::net::windows::named_pipe::ClientOptions::new().open(name) {
+                Err(error) if error.raw_os_error() != Some(ERROR_PIPE_BUSY) => Err(error),
+                _ => Ok(()),
+            }
+        }
+        Endpoint::Http(address) => tokio::net::TcpStream::connect(address).await.map(drop),
+        #[cfg(unix)]
+        Endpoint::Pipe(_) => Err(std::io::ErrorKind::Unsupported.into()),
+        #[cfg(not(unix))]
+        Endpoint::Socket(_) => Err(std::io::ErrorKind::Unsupported.into()),
+    }
+}
+
+fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
+    let seconds = CONTROL_LIMIT.as_secs();
+    match endpoint {
+        #[cfg(unix)]
+        Endpoint::Socket(path) => Client::connect_with_unix(path, seconds, API_DEFAULT_VERSION),
+        #[cfg(windows)]
+        Endpoint::Pipe(name) => Client::connect_with_named_pipe(name, seconds, API_DEFAULT_VERSION),
+        Endpoint::Http(address) => Client::connect_with_http(address, seconds, API_DEFAULT_VERSION),
+        #[cfg(unix)]
+        Endpoint::Pipe(name) => Err(ApiError::SocketNotFoundError(name.clone())),
+        #[cfg(not(unix))]
+        Endpoint::Socket(path) => Err(ApiError::SocketNotFoundError(path.clone())),
+    }
+}

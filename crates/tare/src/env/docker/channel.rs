@@ -1,0 +1,221 @@
+//! The way to the agent over the engine's attached stream.
+//!
+//! The engine multiplexes standard output and standard error over one hijacked connection; frames are put
+//! together again from the pieces of standard output, and the end of standard error is kept for messages.
+//! A frame passes client → engine → containerd's shim → agent and back: that costs some 100 µs of wake-ups
+//! on every hand-over, outside of every timed region, because trials are timed inside.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error as ApiError;
+use futures_util::{Stream, StreamExt};
+use tare_model::wire::{FRAME_LIMIT_BYTES, Reply, Request, read_frame, write_frame};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::super::{Channel, ChannelError};
+use super::api::Api;
+use super::errors::printable;
+
+/// A request is refused when the agent does not take it within this time.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// How much of standard error is kept.
+const TAIL_BYTES: usize = 8192;
+
+pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, ApiError>> + Send>>;
+pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// A channel over an attached stream. It owns the runtime that the stream lives on.
+pub(super) struct EngineChannel {
+    pub(super) api: Api,
+    container: String,
+    output: Output,
+    input: Input,
+    pending: Vec<u8>,
+    stderr: Vec<u8>,
+    ended: Option<String>,
+}
+
+impl EngineChannel {
+    /// Takes over both directions of the stream to the agent in `container`.
+    pub(super) fn new(api: Api, container: String, output: Output, input: Input) -> Self {
+        Self {
+            api,
+            container,
+            output,
+            input,
+            pending: Vec::new(),
+            stderr: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// Says goodbye, if anybody is there to hear it, and does not wait long.
+    pub(super) fn farewell(&mut self) {
+        let patience = Duration::from_millis(300);
+        if self.ended.is_none() && self.send(&Request::Bye).is_ok() {
+            while let Ok(reply) = self.receive(patience) {
+                if reply == Reply::Bye {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Marks the stream as ended and finds out why: the container's state and the end of standard error.
+    fn end(&mut self, first: &str) -> ChannelError {
+        let mut words = first.to_owned();
+        let state = self.api.attempt(
+            Duration::from_secs(2),
+            self.api.client.inspect_container(&self.container, None),
+        );
+        match state.map(|container| container.state) {
+            Ok(Some(state)) if state.running == Some(false) => {
+                if let Some(code) = state.exit_code {
+                    words.push_str(&format!("; the container exited with status {code}"));
+                }
+                if state.oom_killed == Some(true) {
+                    words.push_str(", killed because it exceeded its memory limit");
+                }
+            }
+            Ok(_) => {}
+            Err(_) => words.push_str("; the engine does not answer any more"),
+        }
+        let tail = printable(&String::from_utf8_lossy(&self.stderr));
+        if !tail.is_empty() {
+            words.push_str("; it said: ");
+            words.push_str(&tail);
+        }
+        self.ended = Some(words.clone());
+        ChannelError::Closed(words)
+    }
+}
+
+/// Takes one whole frame off the front of `pending`.
+fn next_frame(pending: &mut Vec<u8>) -> Result<Option<Reply>, ChannelError> {
+    let Some(head) = pending.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(*head);
+    let whole = length as usize + 4;
+    if length <= FRAME_LIMIT_BYTES && pending.len() < whole {
+        return Ok(None);
+    }
+    let reply = read_frame::<Reply>(&mut pending.as_slice())
+        .map_err(|error| ChannelError::Garbled(printable(&error.to_string())))?;
+    pending.drain(..whole);
+    Ok(Some(reply))
+}
+
+fn keep_tail(tail: &mut Vec<u8>, bytes: &[u8]) {
+    tail.extend_from_slice(bytes);
+    tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
+}
+
+impl Channel for EngineChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        if let Some(words) = &self.ended {
+            return Err(ChannelError::Closed(words.clone()));
+        }
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, request)
+            .map_err(|error| ChannelError::Garbled(error.to_string()))?;
+        let input = &mut self.input;
+        let written = self.api.runtime.block_on(async {
+            tokio::time::timeout(SEND_LIMIT, async {
+                input.write_all(&bytes).await?;
+                input.flush().await
+            })
+            .await
+        });
+        match written {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.end(&printable(&error.to_string()))),
+            // Part of the frame may be on its way: the stream cannot be used any more.
+            Err(_) => Err(self.end("it takes no more requests")),
+        }
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        if let Some(words) = &self.ended {
+            return Err(ChannelError::Closed(words.clone()));
+        }
+        let (output, pending, stderr) = (&mut self.output, &mut self.pending, &mut self.stderr);
+        let received = self.api.runtime.block_on(async {
+            tokio::time::timeout(limit, async {
+                loop {
+                    match next_frame(pending) {
+                        Ok(None) => {}
+                        Ok(Some(reply)) => return Ok(Ok(reply)),
+                        Err(error) => return Ok(Err(error)),
+                    }
+                    match output.next().await {
+                        Some(Ok(LogOutput::StdOut { message })) => {
+                            pending.extend_from_slice(&message);
+                        }
+                        // Words without a stream's header are the engine's own.
+                        Some(Ok(LogOutput::StdErr { message } | LogOutput::Console { message })) => {
+                            keep_tail(stderr, &message);
+                        }
+                        Some(Ok(LogOutput::StdIn { .. })) => {}
+                        Some(Err(error)) => return Err(printable(&error.to_string())),
+                        None => return Err("its stream ended".to_owned()),
+                    }
+                }
+            })
+            .await
+        });
+        match received {
+            Ok(Ok(reply)) => {
+                if let Err(error) = &reply {
+                    self.ended = Some(error.to_string());
+                }
+                reply
+            }
+            Ok(Err(words)) => Err(self.end(&words)),
+            Err(_) => Err(ChannelError::Timeout(limit)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_cut_anywhere_are_put_together() {
+        let mut stream = Vec::new();
+        write_frame(&mut stream, &Reply::Bye).unwrap();
+        write_frame(&mut stream, &Reply::Listening { trial: 7, port: 9 }).unwrap();
+        for cut in 0..stream.len() {
+            let mut pending = stream[..cut].to_vec();
+            let mut replies = Vec::new();
+            replies.extend(next_frame(&mut pending).unwrap());
+            pending.extend_from_slice(&stream[cut..]);
+            while let Some(reply) = next_frame(&mut pending).unwrap() {
+                replies.push(reply);
+            }
+            assert_eq!(replies, [Reply::Bye, Reply::Listening { trial: 7, port: 9 }]);
+            assert!(pending.is_empty());
+        }
+    }
+
+    #[test]
+    fn text_of_the_runtime_in_place_of_a_frame_is_garbled() {
+        let mut pending = b"OCI runtime exec failed: \x1b[2J".to_vec();
+        let error = next_frame(&mut pending).unwrap_err();
+        assert!(matches!(&error, ChannelError::Garbled(text) if !text.contains('\u{1b}')));
+    }
+
+    #[test]
+    fn only_the_end_of_standard_error_is_kept() {
+        let mut tail = Vec::new();
+        for _ in 0..10 {
+            keep_tail(&mut tail, &[b'x'; 4000]);
+        }
+        keep_tail(&mut tail, b"last");
+        assert_eq!(tail.len(), TAIL_BYTES);
+        assert!(tail.ends_with(b"last"));
+    }
+}

@@ -1,0 +1,287 @@
+//! What the engine says when it refuses, made into errors by what the reader can do about it.
+//!
+//! The engine passes on whatever containerd, the runtime and the kernel said, so one cause has many
+//! wordings; known ones are recognised by a fragment that has been stable over versions and explained.
+//! The engine's own words are always kept. All of it is foreign text: what could move a terminal's cursor
+//! is escaped. What cannot be seen from here is why the engine's machine is as it is: explanations say only
+//! what the words prove.
+
+use std::time::Duration;
+
+use bollard::errors::Error as ApiError;
+
+use super::super::EnvError;
+
+/// Foreign text made safe to print: one line, without control or invisible characters, at most 2 000 bytes.
+pub(super) fn printable(text: &str) -> String {
+    let mut safe = String::new();
+    for character in text.trim().chars() {
+        if matches!(character, '"' | '\'' | '\\') {
+            safe.push(character);
+        } else {
+            safe.extend(character.escape_debug());
+        }
+        if safe.len() > 2_000 {
+            safe.push('…');
+            break;
+        }
+    }
+    safe
+}
+
+/// The system error at the bottom of an API error, if one is there.
+pub(super) fn system_error(error: &ApiError) -> Option<std::io::ErrorKind> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut found = None;
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            found = Some(io.kind());
+        }
+        cause = error.source();
+    }
+    found
+}
+
+/// An error with all its causes, as one printable line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        cause = error.source();
+    }
+    printable(&text)
+}
+
+/// What was being asked for when an error came back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// As an infinitive: `create the container`.
+    pub(super) what: &'a str,
+    /// Where the engine listens.
+    pub(super) endpoint: &'a str,
+    /// The limit that was set.
+    pub(super) limit: Duration,
+}
+
+/// Turns an error of the API into one for the reader.
+pub(super) fn explain(asked: Asked<'_>, error: &ApiError) -> EnvError {
+    match error {
+        ApiError::DockerResponseServerError {
+            status_code,
+            message,
+        } => explain_answer(asked.what, *status_code, message),
+        ApiError::DockerStreamError { error: message } => explain_answer(asked.what, 500, message),
+        ApiError::RequestTimeoutError => EnvError::Timeout {
+            phase: format!("the Docker engine, asked to {},", asked.what),
+            limit: asked.limit,
+        },
+        ApiError::JsonDataError { .. } | ApiError::JsonSerdeError { .. } => EnvError::Refused {
+            what: format!("unreadable answer when asked to {}", asked.what),
+            answer: chain(error),
+        },
+        other => EnvError::Absent {
+            why: format!(
+                "the Docker engine at `{}` went away when asked to {} ({})",
+                asked.endpoint,
+                asked.what,
+                chain(other)
+            ),
+            fix: Some("look at its log: `journalctl -u docker -e`".into()),
+        },
+    }
+}
+
+/// An explanation: fragments that must all occur, what they mean, and what would help.
+struct Known {
+    fragments: &'static [&'static str],
+    why: &'static str,
+    fix: &'static str,
+}
+
+static KNOWN: &[Known] = &[
+    Known {
+        fragments: &["unable to apply caps", "operation not permitted"],
+        why: "the engine does not hold every capability that it is to give away, so neither `privileged` \
+              nor `cap_add = \"ALL\"` can work here",
+        fix: "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
+    },
+    Known {
+        fragments: &["pivot", "device or resource busy"],
+        why: "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
+              over it (an OCI runtime that ran without a mount namespace leaves one behind)",
+        fix: "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
+    },
+    Known {
+        fragments: &["no space left on device"],
+        why: "the disk that holds the engine's data is full",
+        fix: "see `docker system df`; `docker system prune` removes what is not used",
+    },
+    Known {
+        fragments: &["unknown or invalid runtime name"],
+        why: "the engine knows no runtime of that name",
+        fix: "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
+    },
+    Known {
+        fragments: &["unknown runtime specified"],
+        why: "the engine knows no runtime of that name",
+        fix: "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
+    },
+    Known {
+        fragments: &["bind source path does not exist"],
+        why: "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
+        fix: "use `storage = \"volume\"`",
+    },
+    Known {
+        fragments: &["requested cpus are not available"],
+        why: "`cpuset` names a CPU that the engine's machine does not have",
+        fix: "see `nproc` on the engine's machine",
+    },
+    Known {
+        fragments: &["range of cpus is from"],
+        why: "`cpus` is more than the engine's machine has",
+        fix: "see `nproc` on the engine's machine",
+    },
+    Known {
+        fragments: &["cgroup"],
+        why: "the engine could not set up the container's cgroup",
+        fix: "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
+              `cat /proc/cgroups`",
+    },
+    Known {
+        fragments: &["exec format error"],
+        why: "the agent is built for another processor than the engine's machine has",
+        fix: "build the agent for that target",
+    },
+    Known {
+        fragments: &["unable to find user"],
+        why: "the image has no such `user`",
+        fix: "give `user` as a number",
+    },
+    Known {
+        fragments: &["no matching entries in passwd file"],
+        why: "the image has no such `user`",
+        fix: "give `user` as a number",
+    },
+];
+
+/// Turns the engine's answer to a request into an error for the reader.
+pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError {
+    let answer = printable(message);
+    let lower = message.to_lowercase();
+    if let Some(known) = KNOWN.iter().find(|known| {
+        known
+            .fragments
+            .iter()
+            .all(|fragment| lower.contains(fragment))
+    }) {
+        return EnvError::Absent {
+            why: format!("cannot {what}: {} (the engine says: {answer})", known.why),
+            fix: Some(known.fix.into()),
+        };
+    }
+    if status == 409 {
+        return EnvError::Refused {
+            what: format!("cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"),
+            answer,
+        };
+    }
+    if status == 403 {
+        return EnvError::Denied {
+            what: format!("the engine may not {what}: {answer}"),
+            fix: None,
+        };
+    }
+    EnvError::Refused {
+        what: format!("the engine could not {what}"),
+        answer,
+    }
+}
+
+/// Whether the thing asked about is simply not there.
+pub(super) fn is_missing(error: &ApiError) -> bool {
+    matches!(
+        error,
+        ApiError::DockerResponseServerError {
+            status_code: 404,
+            ..
+        }
+    )
+}
+
+/// Whether the engine is busy with the same thing, or something else still uses it.
+pub(super) fn is_conflict(error: &ApiError) -> bool {
+    matches!(
+        error,
+        ApiError::DockerResponseServerError {
+            status_code: 409,
+            ..
+        }
+    )
+}
+
+/// The first error, with the second where cleaning up failed too.
+pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
+    match cleanup {
+        Ok(()) => first,
+        Err(then) => EnvError::AndCleanup {
+            first: Box::new(first),
+            then: Box::new(then),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_cannot_move_the_cursor_or_hide() {
+        let text = printable("  a\u{1b}[2Jb\nc\r\u{202e}d \"quoted\" é\u{0}  ");
+        assert_eq!(
+            text,
+            "a\\u{1b}[2Jb\\nc\\r\\u{202e}d \"quoted\" é\\0"
+        );
+        assert!(printable(&"x".repeat(10_000)).len() < 2_010);
+    }
+
+    #[test]
+    fn a_daemon_that_lacks_capabilities_is_recognised_by_its_words() {
+        let words = "failed to create shim task: OCI runtime create failed: runc create failed: unable to \
+                     start container process: unable to apply caps: operation not permitted: unknown";
+        let EnvError::Absent { why, fix } = explain_answer("start the container", 400, words) else {
+            panic!("not recognised");
+        };
+        assert!(why.contains("privileged") && why.contains("unable to apply caps"), "{why}");
+        assert!(fix.unwrap().contains("cap_drop"));
+    }
+
+    #[test]
+    fn known_refusals_carry_advice_and_unknown_ones_the_engines_words() {
+        for words in [
+            "Error cleaning up after pivot: remove /.pivot_root123: device or resource busy",
+            "write /x: no space left on device",
+            "Unknown runtime specified kata",
+            "cgroups: cgroup mountpoint does not exist: unknown",
+            "invalid mount config for type \"bind\": bind source path does not exist: /x",
+            "Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available",
+        ] {
+            assert!(
+                matches!(
+                    explain_answer("x", 400, words),
+                    EnvError::Absent { fix: Some(_), .. }
+                ),
+                "{words}"
+            );
+        }
+        let error = explain_answer("frob it", 500, "the \u{7}moon is wrong");
+        assert_eq!(
+            error.to_string(),
+            "the engine could not frob it: the \\u{7}moon is wrong"
+        );
+    }
+}

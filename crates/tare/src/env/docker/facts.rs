@@ -1,0 +1,143 @@
+//! What the engine says about itself, as facts of an arm.
+//!
+//! Only what the engine answers, never what a configuration file suggests; foreign text is escaped. The
+//! engine's own capabilities are read from its process where the engine runs on this machine, because no
+//! answer of the API tells them, and a daemon that lacks one cannot give it away.
+
+use bollard::models::{HostConfig, ImageInspect, SystemInfo, SystemVersion};
+use tare_model::Facts;
+
+use super::api::Api;
+use super::errors::printable;
+
+fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
+    if let Some(value) = value {
+        let text = printable(&value.to_string());
+        if !text.is_empty() {
+            facts.insert(name.to_owned(), text);
+        }
+    }
+}
+
+/// Version, drivers, runtimes, security and machine of an engine.
+pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -> Facts {
+    let mut facts = Facts::new();
+    put(&mut facts, "engine.endpoint", Some(api.endpoint.to_string()));
+    put(&mut facts, "engine.version", version.version.as_ref());
+    put(&mut facts, "engine.api", version.api_version.as_ref());
+    for component in version.components.iter().flatten() {
+        let name = component.name.to_lowercase();
+        if name != "engine" {
+            let name = format!("engine.{}.version", printable(&name));
+            put(&mut facts, &name, Some(&component.version));
+        }
+    }
+    put(&mut facts, "engine.storage_driver", info.driver.as_ref());
+    for pair in info.driver_status.iter().flatten() {
+        if let [name, value] = pair.as_slice()
+            && name == "Backing Filesystem"
+        {
+            put(&mut facts, "engine.storage_filesystem", Some(value));
+        }
+    }
+    put(&mut facts, "engine.cgroup_driver", info.cgroup_driver.as_ref());
+    put(&mut facts, "engine.cgroup_version", info.cgroup_version.as_ref());
+    put(&mut facts, "engine.log_driver", info.logging_driver.as_ref());
+    put(&mut facts, "engine.runtime", info.default_runtime.as_ref());
+    let mut runtimes: Vec<&str> = info.runtimes.iter().flatten().map(|(name, _)| name.as_str()).collect();
+    runtimes.sort_unstable();
+    put(&mut facts, "engine.runtimes", Some(runtimes.join(" ")));
+    put(
+        &mut facts,
+        "engine.security",
+        info.security_options.as_ref().map(|options| options.join(" ")),
+    );
+    put(&mut facts, "engine.kernel", info.kernel_version.as_ref());
+    put(&mut facts, "engine.system", info.operating_system.as_ref());
+    put(&mut facts, "engine.os_type", info.os_type.as_ref());
+    put(&mut facts, "engine.architecture", info.architecture.as_ref());
+    put(&mut facts, "engine.cpus", info.ncpu);
+    put(&mut facts, "engine.memory_bytes", info.mem_total);
+    put(
+        &mut facts,
+        "engine.warnings",
+        info.warnings.as_ref().map(|warnings| warnings.join("; ")),
+    );
+    if let Some((set, missing)) = bounding_set(api) {
+        put(&mut facts, "engine.CapBnd", Some(set));
+        put(&mut facts, "engine.capabilities_missing", Some(missing.join(" ")));
+    }
+    facts
+}
+
+/// Name, id, digests and size of the image.
+pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
+    put(facts, "image.name", Some(name));
+    put(facts, "image.id", image.id.as_ref());
+    put(
+        facts,
+        "image.digests",
+        image.repo_digests.as_ref().map(|digests| digests.join(" ")),
+    );
+    put(facts, "image.size_bytes", image.size);
+    put(facts, "image.architecture", image.architecture.as_ref());
+}
+
+/// What was asked for, under the names of the API's `HostConfig`.
+pub(super) fn of_host_config(facts: &mut Facts, config: &HostConfig) {
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(config) {
+        for (name, value) in fields {
+            let text = match value {
+                serde_json::Value::Null => continue,
+                serde_json::Value::String(text) => text,
+                other => other.to_string(),
+            };
+            put(facts, &format!("asked.{name}"), Some(text));
+        }
+    }
+}
+
+/// The bounding set of the engine's process as hexadecimal digits, and the names missing from it.
+#[cfg(target_os = "linux")]
+pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
+    use super::endpoint::Endpoint;
+    use super::settings::CAPABILITIES;
+    use crate::cx::files;
+    use std::path::Path;
+
+    let Endpoint::Socket(path) = &api.endpoint else {
+        return None;
+    };
+    // The kernel says who listens. Under socket activation that is the init system, and nothing is known.
+    let peer = api.runtime.block_on(async {
+        let stream = tokio::net::UnixStream::connect(path).await.ok()?;
+        stream.peer_cred().ok()?.pid()
+    })?;
+    let read = |name: &str| files::read_text(Path::new(&format!("/proc/{peer}/{name}"))).ok();
+    if read("comm")?.trim() != "dockerd" {
+        return None;
+    }
+    let status = read("status")?;
+    let set = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapBnd:"))?
+        .trim()
+        .to_owned();
+    let bits = u64::from_str_radix(&set, 16).ok()?;
+    let last = files::read_text(Path::new("/proc/sys/kernel/cap_last_cap")).ok()?;
+    let known: usize = last.trim().parse::<usize>().ok()? + 1;
+    let missing = CAPABILITIES
+        .into_iter()
+        .take(known)
+        .enumerate()
+        .filter(|(bit, _)| bits & (1 << bit) == 0)
+        .map(|(_, name)| name)
+        .collect();
+    Some((set, missing))
+}
+
+/// Not available on this system: the engine's process cannot be looked at.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn bounding_set(_api: &Api) -> Option<(String, Vec<&'static str>)> {
+    None
+}
