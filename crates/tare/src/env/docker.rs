@@ -10,7 +10,7 @@
 //! machine is not this one.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
@@ -33,6 +33,7 @@ mod endpoint;
 mod errors;
 mod facts;
 mod image;
+mod locality;
 mod owner;
 mod settings;
 
@@ -111,11 +112,13 @@ impl Docker {
             });
         }
         let architecture = version.arch.or(info.architecture).unwrap_or_default();
+        let elsewhere = locality::elsewhere(&facts);
         Ok((
             api,
             Engine {
                 facts,
                 architecture,
+                elsewhere,
             },
         ))
     }
@@ -125,6 +128,7 @@ impl Docker {
 struct Engine {
     facts: Facts,
     architecture: String,
+    elsewhere: Option<String>,
 }
 
 /// What is installed here, and the command that would bring an engine to life.
@@ -246,6 +250,7 @@ struct Prepared {
     image: String,
     architecture: String,
     facts: Facts,
+    elsewhere: Option<String>,
 }
 
 /// A container's name and the volume or folder that was made for it.
@@ -491,6 +496,7 @@ impl Environment for DockerEnvironment {
             image: name,
             architecture: engine.architecture,
             facts,
+            elsewhere: engine.elsewhere,
         });
         Ok(())
     }
@@ -534,6 +540,7 @@ impl Environment for DockerEnvironment {
                 id,
                 names,
                 network: self.settings.network,
+                elsewhere: prepared.elsewhere.clone(),
                 is_bound: self.settings.storage == Storage::Bind,
             })),
             Err(error) => {
@@ -581,64 +588,25 @@ struct DockerInstance {
     id: String,
     names: Names,
     network: Network,
+    elsewhere: Option<String>,
     is_bound: bool,
 }
 
 impl DockerInstance {
-    /// The container's and the gateway's address on the default bridge, where this machine is that gateway.
-    fn bridge(&self) -> Result<(IpAddr, IpAddr), Reason> {
-        let api = &self.channel.api;
-        let found = api
-            .call(
-                "inspect the container",
-                CONTROL_LIMIT,
-                api.client.inspect_container(&self.id, None),
-            )
-            .map_err(|error| Reason::NoPath(error.to_string()))?;
-        let networks = found.network_settings.and_then(|settings| settings.networks);
-        let endpoint = networks.and_then(|networks| networks.into_values().next());
-        let address = |text: Option<String>| text.and_then(|text| text.parse::<IpAddr>().ok());
-        let (own, gateway) = endpoint.map_or((None, None), |endpoint| {
-            (address(endpoint.ip_address), address(endpoint.gateway))
-        });
-        let (Some(own), Some(gateway)) = (own, gateway) else {
-            return Err(Reason::NoPath("the container has no address on the bridge".into()));
-        };
-        is_here(gateway)?;
-        Ok((own, gateway))
+    /// The addresses of the two ends: the container's, then this machine's as the container sees it.
+    fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
+        if self.network == Network::None {
+            return Err(Reason::NoPath(NO_NETWORK.into()));
+        }
+        if let Some(why) = &self.elsewhere {
+            return Err(Reason::NoPath(why.clone()));
+        }
+        if self.network == Network::Host {
+            let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            return Ok((loopback, loopback));
+        }
+        locality::bridge(&self.channel.api, &self.id)
     }
-
-    /// Proves that the engine's host network is this machine's, by the gateway of its default bridge.
-    fn loopback(&self) -> Result<IpAddr, Reason> {
-        let api = &self.channel.api;
-        let found = api
-            .call(
-                "inspect its bridge",
-                CONTROL_LIMIT,
-                api.client.inspect_network("bridge", None),
-            )
-            .map_err(|error| Reason::NoPath(error.to_string()))?;
-        let configs = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
-        let gateway = configs
-            .into_iter()
-            .find_map(|config| config.gateway?.parse::<IpAddr>().ok())
-            .ok_or_else(|| {
-                Reason::NoPath("the engine has no bridge by which to tell whether it is on this machine".into())
-            })?;
-        is_here(gateway)?;
-        Ok(IpAddr::V4(Ipv4Addr::LOCALHOST))
-    }
-}
-
-/// Whether the bridge's gateway is an address of this machine: by opening a socket on it. Docker Desktop, a
-/// rootless or a remote engine has its bridge in another machine or namespace.
-fn is_here(gateway: IpAddr) -> Result<(), Reason> {
-    TcpListener::bind((gateway, 0)).map(drop).map_err(|error| {
-        Reason::NoPath(format!(
-            "the engine's bridge {gateway} is not on this machine ({error}): Docker Desktop, a rootless or a \
-             remote engine has it elsewhere"
-        ))
-    })
 }
 
 const NO_NETWORK: &str = "the arm has `network = \"none\"`";
@@ -649,19 +617,11 @@ impl Instance for DockerInstance {
     }
 
     fn address_from_host(&self) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Bridge => self.bridge().map(|(own, _)| own),
-            Network::Host => self.loopback(),
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-        }
+        self.ends().map(|(inside, _)| inside)
     }
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Bridge => self.bridge().map(|(_, gateway)| gateway),
-            Network::Host => self.loopback(),
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-        }
+        self.ends().map(|(_, outside)| outside)
     }
 
     fn workdir(&self) -> String {

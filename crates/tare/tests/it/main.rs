@@ -7,5 +7,6 @@
 )]
 
 mod contract;
+mod docker;
 mod host;
 mod world;
