@@ -68,7 +68,10 @@ impl Engine {
             return Ok(engine);
         }
         if !cfg!(target_os = "linux") {
-            bail!("no engine answers at {}; start Docker Desktop", default_host());
+            bail!(
+                "no engine answers at {}; start Docker Desktop",
+                default_host()
+            );
         }
         if !is_root() {
             bail!(
@@ -77,8 +80,11 @@ impl Engine {
             );
         }
         if run("dockerd", &["--version"]).is_err() {
-            run("apt-get", &["install", "-y", "--no-install-recommends", "docker.io"])
-                .context("dockerd is not installed and apt-get could not install it")?;
+            run(
+                "apt-get",
+                &["install", "-y", "--no-install-recommends", "docker.io"],
+            )
+            .context("dockerd is not installed and apt-get could not install it")?;
             // The package may have started one.
             if let Some(engine) = Self::default_here() {
                 return Ok(engine);
@@ -96,7 +102,8 @@ impl Engine {
     pub fn start(network: Network) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tare-engine-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("tare-engine-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let before = Before::look(network);
         let process = match launch(&folder, network) {
@@ -131,7 +138,10 @@ impl Engine {
                     || format!("did not answer within {} s", START_LIMIT.as_secs()),
                     |status| format!("ended at once ({status})"),
                 );
-                bail!("dockerd {how}:\n{}", tail.escape_debug().to_string().replace("\\n", "\n"));
+                bail!(
+                    "dockerd {how}:\n{}",
+                    tail.escape_debug().to_string().replace("\\n", "\n")
+                );
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -213,9 +223,11 @@ impl Before {
             return;
         }
         let _ = run("ip", &["link", "delete", BRIDGE]);
-        let had_chains = self.rules.as_deref().is_some_and(|rules| rules.contains("DOCKER"));
-        if let (Some(before), Ok(now), false) =
-            (&self.rules, run("iptables-save", &[]), had_chains)
+        let had_chains = self
+            .rules
+            .as_deref()
+            .is_some_and(|rules| rules.contains("DOCKER"));
+        if let (Some(before), Ok(now), false) = (&self.rules, run("iptables-save", &[]), had_chains)
         {
             let _ = feed("iptables-restore", &rules_without_docker(before, &now));
         }
@@ -290,7 +302,10 @@ fn ping(host: &str) -> Result<()> {
         #[cfg(windows)]
         "npipe" => {
             let path = address.replace('/', "\\");
-            exchange(fs::OpenOptions::new().read(true).write(true).open(path)?, REQUEST)?
+            exchange(
+                fs::OpenOptions::new().read(true).write(true).open(path)?,
+                REQUEST,
+            )?
         }
         "tcp" | "http" => {
             let stream = std::net::TcpStream::connect(address)?;
@@ -302,7 +317,10 @@ fn ping(host: &str) -> Result<()> {
     if answer.contains(" 200 ") {
         Ok(())
     } else {
-        bail!("it answers, but not as an engine: {}", answer.escape_debug())
+        bail!(
+            "it answers, but not as an engine: {}",
+            answer.escape_debug()
+        )
     }
 }
 
@@ -317,7 +335,8 @@ fn exchange(mut stream: impl Read + Write, request: &[u8]) -> Result<String> {
 
 fn launch(folder: &Path, network: Network) -> Result<Child> {
     let place = |name: &str| folder.join(name).display().to_string();
-    fs::write(folder.join("daemon.json"), "{}").context("cannot write the engine's configuration")?;
+    fs::write(folder.join("daemon.json"), "{}")
+        .context("cannot write the engine's configuration")?;
     let mut arguments = vec![
         "dockerd".to_owned(),
         format!("--config-file={}", place("daemon.json")),
@@ -331,7 +350,9 @@ fn launch(folder: &Path, network: Network) -> Result<Child> {
     let mut prefix = vec!["unshare".to_owned()];
     match network {
         Network::Private if has_containerd => {
-            bail!("a containerd of the system's runs, so an engine cannot have namespaces of its own");
+            bail!(
+                "a containerd of the system's runs, so an engine cannot have namespaces of its own"
+            );
         }
         // Not `--bridge=none` in the machine's own network: that deletes the bridge of the other engine.
         Network::Private => prefix.push("--net".into()),
@@ -376,12 +397,18 @@ fn end_stragglers(folder: &Path) {
 
 fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+    stat[stat.rfind(')')? + 1..]
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Mount points below the folder, the innermost first.
@@ -389,8 +416,10 @@ fn mounts_below(folder: &Path) -> Vec<String> {
     let prefix = format!("{}/", folder.display());
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));
-    let mut points: Vec<String> =
-        points.filter(|point| point.starts_with(&prefix)).map(str::to_owned).collect();
+    let mut points: Vec<String> = points
+        .filter(|point| point.starts_with(&prefix))
+        .map(str::to_owned)
+        .collect();
     points.reverse();
     points
 }
@@ -405,7 +434,9 @@ fn run(program: &str, arguments: &[&str]) -> Result<String> {
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
-        let words = String::from_utf8_lossy(&output.stderr).escape_debug().to_string();
+        let words = String::from_utf8_lossy(&output.stderr)
+            .escape_debug()
+            .to_string();
         bail!("`{program} {}` failed: {words}", arguments.join(" "))
     }
 }
@@ -439,7 +470,9 @@ mod tests {
         let host = format!("tcp://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.write_all(b"HTTP/1.0 404 nothing here\r\n\r\n").unwrap();
+            stream
+                .write_all(b"HTTP/1.0 404 nothing here\r\n\r\n")
+                .unwrap();
         });
         let error = ping(&host).unwrap_err().to_string();
         assert!(error.contains("not as an engine"), "{error}");

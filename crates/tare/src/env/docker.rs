@@ -16,14 +16,15 @@ use std::time::Duration;
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::{
-    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions,
-    MountType, MountVolumeOptions,
+    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount,
+    MountTmpfsOptions, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::{
-    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
+    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
+    StartMode,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, files};
 
@@ -124,6 +125,15 @@ impl Docker {
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]);
+    digits
+        .map(|digit| char::from_digit(digit, 16).expect("four bits are one digit"))
+        .collect()
+}
+
 /// What is known about a reached engine.
 struct Engine {
     facts: Facts,
@@ -133,7 +143,10 @@ struct Engine {
 
 /// What is installed here, and the command that would bring an engine to life.
 fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
-    for (name, path) in [("XDG_RUNTIME_DIR", "docker.sock"), ("HOME", ".docker/desktop/docker.sock")] {
+    for (name, path) in [
+        ("XDG_RUNTIME_DIR", "docker.sock"),
+        ("HOME", ".docker/desktop/docker.sock"),
+    ] {
         if let Some(folder) = crate::cx::vars::text(name) {
             let path = std::path::Path::new(&folder).join(path);
             // A folder's socket cannot be read as a file, but is there.
@@ -147,21 +160,34 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     }
     let answers = |program: &str| {
         cx.exec
-            .run(&CommandLine::new(program, ["--version"]), b"", Duration::from_secs(2))
+            .run(
+                &CommandLine::new(program, ["--version"]),
+                b"",
+                Duration::from_secs(2),
+            )
             .is_ok_and(|finished| finished.status == Some(0))
     };
     if !cfg!(target_os = "linux") {
-        return ("Docker Desktop is not running or not installed", "start Docker Desktop".into());
+        return (
+            "Docker Desktop is not running or not installed",
+            "start Docker Desktop".into(),
+        );
     }
     if answers("dockerd") {
-        ("it is installed but not running", "`sudo systemctl start docker`".into())
+        (
+            "it is installed but not running",
+            "`sudo systemctl start docker`".into(),
+        )
     } else if answers("docker") {
         (
             "only the client is installed here",
             "`sudo apt-get install docker.io`, or DOCKER_HOST=… for an engine elsewhere".into(),
         )
     } else {
-        ("it is not installed", "`sudo apt-get install docker.io`".into())
+        (
+            "it is not installed",
+            "`sudo apt-get install docker.io`".into(),
+        )
     }
 }
 
@@ -197,7 +223,11 @@ impl Driver for Docker {
         }
     }
 
-    fn configure(&self, arm: ArmId, settings: &Params) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
         Ok(Box::new(DockerEnvironment {
             driver: self.clone(),
             arm,
@@ -215,21 +245,21 @@ impl Driver for Docker {
             run.is_some() || owner::is_gone(cx, labels.get(owner::LABEL))
         };
         let mut removed = Vec::new();
-        for (id, name, labels) in api.containers(&labels)? {
-            if is_ours(&labels) {
-                api.remove_container(&id)?;
-                removed.push(format!("docker container {name}"));
+        for container in api.containers(&labels)? {
+            if is_ours(&container.labels) {
+                api.remove_container(&container.key)?;
+                removed.push(format!("docker container {}", container.name));
             }
         }
-        for (name, labels) in api.volumes(&labels)? {
-            if is_ours(&labels) {
-                api.remove_volume(&name)?;
-                removed.push(format!("docker volume {}", errors::printable(&name)));
+        for volume in api.volumes(&labels)? {
+            if is_ours(&volume.labels) {
+                api.remove_volume(&volume.key)?;
+                removed.push(format!("docker volume {}", volume.name));
             }
         }
-        for (name, labels) in image::packed(&api, &labels)? {
-            if is_ours(&labels) && image::remove(&api, &name)? {
-                removed.push(format!("docker image {}", errors::printable(&name)));
+        for image in image::packed(&api, &labels)? {
+            if is_ours(&image.labels) && image::remove(&api, &image.key)? {
+                removed.push(format!("docker image {}", image.name));
             }
         }
         Ok(removed)
@@ -330,15 +360,24 @@ impl DockerEnvironment {
             privileged: settings.privileged.then_some(true),
             init: settings.init.then_some(true),
             runtime: settings.runtime.clone(),
-            log_config: settings.log_driver.clone().map(|driver| HostConfigLogConfig {
-                typ: Some(driver),
-                config: None,
-            }),
+            log_config: settings
+                .log_driver
+                .clone()
+                .map(|driver| HostConfigLogConfig {
+                    typ: Some(driver),
+                    config: None,
+                }),
             ..Default::default()
         }
     }
 
-    fn body(&self, cx: &Context<'_>, image: &str, names: &Names, mode: StartMode) -> ContainerCreateBody {
+    fn body(
+        &self,
+        cx: &Context<'_>,
+        image: &str,
+        names: &Names,
+        mode: StartMode,
+    ) -> ContainerCreateBody {
         let mut host_config = self.host_config();
         host_config.mounts = self.mount(cx, names).map(|mount| vec![mount]);
         let is_once = mode == StartMode::Once;
@@ -366,7 +405,11 @@ impl DockerEnvironment {
 
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
     /// mode onto storage whose root belongs to root alone.
-    fn additions(&self, cx: &Context<'_>, prepared: &Prepared) -> Result<Option<Vec<u8>>, EnvError> {
+    fn additions(
+        &self,
+        cx: &Context<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.settings.image.is_some() {
             let agent = image::read_agent(cx.agent, &prepared.architecture)?;
             return Ok(Some(image::agent_archive(&agent)));
@@ -381,8 +424,12 @@ impl DockerEnvironment {
             let request = api
                 .client
                 .start_container(id, None::<bollard::query_parameters::StartContainerOptions>);
-            api.attempt(CONTROL_LIMIT, request)
-                .map_err(|error| self.refine(api, api.explain("start the container", CONTROL_LIMIT, &error)))
+            api.attempt(CONTROL_LIMIT, request).map_err(|error| {
+                self.refine(
+                    api,
+                    api.explain("start the container", CONTROL_LIMIT, &error),
+                )
+            })
         };
         match mode {
             StartMode::Once => {
@@ -428,16 +475,27 @@ impl DockerEnvironment {
     fn refine(&self, api: &Api, error: EnvError) -> EnvError {
         match error {
             EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
-                let Some((_, missing)) = facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
+                let Some((_, missing)) =
+                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
                 else {
                     return EnvError::Absent {
                         why,
-                        fix: Some(if self.settings.privileged { PRIVILEGED_FIX } else { CAP_FIX }.into()),
+                        fix: Some(
+                            if self.settings.privileged {
+                                PRIVILEGED_FIX
+                            } else {
+                                CAP_FIX
+                            }
+                            .into(),
+                        ),
                     };
                 };
                 let list = missing.join("\", \"");
                 EnvError::Absent {
-                    why: format!("{why}; dockerd itself runs without CAP_{}", missing.join(", CAP_")),
+                    why: format!(
+                        "{why}; dockerd itself runs without CAP_{}",
+                        missing.join(", CAP_")
+                    ),
                     fix: Some(format!(
                         "instead of `privileged`: cap_add = [\"ALL\"], cap_drop = [\"{list}\"], seccomp = \"unconfined\""
                     )),
@@ -448,9 +506,18 @@ impl DockerEnvironment {
     }
 
     /// Removes a container and what was made for it alone.
-    fn discard(&self, api: &Api, cx: &Context<'_>, id: Option<&str>, names: &Names) -> Result<(), EnvError> {
+    fn discard(
+        &self,
+        api: &Api,
+        cx: &Context<'_>,
+        id: Option<&str>,
+        names: &Names,
+    ) -> Result<(), EnvError> {
         let container = api.remove_container(id.unwrap_or(&names.container));
-        let volume = names.volume.as_deref().map_or(Ok(()), |name| api.remove_volume(name));
+        let volume = names
+            .volume
+            .as_deref()
+            .map_or(Ok(()), |name| api.remove_volume(name));
         let folder = if self.settings.storage == Storage::Bind {
             files::remove_folder(&cx.scratch.join(&names.container)).map_err(EnvError::from)
         } else {
@@ -461,7 +528,8 @@ impl DockerEnvironment {
 }
 
 const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
-const CAP_FIX: &str = "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
+const CAP_FIX: &str =
+    "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 
 impl Environment for DockerEnvironment {
     fn arm(&self) -> &ArmId {
@@ -488,7 +556,13 @@ impl Environment for DockerEnvironment {
             (image::packed_name(cx.run, &self.arm), image)
         };
         // The same check for either image: a foreign one may be for another processor.
-        let agent = image::read_agent(cx.agent, image.architecture.as_deref().unwrap_or(&engine.architecture));
+        let agent = image::read_agent(
+            cx.agent,
+            image
+                .architecture
+                .as_deref()
+                .unwrap_or(&engine.architecture),
+        );
         agent?;
         facts::of_image(&mut facts, &name, &image);
         facts::of_host_config(&mut facts, &self.host_config());
@@ -562,12 +636,15 @@ impl Environment for DockerEnvironment {
             return Ok(());
         }
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
-        let labels = [format!("tare.run={}", cx.run), format!("tare.arm={}", self.arm)];
-        for (id, _, _) in api.containers(&labels)? {
-            api.remove_container(&id)?;
+        let labels = [
+            format!("tare.run={}", cx.run),
+            format!("tare.arm={}", self.arm),
+        ];
+        for container in api.containers(&labels)? {
+            api.remove_container(&container.key)?;
         }
-        for (name, _) in api.volumes(&labels)? {
-            api.remove_volume(&name)?;
+        for volume in api.volumes(&labels)? {
+            api.remove_volume(&volume.key)?;
         }
         if self.settings.image.is_none() {
             image::remove(&api, &image::packed_name(cx.run, &self.arm))?;

@@ -4,6 +4,8 @@
 //! label that nothing is left. What needs another user or another engine is done in a process or engine of
 //! its own. Without an engine a test says that it was skipped, and fails if TARE_REQUIRE names `docker`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -126,7 +128,16 @@ fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
 
 fn hello(instance: &mut dyn Instance) {
     let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
-    assert!(matches!(reply, Reply::Hello { protocol: PROTOCOL, .. }), "{reply:?}");
+    assert!(
+        matches!(
+            reply,
+            Reply::Hello {
+                protocol: PROTOCOL,
+                ..
+            }
+        ),
+        "{reply:?}"
+    );
 }
 
 fn inner_facts(instance: &mut dyn Instance) -> Facts {
@@ -179,10 +190,16 @@ fn why_absent(driver: &Docker, place: &Place) -> (String, String) {
 
 #[test]
 fn a_container_has_the_engines_default_security_and_a_working_agent() {
-    let Some(place) = place("security") else { return };
+    let Some(place) = place("security") else {
+        return;
+    };
     with_instance(&place, &Params::new(), StartMode::Resident, |instance| {
         let facts = inner_facts(instance);
-        assert_eq!(facts.get("status.Seccomp").map(String::as_str), Some("2"), "{facts:?}");
+        assert_eq!(
+            facts.get("status.Seccomp").map(String::as_str),
+            Some("2"),
+            "{facts:?}"
+        );
         // The fourteen capabilities that Docker leaves by default.
         assert_eq!(
             facts.get("status.CapEff").map(String::as_str),
@@ -203,7 +220,10 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
         // The first process ends with the agent, and the channel says with which status.
         assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
         let error = instance.channel().receive(LIMIT).unwrap_err();
-        assert!(matches!(&error, ChannelError::Closed(why) if why.contains("status 0")), "{error}");
+        assert!(
+            matches!(&error, ChannelError::Closed(why) if why.contains("status 0")),
+            "{error}"
+        );
         let again = instance.channel().send(&Request::Bye).unwrap_err();
         assert!(matches!(again, ChannelError::Closed(_)), "{again}");
     });
@@ -211,7 +231,9 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
 
 #[test]
 fn settings_reach_the_container() {
-    let Some(place) = place("settings") else { return };
+    let Some(place) = place("settings") else {
+        return;
+    };
     let settings = Params::new()
         .with("seccomp", "unconfined")
         .with("cap_drop", "ALL")
@@ -228,39 +250,63 @@ fn settings_reach_the_container() {
         assert_eq!(fact("status.CapBnd"), Some("0000000000000000"), "{facts:?}");
         assert_eq!(fact("status.NoNewPrivs"), Some("1"), "{facts:?}");
         assert_eq!(fact("status.Cpus_allowed_list"), Some("0"), "{facts:?}");
-        assert!(matches!(instance.address_from_host(), Err(Reason::NoPath(_))));
+        assert!(matches!(
+            instance.address_from_host(),
+            Err(Reason::NoPath(_))
+        ));
         assert!(matches!(instance.host_address(), Err(Reason::NoPath(_))));
     });
 }
 
 #[test]
 fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
-    let Some(place) = place("storage") else { return };
+    let Some(place) = place("storage") else {
+        return;
+    };
     for (storage, kinds) in [
         ("layer", &["overlay"][..]),
         ("volume", &["ext4", "xfs", "btrfs"]),
         ("bind", &["ext4", "xfs", "btrfs", "tmpfs"]),
         ("tmpfs", &["tmpfs"]),
     ] {
-        let settings = Params::new().with("storage", storage).with("user", "65534:65534");
+        let settings = Params::new()
+            .with("storage", storage)
+            .with("user", "65534:65534");
         with_instance(&place, &settings, StartMode::Resident, |instance| {
             let facts = inner_facts(instance);
-            let kind = facts.get("mount./tare-work.fstype").map_or("", String::as_str);
+            let kind = facts
+                .get("mount./tare-work.fstype")
+                .map_or("", String::as_str);
             assert!(kinds.contains(&kind), "{storage}: {facts:?}");
-            assert_eq!(facts.get("uid").map(String::as_str), Some("65534"), "{facts:?}");
-            assert_eq!(mode_inside(&place, "/tare-work") & 0o777, 0o777, "{storage}");
+            assert_eq!(
+                facts.get("uid").map(String::as_str),
+                Some("65534"),
+                "{facts:?}"
+            );
+            assert_eq!(
+                mode_inside(&place, "/tare-work") & 0o777,
+                0o777,
+                "{storage}"
+            );
         });
     }
 }
 
 /// The mode of a path in the only container of this place's run, as the engine sees it.
 fn mode_inside(place: &Place, path: &str) -> u32 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let client = bollard::Docker::connect_with_local_defaults().unwrap();
         let options = bollard::query_parameters::ContainerArchiveInfoOptions { path: path.into() };
         let name = format!("tare-{}-arm-1", place.run);
-        client.get_container_archive_info(&name, Some(options)).await.unwrap().file_mode
+        client
+            .get_container_archive_info(&name, Some(options))
+            .await
+            .unwrap()
+            .file_mode
     })
 }
 
@@ -272,9 +318,14 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
         let outside = instance.host_address().unwrap();
         assert_ne!(inside, outside);
         // Nobody listens on that port: a refusal within the limit proves the way there and back.
-        let attempt = std::net::TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
+        let attempt =
+            std::net::TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
         let error = attempt.unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused, "{error}");
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionRefused,
+            "{error}"
+        );
     });
     let settings = Params::new().with("network", "host");
     with_instance(&place, &settings, StartMode::Resident, |instance| {
@@ -285,7 +336,9 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
 
 #[test]
 fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() {
-    let Some(place) = place("privileged") else { return };
+    let Some(place) = place("privileged") else {
+        return;
+    };
     let Availability::Ready(engine) = DOCKER.detect(&place.cx()) else {
         panic!("it was there a moment ago");
     };
@@ -294,7 +347,11 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
     let Some(lacks) = lacks.filter(|names| !names.is_empty()) else {
         return with_instance(&place, &settings, StartMode::Resident, |instance| {
             let facts = inner_facts(instance);
-            assert_eq!(facts.get("status.Seccomp").map(String::as_str), Some("0"), "{facts:?}");
+            assert_eq!(
+                facts.get("status.Seccomp").map(String::as_str),
+                Some("0"),
+                "{facts:?}"
+            );
         });
     };
     for settings in [settings, Params::new().with("cap_add", "ALL")] {
@@ -303,27 +360,45 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
         let Err(error) = environment.start(&place.cx(), StartMode::Resident) else {
             panic!("the engine gave what it does not have");
         };
-        let EnvError::Absent { why, fix: Some(fix) } = &error else {
+        let EnvError::Absent {
+            why,
+            fix: Some(fix),
+        } = &error
+        else {
             panic!("{error:?}");
         };
-        assert!(why.contains("unable to apply caps") && why.contains(lacks), "{why}");
+        assert!(
+            why.contains("unable to apply caps") && why.contains(lacks),
+            "{why}"
+        );
         assert!(fix.contains(lacks), "{fix}");
         environment.remove(&place.cx()).unwrap();
     }
     assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
     // The advice that the error gives works.
-    let drop: Vec<Value> = lacks.split(' ').map(|name| Value::Text(name.into())).collect();
-    let settings = Params::new().with("cap_add", "ALL").with("cap_drop", Value::List(drop));
+    let drop: Vec<Value> = lacks
+        .split(' ')
+        .map(|name| Value::Text(name.into()))
+        .collect();
+    let settings = Params::new()
+        .with("cap_add", "ALL")
+        .with("cap_drop", Value::List(drop));
     with_instance(&place, &settings, StartMode::Resident, |_| {});
 }
 
 #[test]
 fn an_image_that_is_not_there_is_not_pulled() {
-    let Some(place) = place("missing") else { return };
+    let Some(place) = place("missing") else {
+        return;
+    };
     let settings = Params::new().with("image", "tare-test.invalid/none:1");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let error = environment.prepare(&place.cx()).unwrap_err();
-    let EnvError::Absent { why, fix: Some(fix) } = error else {
+    let EnvError::Absent {
+        why,
+        fix: Some(fix),
+    } = error
+    else {
         panic!("{error:?}");
     };
     assert!(why.contains("tare-test.invalid/none:1"), "{why}");
@@ -333,14 +408,19 @@ fn an_image_that_is_not_there_is_not_pulled() {
 
 #[test]
 fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
-    let Some(place) = place("runtime") else { return };
+    let Some(place) = place("runtime") else {
+        return;
+    };
     let settings = Params::new().with("runtime", "tare-none");
     let mut environment = environment(&DOCKER, "arm", &settings);
     environment.prepare(&place.cx()).unwrap();
     let Err(error) = environment.start(&place.cx(), StartMode::Once) else {
         panic!("an unknown runtime started a container");
     };
-    assert!(matches!(&error, EnvError::Absent { fix: Some(_), .. }), "{error:?}");
+    assert!(
+        matches!(&error, EnvError::Absent { fix: Some(_), .. }),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("runtime"), "{error}");
     environment.remove(&place.cx()).unwrap();
     assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
@@ -348,18 +428,25 @@ fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
 
 #[test]
 fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let Some(place) = place("foreign") else { return };
+    let Some(place) = place("foreign") else {
+        return;
+    };
     // The packed image of another arm stands for a user's image: it has no shell and no C library.
     let mut packed = environment(&DOCKER, "packed", &Params::new());
     packed.prepare(&place.cx()).unwrap();
     let name = packed.describe(&place.cx())["image.name"].clone();
     for mode in [StartMode::Resident, StartMode::Once] {
-        let settings = Params::new().with("image", name.as_str()).with("user", "65534");
+        let settings = Params::new()
+            .with("image", name.as_str())
+            .with("user", "65534");
         let mut foreign = environment(&DOCKER, "foreign", &settings);
         foreign.prepare(&place.cx()).unwrap();
         let mut instance = foreign.start(&place.cx(), mode).unwrap();
         hello(instance.as_mut());
-        assert!(matches!(null_trial(instance.as_mut(), 1), Reply::Done { .. }));
+        assert!(matches!(
+            null_trial(instance.as_mut(), 1),
+            Reply::Done { .. }
+        ));
         instance.stop(&place.cx()).unwrap();
         foreign.remove(&place.cx()).unwrap();
     }
@@ -444,12 +531,17 @@ fn an_endpoint_over_ssh_is_declined_with_a_way_round() {
 
 #[test]
 fn an_agent_for_another_system_is_refused_before_anything_is_made() {
-    let Some(mut place) = place("wrongagent") else { return };
+    let Some(mut place) = place("wrongagent") else {
+        return;
+    };
     let path = place.scratch.path().join("agent.exe");
     std::fs::write(&path, b"MZ\x90\0").unwrap();
     place.agent.path = path;
     let (why, fix) = why_absent(&DOCKER, &place);
-    assert!(why.contains("agent.exe") && fix.contains("musl"), "{why} / {fix}");
+    assert!(
+        why.contains("agent.exe") && fix.contains("musl"),
+        "{why} / {fix}"
+    );
     let mut environment = environment(&DOCKER, "arm", &Params::new());
     assert!(environment.prepare(&place.cx()).is_err());
     assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());

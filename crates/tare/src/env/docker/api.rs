@@ -5,14 +5,16 @@
 //! client library's limit ends with the response's head and an engine can die or freeze in its body.
 //! Requests go out without a version in their path, so an engine answers as its own newest one.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::models::{SystemInfo, SystemVersion};
-use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveContainerOptions};
+use bollard::query_parameters::{
+    ListContainersOptions, ListVolumesOptions, RemoveContainerOptions,
+};
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
-use std::collections::HashMap;
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::EnvError;
@@ -35,6 +37,15 @@ pub(super) enum Unreachable {
     Failed(String),
 }
 
+/// Something in the engine that bears labels.
+pub(super) struct Labelled {
+    /// What the API wants to be given.
+    pub(super) key: String,
+    /// What people read; printable.
+    pub(super) name: String,
+    pub(super) labels: HashMap<String, String>,
+}
+
 /// A connection's parameters with the runtime that carries its requests.
 pub(super) struct Api {
     pub(super) runtime: Runtime,
@@ -45,7 +56,8 @@ pub(super) struct Api {
 impl Api {
     /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
     pub(super) fn connect(endpoint: Endpoint, limit: Duration) -> Result<Self, Unreachable> {
-        let failed = |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
+        let failed =
+            |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -119,11 +131,8 @@ impl Api {
         })
     }
 
-    /// Ids, names and labels of the containers whose labels match, stopped ones included.
-    pub(super) fn containers(
-        &self,
-        labels: &[String],
-    ) -> Result<Vec<(String, String, HashMap<String, String>)>, EnvError> {
+    /// The containers whose labels match, stopped ones included.
+    pub(super) fn containers(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListContainersOptions {
             all: true,
             filters: Some(label_filter(labels)),
@@ -134,23 +143,21 @@ impl Api {
             CONTROL_LIMIT,
             self.client.list_containers(Some(options)),
         )?;
-        Ok(found
-            .into_iter()
-            .filter_map(|container| {
-                let id = container.id?;
-                let name = container.names.unwrap_or_default();
-                let name = name.first().map_or(id.as_str(), String::as_str);
-                let name = printable(name.trim_start_matches('/'));
-                Some((id, name, container.labels.unwrap_or_default()))
+        let labelled = found.into_iter().filter_map(|container| {
+            let key = container.id?;
+            let names = container.names.unwrap_or_default();
+            let name = names.first().unwrap_or(&key).trim_start_matches('/');
+            Some(Labelled {
+                name: printable(name),
+                key,
+                labels: container.labels.unwrap_or_default(),
             })
-            .collect())
+        });
+        Ok(labelled.collect())
     }
 
-    /// Names and labels of the volumes whose labels match.
-    pub(super) fn volumes(
-        &self,
-        labels: &[String],
-    ) -> Result<Vec<(String, HashMap<String, String>)>, EnvError> {
+    /// The volumes whose labels match.
+    pub(super) fn volumes(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListVolumesOptions {
             filters: Some(label_filter(labels)),
         };
@@ -160,7 +167,12 @@ impl Api {
             self.client.list_volumes(Some(options)),
         )?;
         let volumes = found.volumes.unwrap_or_default().into_iter();
-        Ok(volumes.map(|volume| (volume.name, volume.labels)).collect())
+        let labelled = volumes.map(|volume| Labelled {
+            name: printable(&volume.name),
+            key: volume.name,
+            labels: volume.labels,
+        });
+        Ok(labelled.collect())
     }
 
     /// Kills and removes a container with its anonymous volumes; fine if it is gone. Waits until it is.
@@ -171,7 +183,10 @@ impl Api {
             force: true,
             link: false,
         };
-        let removal = self.attempt(CONTROL_LIMIT, self.client.remove_container(id, Some(options())));
+        let removal = self.attempt(
+            CONTROL_LIMIT,
+            self.client.remove_container(id, Some(options())),
+        );
         match removal {
             Ok(()) => Ok(()),
             Err(error) if is_missing(&error) => Ok(()),
@@ -193,10 +208,8 @@ impl Api {
     pub(super) fn remove_volume(&self, name: &str) -> Result<(), EnvError> {
         let removal = self.attempt(
             CONTROL_LIMIT,
-            self.client.remove_volume(
-                name,
-                None::<bollard::query_parameters::RemoveVolumeOptions>,
-            ),
+            self.client
+                .remove_volume(name, None::<bollard::query_parameters::RemoveVolumeOptions>),
         );
         match removal {
             Err(error) if !is_missing(&error) => {

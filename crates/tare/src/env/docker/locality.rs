@@ -90,7 +90,10 @@ mod tests {
     fn engines_in_another_machine_or_namespace_are_told_by_their_own_words() {
         for facts in [
             ("engine.system", "Docker Desktop"),
-            ("engine.security", "name=seccomp,profile=builtin name=rootless"),
+            (
+                "engine.security",
+                "name=seccomp,profile=builtin name=rootless",
+            ),
             ("engine.endpoint", "tcp://elsewhere:2375"),
             ("engine.kernel", "3.10.0-other"),
         ] {

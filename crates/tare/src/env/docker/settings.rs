@@ -154,6 +154,10 @@ pub(super) enum Storage {
 }
 
 /// Checked settings; `None` leaves the choice to the engine.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the engine's own, and they are independent"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) image: Option<String>,
@@ -420,7 +424,10 @@ fn is_cpu_list(text: &str) -> bool {
 /// Names of runtimes and log drivers: letters, digits and `.`, `_`, `-`, with a path and tag for plug-ins.
 fn is_plain_name(text: &str) -> bool {
     text.len() <= 128
-        && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric())
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte))
@@ -479,10 +486,7 @@ fn is_image_reference(text: &str) -> bool {
                     || (is_host && (byte == b':' || byte.is_ascii_uppercase()))
             })
     };
-    text.len() <= 255
-        && digest_is_fine
-        && tag_is_fine
-        && parts.iter().enumerate().all(part_is_fine)
+    text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
 }
 
 #[cfg(test)]
@@ -506,7 +510,12 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let params = Params::new()
-            .with("image", "registry.example:5000/Team/debian:12-slim".to_lowercase().as_str())
+            .with(
+                "image",
+                "registry.example:5000/Team/debian:12-slim"
+                    .to_lowercase()
+                    .as_str(),
+            )
             .with("network", "none")
             .with("seccomp", "unconfined")
             .with("cpus", 1.5)
@@ -567,14 +576,35 @@ mod tests {
     #[test]
     fn quotes_paths_and_control_characters_reach_no_request() {
         for text in [
-            "x\u{1b}[31m", "a\"b", "a'b", "a b", "a\nb", "../x", "a/../b", "a?x=1", "a#b", "a%2fb",
-            "", "-x", "é",
+            "x\u{1b}[31m",
+            "a\"b",
+            "a'b",
+            "a b",
+            "a\nb",
+            "../x",
+            "a/../b",
+            "a?x=1",
+            "a#b",
+            "a%2fb",
+            "",
+            "-x",
+            "é",
         ] {
-            for name in ["image", "runtime", "log_driver", "user", "cpuset", "cap_add"] {
+            for name in [
+                "image",
+                "runtime",
+                "log_driver",
+                "user",
+                "cpuset",
+                "cap_add",
+            ] {
                 let error = refused(name, text);
                 assert_eq!(error.setting, name, "{text:?}");
                 let shown = format!("{error} {:?}", error.hint);
-                assert!(!shown.contains('\u{1b}') && !shown.contains('\n'), "{shown:?}");
+                assert!(
+                    !shown.contains('\u{1b}') && !shown.contains('\n'),
+                    "{shown:?}"
+                );
             }
         }
     }
@@ -600,7 +630,9 @@ mod tests {
 
     #[test]
     fn privileged_together_with_capabilities_is_refused() {
-        let params = Params::new().with("privileged", true).with("cap_drop", "ALL");
+        let params = Params::new()
+            .with("privileged", true)
+            .with("cap_drop", "ALL");
         assert_eq!(Settings::parse(&params).unwrap_err().setting, "privileged");
     }
 }

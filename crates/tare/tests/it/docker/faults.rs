@@ -11,15 +11,20 @@ use super::private_engine::{Engine, Network};
 use super::{LIMIT, Place, ask, environment, hello, is_required, null_trial, place, why_absent};
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::Params;
+use tare_model::wire::{PROTOCOL, Reply, Request};
 
 /// Set for tests that are only bodies for the child processes of others.
 const CHILD: &str = "TARE_TEST_CHILD";
 
 fn child(name: &str) -> [String; 4] {
     let path = format!("docker::faults::{name}");
-    ["--exact".into(), path, "--ignored".into(), "--nocapture".into()]
+    [
+        "--exact".into(),
+        path,
+        "--ignored".into(),
+        "--nocapture".into(),
+    ]
 }
 
 fn is_root() -> bool {
@@ -30,7 +35,10 @@ fn is_root() -> bool {
 #[test]
 #[ignore = "runs in a child process of another test"]
 fn child_detects() {
-    assert!(std::env::var_os(CHILD).is_some(), "not meant to be run by itself");
+    assert!(
+        std::env::var_os(CHILD).is_some(),
+        "not meant to be run by itself"
+    );
     let place = Place::new("child");
     let (why, fix) = why_absent(&DOCKER, &place);
     println!("\nWHY {why}\nFIX {fix}");
@@ -61,17 +69,28 @@ fn a_user_who_may_not_use_the_socket_is_told_what_helps() {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     assert!(output.status.success(), "{text}");
-    assert!(line("WHY ").unwrap().contains("permission denied"), "{text}");
-    assert!(line("FIX ").unwrap().contains("usermod -aG docker"), "{text}");
+    assert!(
+        line("WHY ").unwrap().contains("permission denied"),
+        "{text}"
+    );
+    assert!(
+        line("FIX ").unwrap().contains("usermod -aG docker"),
+        "{text}"
+    );
     assert!(place.leftovers(&DOCKER).is_empty());
 }
 
 #[test]
 #[ignore = "runs in a child process of another test"]
 fn child_starts_an_instance_and_waits_to_be_killed() {
-    assert!(std::env::var_os(CHILD).is_some(), "not meant to be run by itself");
+    assert!(
+        std::env::var_os(CHILD).is_some(),
+        "not meant to be run by itself"
+    );
     let place = Place::new("orphan");
-    let settings = Params::new().with("network", "none").with("storage", "volume");
+    let settings = Params::new()
+        .with("network", "none")
+        .with("storage", "volume");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let mut instance = environment.start(&place.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
@@ -81,10 +100,14 @@ fn child_starts_an_instance_and_waits_to_be_killed() {
 
 #[test]
 fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
-    let Some(living) = place("living") else { return };
+    let Some(living) = place("living") else {
+        return;
+    };
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    let mut instance = environment.start(&living.cx(), StartMode::Resident).unwrap();
+    let mut instance = environment
+        .start(&living.cx(), StartMode::Resident)
+        .unwrap();
     let mut orphan = Command::new(std::env::current_exe().unwrap())
         .args(child("child_starts_an_instance_and_waits_to_be_killed"))
         .env(CHILD, "1")
@@ -92,7 +115,9 @@ fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(orphan.stdout.take().unwrap()).lines();
-    let run = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("RUN ").map(str::to_owned));
+    let run = lines
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned));
     orphan.kill().unwrap();
     orphan.wait().unwrap();
     let run = run.expect("the child said which run it is");
@@ -101,10 +126,21 @@ fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
     for kind in ["container", "volume", "image"] {
         let start = format!("docker {kind} ");
         let is_there = |line: &&String| line.starts_with(&start) && line.contains(&run);
-        assert!(removed.iter().any(|line| is_there(&line)), "{kind}: {removed:?}");
+        assert!(
+            removed.iter().any(|line| is_there(&line)),
+            "{kind}: {removed:?}"
+        );
     }
-    assert!(!removed.iter().any(|line| line.contains(living.run.as_str())), "{removed:?}");
-    assert_eq!(DOCKER.sweep(&living.cx(), Some(&run)).unwrap(), Vec::<String>::new());
+    assert!(
+        !removed
+            .iter()
+            .any(|line| line.contains(living.run.as_str())),
+        "{removed:?}"
+    );
+    assert_eq!(
+        DOCKER.sweep(&living.cx(), Some(&run)).unwrap(),
+        Vec::<String>::new()
+    );
 
     hello(instance.as_mut());
     instance.stop(&living.cx()).unwrap();
@@ -127,36 +163,59 @@ fn engine(place: &Place) -> Option<Engine> {
         }
     };
     let availability = Docker::at(engine.host()).detect(&place.cx());
-    assert!(matches!(availability, Availability::Ready(_)), "{availability:?}");
+    assert!(
+        matches!(availability, Availability::Ready(_)),
+        "{availability:?}"
+    );
     Some(engine)
 }
 
 #[test]
 fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     let Some(place) = place("dying") else { return };
-    let Some(mut engine) = engine(&place) else { return };
+    let Some(mut engine) = engine(&place) else {
+        return;
+    };
     let driver = Docker::at(engine.host());
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&driver, "arm", &settings);
     let mut instance = environment.start(&place.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
-    assert!(matches!(null_trial(instance.as_mut(), 1), Reply::Done { .. }));
+    assert!(matches!(
+        null_trial(instance.as_mut(), 1),
+        Reply::Done { .. }
+    ));
 
     // Frozen: nothing answers, everything is given up, and afterwards it goes on.
     let signal = |name: &str| {
         let pid = engine.pid().unwrap().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
     };
     signal("-STOP");
     let begin = Instant::now();
-    instance.channel().send(&Request::Hello { protocol: PROTOCOL }).unwrap();
-    let error = instance.channel().receive(Duration::from_millis(500)).unwrap_err();
+    instance
+        .channel()
+        .send(&Request::Hello { protocol: PROTOCOL })
+        .unwrap();
+    let error = instance
+        .channel()
+        .receive(Duration::from_millis(500))
+        .unwrap_err();
     assert!(matches!(error, ChannelError::Timeout(_)), "{error}");
     let (why, _) = why_absent(&driver, &place);
     assert!(why.contains("longer than 3 s"), "{why}");
     assert!(begin.elapsed() < Duration::from_secs(8));
     signal("-CONT");
-    assert!(matches!(instance.channel().receive(LIMIT), Ok(Reply::Hello { .. })));
+    assert!(matches!(
+        instance.channel().receive(LIMIT),
+        Ok(Reply::Hello { .. })
+    ));
     let reply = ask(instance.as_mut(), &Request::Facts { paths: vec![] });
     assert!(matches!(reply, Reply::Facts { .. }), "{reply:?}");
 
@@ -174,5 +233,9 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     assert!(driver.sweep(&place.cx(), None).is_err());
     let (why, _) = why_absent(&driver, &place);
     assert!(why.contains("not running"), "{why}");
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
 }
