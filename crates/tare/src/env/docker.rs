@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
@@ -18,12 +19,16 @@ use bollard::exec::StartExecResults;
 use bollard::models::{
     ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions,
     MountType, MountVolumeOptions,
+    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount,
+    MountTmpfsOptions, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::{
     Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
+    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
+    StartMode,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, files};
 
@@ -33,6 +38,7 @@ mod endpoint;
 mod errors;
 mod facts;
 mod image;
+mod locality;
 mod owner;
 mod settings;
 
@@ -111,25 +117,41 @@ impl Docker {
             });
         }
         let architecture = version.arch.or(info.architecture).unwrap_or_default();
+        let elsewhere = locality::elsewhere(&facts);
         Ok((
             api,
             Engine {
                 facts,
                 architecture,
+                elsewhere,
             },
         ))
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]);
+    digits
+        .map(|digit| char::from_digit(digit, 16).expect("four bits are one digit"))
+        .collect()
 }
 
 /// What is known about a reached engine.
 struct Engine {
     facts: Facts,
     architecture: String,
+    elsewhere: Option<String>,
 }
 
 /// What is installed here, and the command that would bring an engine to life.
 fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     for (name, path) in [("XDG_RUNTIME_DIR", "docker.sock"), ("HOME", ".docker/desktop/docker.sock")] {
+    for (name, path) in [
+        ("XDG_RUNTIME_DIR", "docker.sock"),
+        ("HOME", ".docker/desktop/docker.sock"),
+    ] {
         if let Some(folder) = crate::cx::vars::text(name) {
             let path = std::path::Path::new(&folder).join(path);
             // A folder's socket cannot be read as a file, but is there.
@@ -151,6 +173,19 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     }
     if answers("dockerd") {
         ("it is installed but not running", "`sudo systemctl start docker`".into())
+            .run(
+                &CommandLine::new(program, ["--version"]),
+                b"",
+                Duration::from_secs(2),
+            )
+        return (
+            "Docker Desktop is not running or not installed",
+            "start Docker Desktop".into(),
+        );
+        (
+            "it is installed but not running",
+            "`sudo systemctl start docker`".into(),
+        )
     } else if answers("docker") {
         (
             "only the client is installed here",
@@ -158,6 +193,10 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
         )
     } else {
         ("it is not installed", "`sudo apt-get install docker.io`".into())
+        (
+            "it is not installed",
+            "`sudo apt-get install docker.io`".into(),
+        )
     }
 }
 
@@ -194,6 +233,11 @@ impl Driver for Docker {
     }
 
     fn configure(&self, arm: ArmId, settings: &Params) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
         Ok(Box::new(DockerEnvironment {
             driver: self.clone(),
             arm,
@@ -226,6 +270,17 @@ impl Driver for Docker {
         for (name, labels) in image::packed(&api, &labels)? {
             if is_ours(&labels) && image::remove(&api, &name)? {
                 removed.push(format!("docker image {}", errors::printable(&name)));
+        for container in api.containers(&labels)? {
+            if is_ours(&container.labels) {
+                api.remove_container(&container.key)?;
+                removed.push(format!("docker container {}", container.name));
+        for volume in api.volumes(&labels)? {
+            if is_ours(&volume.labels) {
+                api.remove_volume(&volume.key)?;
+                removed.push(format!("docker volume {}", volume.name));
+        for image in image::packed(&api, &labels)? {
+            if is_ours(&image.labels) && image::remove(&api, &image.key)? {
+                removed.push(format!("docker image {}", image.name));
             }
         }
         Ok(removed)
@@ -246,6 +301,7 @@ struct Prepared {
     image: String,
     architecture: String,
     facts: Facts,
+    elsewhere: Option<String>,
 }
 
 /// A container's name and the volume or folder that was made for it.
@@ -329,11 +385,25 @@ impl DockerEnvironment {
                 typ: Some(driver),
                 config: None,
             }),
+            log_config: settings
+                .log_driver
+                .clone()
+                .map(|driver| HostConfigLogConfig {
+                    typ: Some(driver),
+                    config: None,
+                }),
             ..Default::default()
         }
     }
 
     fn body(&self, cx: &Context<'_>, image: &str, names: &Names, mode: StartMode) -> ContainerCreateBody {
+    fn body(
+        &self,
+        cx: &Context<'_>,
+        image: &str,
+        names: &Names,
+        mode: StartMode,
+    ) -> ContainerCreateBody {
         let mut host_config = self.host_config();
         host_config.mounts = self.mount(cx, names).map(|mount| vec![mount]);
         let is_once = mode == StartMode::Once;
@@ -362,6 +432,11 @@ impl DockerEnvironment {
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
     /// mode onto storage whose root belongs to root alone.
     fn additions(&self, cx: &Context<'_>, prepared: &Prepared) -> Result<Option<Vec<u8>>, EnvError> {
+    fn additions(
+        &self,
+        cx: &Context<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.settings.image.is_some() {
             let agent = image::read_agent(cx.agent, &prepared.architecture)?;
             return Ok(Some(image::agent_archive(&agent)));
@@ -378,6 +453,12 @@ impl DockerEnvironment {
                 .start_container(id, None::<bollard::query_parameters::StartContainerOptions>);
             api.attempt(CONTROL_LIMIT, request)
                 .map_err(|error| self.refine(api, api.explain("start the container", CONTROL_LIMIT, &error)))
+            api.attempt(CONTROL_LIMIT, request).map_err(|error| {
+                self.refine(
+                    api,
+                    api.explain("start the container", CONTROL_LIMIT, &error),
+                )
+            })
         };
         match mode {
             StartMode::Once => {
@@ -428,11 +509,25 @@ impl DockerEnvironment {
                     return EnvError::Absent {
                         why,
                         fix: Some(if self.settings.privileged { PRIVILEGED_FIX } else { CAP_FIX }.into()),
+                let Some((_, missing)) =
+                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
+                        fix: Some(
+                            if self.settings.privileged {
+                                PRIVILEGED_FIX
+                            } else {
+                                CAP_FIX
+                            }
+                            .into(),
+                        ),
                     };
                 };
                 let list = missing.join("\", \"");
                 EnvError::Absent {
                     why: format!("{why}; dockerd itself runs without CAP_{}", missing.join(", CAP_")),
+                    why: format!(
+                        "{why}; dockerd itself runs without CAP_{}",
+                        missing.join(", CAP_")
+                    ),
                     fix: Some(format!(
                         "instead of `privileged`: cap_add = [\"ALL\"], cap_drop = [\"{list}\"], seccomp = \"unconfined\""
                     )),
@@ -446,6 +541,17 @@ impl DockerEnvironment {
     fn discard(&self, api: &Api, cx: &Context<'_>, id: Option<&str>, names: &Names) -> Result<(), EnvError> {
         let container = api.remove_container(id.unwrap_or(&names.container));
         let volume = names.volume.as_deref().map_or(Ok(()), |name| api.remove_volume(name));
+    fn discard(
+        &self,
+        api: &Api,
+        cx: &Context<'_>,
+        id: Option<&str>,
+        names: &Names,
+    ) -> Result<(), EnvError> {
+        let volume = names
+            .volume
+            .as_deref()
+            .map_or(Ok(()), |name| api.remove_volume(name));
         let folder = if self.settings.storage == Storage::Bind {
             files::remove_folder(&cx.scratch.join(&names.container)).map_err(EnvError::from)
         } else {
@@ -457,6 +563,8 @@ impl DockerEnvironment {
 
 const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
 const CAP_FIX: &str = "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
+const CAP_FIX: &str =
+    "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 
 impl Environment for DockerEnvironment {
     fn arm(&self) -> &ArmId {
@@ -484,6 +592,13 @@ impl Environment for DockerEnvironment {
         };
         // The same check for either image: a foreign one may be for another processor.
         let agent = image::read_agent(cx.agent, image.architecture.as_deref().unwrap_or(&engine.architecture));
+        let agent = image::read_agent(
+            cx.agent,
+            image
+                .architecture
+                .as_deref()
+                .unwrap_or(&engine.architecture),
+        );
         agent?;
         facts::of_image(&mut facts, &name, &image);
         facts::of_host_config(&mut facts, &self.host_config());
@@ -491,6 +606,7 @@ impl Environment for DockerEnvironment {
             image: name,
             architecture: engine.architecture,
             facts,
+            elsewhere: engine.elsewhere,
         });
         Ok(())
     }
@@ -534,6 +650,7 @@ impl Environment for DockerEnvironment {
                 id,
                 names,
                 network: self.settings.network,
+                elsewhere: prepared.elsewhere.clone(),
                 is_bound: self.settings.storage == Storage::Bind,
             })),
             Err(error) => {
@@ -561,6 +678,14 @@ impl Environment for DockerEnvironment {
         }
         for (name, _) in api.volumes(&labels)? {
             api.remove_volume(&name)?;
+        let labels = [
+            format!("tare.run={}", cx.run),
+            format!("tare.arm={}", self.arm),
+        ];
+        for container in api.containers(&labels)? {
+            api.remove_container(&container.key)?;
+        for volume in api.volumes(&labels)? {
+            api.remove_volume(&volume.key)?;
         }
         if self.settings.image.is_none() {
             image::remove(&api, &image::packed_name(cx.run, &self.arm))?;
@@ -581,6 +706,7 @@ struct DockerInstance {
     id: String,
     names: Names,
     network: Network,
+    elsewhere: Option<String>,
     is_bound: bool,
 }
 
@@ -639,6 +765,19 @@ fn is_here(gateway: IpAddr) -> Result<(), Reason> {
              remote engine has it elsewhere"
         ))
     })
+    /// The addresses of the two ends: the container's, then this machine's as the container sees it.
+    fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
+        if self.network == Network::None {
+            return Err(Reason::NoPath(NO_NETWORK.into()));
+        }
+        if let Some(why) = &self.elsewhere {
+            return Err(Reason::NoPath(why.clone()));
+        }
+        if self.network == Network::Host {
+            let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            return Ok((loopback, loopback));
+        }
+        locality::bridge(&self.channel.api, &self.id)
 }
 
 const NO_NETWORK: &str = "the arm has `network = \"none\"`";
@@ -662,6 +801,8 @@ impl Instance for DockerInstance {
             Network::Host => self.loopback(),
             Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
         }
+        self.ends().map(|(inside, _)| inside)
+        self.ends().map(|(_, outside)| outside)
     }
 
     fn workdir(&self) -> String {

@@ -7,6 +7,7 @@
 )]
 
 mod contract;
+mod docker;
 mod host;
 mod world;
 mod engine;

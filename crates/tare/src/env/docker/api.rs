@@ -5,6 +5,7 @@
 //! client library's limit ends with the response's head and an engine can die or freeze in its body.
 //! Requests go out without a version in their path, so an engine answers as its own newest one.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use bollard::models::{SystemInfo, SystemVersion};
 use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveContainerOptions};
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use std::collections::HashMap;
+use bollard::query_parameters::{
+    ListContainersOptions, ListVolumesOptions, RemoveContainerOptions,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::EnvError;
@@ -35,6 +39,15 @@ pub(super) enum Unreachable {
     Failed(String),
 }
 
+/// Something in the engine that bears labels.
+pub(super) struct Labelled {
+    /// What the API wants to be given.
+    pub(super) key: String,
+    /// What people read; printable.
+    pub(super) name: String,
+    pub(super) labels: HashMap<String, String>,
+}
+
 /// A connection's parameters with the runtime that carries its requests.
 pub(super) struct Api {
     pub(super) runtime: Runtime,
@@ -46,6 +59,8 @@ impl Api {
     /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
     pub(super) fn connect(endpoint: Endpoint, limit: Duration) -> Result<Self, Unreachable> {
         let failed = |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
+        let failed =
+            |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -124,6 +139,8 @@ impl Api {
         &self,
         labels: &[String],
     ) -> Result<Vec<(String, String, HashMap<String, String>)>, EnvError> {
+    /// The containers whose labels match, stopped ones included.
+    pub(super) fn containers(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListContainersOptions {
             all: true,
             filters: Some(label_filter(labels)),
@@ -151,6 +168,18 @@ impl Api {
         &self,
         labels: &[String],
     ) -> Result<Vec<(String, HashMap<String, String>)>, EnvError> {
+        let labelled = found.into_iter().filter_map(|container| {
+            let key = container.id?;
+            let names = container.names.unwrap_or_default();
+            let name = names.first().unwrap_or(&key).trim_start_matches('/');
+            Some(Labelled {
+                name: printable(name),
+                key,
+                labels: container.labels.unwrap_or_default(),
+        });
+        Ok(labelled.collect())
+    /// The volumes whose labels match.
+    pub(super) fn volumes(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListVolumesOptions {
             filters: Some(label_filter(labels)),
         };
@@ -161,6 +190,12 @@ impl Api {
         )?;
         let volumes = found.volumes.unwrap_or_default().into_iter();
         Ok(volumes.map(|volume| (volume.name, volume.labels)).collect())
+        let labelled = volumes.map(|volume| Labelled {
+            name: printable(&volume.name),
+            key: volume.name,
+            labels: volume.labels,
+        });
+        Ok(labelled.collect())
     }
 
     /// Kills and removes a container with its anonymous volumes; fine if it is gone. Waits until it is.
@@ -172,6 +207,10 @@ impl Api {
             link: false,
         };
         let removal = self.attempt(CONTROL_LIMIT, self.client.remove_container(id, Some(options())));
+        let removal = self.attempt(
+            CONTROL_LIMIT,
+            self.client.remove_container(id, Some(options())),
+        );
         match removal {
             Ok(()) => Ok(()),
             Err(error) if is_missing(&error) => Ok(()),
@@ -197,6 +236,8 @@ impl Api {
                 name,
                 None::<bollard::query_parameters::RemoveVolumeOptions>,
             ),
+            self.client
+                .remove_volume(name, None::<bollard::query_parameters::RemoveVolumeOptions>),
         );
         match removal {
             Err(error) if !is_missing(&error) => {

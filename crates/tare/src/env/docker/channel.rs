@@ -74,6 +74,8 @@ impl EngineChannel {
             Ok(Some(state)) if state.running == Some(false) => {
                 if let Some(code) = state.exit_code {
                     words.push_str(&format!("; the container exited with status {code}"));
+                    words.push_str("; the container exited with status ");
+                    words.push_str(&code.to_string());
                 }
                 if state.oom_killed == Some(true) {
                     words.push_str(", killed because it exceeded its memory limit");
@@ -156,6 +158,9 @@ impl Channel for EngineChannel {
                         }
                         // Words without a stream's header are the engine's own.
                         Some(Ok(LogOutput::StdErr { message } | LogOutput::Console { message })) => {
+                        Some(Ok(
+                            LogOutput::StdErr { message } | LogOutput::Console { message },
+                        )) => {
                             keep_tail(stderr, &message);
                         }
                         Some(Ok(LogOutput::StdIn { .. })) => {}
@@ -197,6 +202,10 @@ mod tests {
                 replies.push(reply);
             }
             assert_eq!(replies, [Reply::Bye, Reply::Listening { trial: 7, port: 9 }]);
+            assert_eq!(
+                replies,
+                [Reply::Bye, Reply::Listening { trial: 7, port: 9 }]
+            );
             assert!(pending.is_empty());
         }
     }

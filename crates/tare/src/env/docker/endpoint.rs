@@ -86,6 +86,11 @@ impl Endpoint {
         let no_context = |why: String| NoEndpoint {
             why,
             fix: Some("`docker context ls` lists contexts; `docker context use default` leaves this one".into()),
+        let digest = super::hex(&Sha256::digest(name.as_bytes()));
+            fix: Some(
+                "`docker context ls` lists contexts; `docker context use default` leaves this one"
+                    .into(),
+            ),
         };
         let text = files::read_text(&path).map_err(|error| {
             no_context(format!(
@@ -127,6 +132,10 @@ impl Endpoint {
         };
         if rest.is_empty() || rest.chars().any(char::is_control) {
             return refuse("which is no address", "write it as unix:///path/to/docker.sock");
+            return refuse(
+                "which is no address",
+                "write it as unix:///path/to/docker.sock",
+            );
         }
         match scheme {
             "unix" if cfg!(unix) => Ok(Self::Socket(rest.to_owned())),
@@ -195,6 +204,14 @@ mod tests {
         let error = Endpoint::parse("https://there:2376", "DOCKER_HOST").unwrap_err();
         assert!(error.why.contains("TLS"));
         for text in ["", "docker.sock", "unix://", "fd://", "tcp://a/../b", "unix:///a\nb"] {
+        for text in [
+            "",
+            "docker.sock",
+            "unix://",
+            "fd://",
+            "tcp://a/../b",
+            "unix:///a\nb",
+        ] {
             let error = Endpoint::parse(text, "DOCKER_HOST").unwrap_err();
             assert!(!error.why.contains('\n'), "{text:?}");
         }

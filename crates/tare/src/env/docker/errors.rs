@@ -187,6 +187,9 @@ pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError
     if status == 409 {
         return EnvError::Refused {
             what: format!("cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"),
+            what: format!(
+                "cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"
+            ),
             answer,
         };
     }
@@ -246,6 +249,7 @@ mod tests {
             text,
             "a\\u{1b}[2Jb\\nc\\r\\u{202e}d \"quoted\" é\\0"
         );
+        assert_eq!(text, "a\\u{1b}[2Jb\\nc\\r\\u{202e}d \"quoted\" é\\0");
         assert!(printable(&"x".repeat(10_000)).len() < 2_010);
     }
 
@@ -257,6 +261,12 @@ mod tests {
             panic!("not recognised");
         };
         assert!(why.contains("privileged") && why.contains("unable to apply caps"), "{why}");
+        let EnvError::Absent { why, fix } = explain_answer("start the container", 400, words)
+        else {
+        assert!(
+            why.contains("privileged") && why.contains("unable to apply caps"),
+            "{why}"
+        );
         assert!(fix.unwrap().contains("cap_drop"));
     }
 

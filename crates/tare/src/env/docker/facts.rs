@@ -23,6 +23,11 @@ fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
 pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -> Facts {
     let mut facts = Facts::new();
     put(&mut facts, "engine.endpoint", Some(api.endpoint.to_string()));
+    put(
+        &mut facts,
+        "engine.endpoint",
+        Some(api.endpoint.to_string()),
+    );
     put(&mut facts, "engine.version", version.version.as_ref());
     put(&mut facts, "engine.api", version.api_version.as_ref());
     for component in version.components.iter().flatten() {
@@ -45,17 +50,46 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     put(&mut facts, "engine.log_driver", info.logging_driver.as_ref());
     put(&mut facts, "engine.runtime", info.default_runtime.as_ref());
     let mut runtimes: Vec<&str> = info.runtimes.iter().flatten().map(|(name, _)| name.as_str()).collect();
+    put(
+        &mut facts,
+        "engine.cgroup_driver",
+        info.cgroup_driver.as_ref(),
+    );
+    put(
+        &mut facts,
+        "engine.cgroup_version",
+        info.cgroup_version.as_ref(),
+    );
+    put(
+        &mut facts,
+        "engine.log_driver",
+        info.logging_driver.as_ref(),
+    );
+    let mut runtimes: Vec<&str> = info
+        .runtimes
+        .iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
     runtimes.sort_unstable();
     put(&mut facts, "engine.runtimes", Some(runtimes.join(" ")));
     put(
         &mut facts,
         "engine.security",
         info.security_options.as_ref().map(|options| options.join(" ")),
+        info.security_options
+            .as_ref()
+            .map(|options| options.join(" ")),
     );
     put(&mut facts, "engine.kernel", info.kernel_version.as_ref());
     put(&mut facts, "engine.system", info.operating_system.as_ref());
     put(&mut facts, "engine.os_type", info.os_type.as_ref());
     put(&mut facts, "engine.architecture", info.architecture.as_ref());
+    put(
+        &mut facts,
+        "engine.architecture",
+        info.architecture.as_ref(),
+    );
     put(&mut facts, "engine.cpus", info.ncpu);
     put(&mut facts, "engine.memory_bytes", info.mem_total);
     put(
@@ -66,6 +100,11 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     if let Some((set, missing)) = bounding_set(api) {
         put(&mut facts, "engine.CapBnd", Some(set));
         put(&mut facts, "engine.capabilities_missing", Some(missing.join(" ")));
+        put(
+            &mut facts,
+            "engine.capabilities_missing",
+            Some(missing.join(" ")),
+        );
     }
     facts
 }

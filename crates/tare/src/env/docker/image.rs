@@ -13,6 +13,8 @@ use std::time::Duration;
 use bollard::models::ImageInspect;
 use bollard::query_parameters::{
     CreateImageOptions, ListImagesOptions, RemoveImageOptions, TagImageOptions, UploadToContainerOptions,
+    CreateImageOptions, ListImagesOptions, RemoveImageOptions, TagImageOptions,
+    UploadToContainerOptions,
 };
 use futures_util::StreamExt;
 use tare_model::{ArmId, RunId};
@@ -20,6 +22,8 @@ use tare_model::{ArmId, RunId};
 use super::super::EnvError;
 use super::api::{Api, label_filter};
 use super::errors::{is_conflict, is_missing};
+use super::api::{Api, Labelled, label_filter};
+use super::errors::{is_conflict, is_missing, printable};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, files};
 
 /// Where the agent lies inside.
@@ -96,6 +100,7 @@ pub(super) fn read_agent(agent: &AgentBinary, architecture: &str) -> Result<Vec<
         Err(absent(format!(
             "it is built for {built_for}, and the engine's machine is {}",
             super::errors::printable(architecture)
+            printable(architecture)
         )))
     }
 }
@@ -119,6 +124,9 @@ fn archive(directories: &[(&str, u32)], contents: &[(&str, u32, &[u8])]) -> Vec<
     for (path, mode) in directories {
         let mut header = entry(tar::EntryType::Directory, *mode, 0);
         archive.append_data(&mut header, path, std::io::empty()).expect(WHY);
+        archive
+            .append_data(&mut header, path, std::io::empty())
+            .expect(WHY);
     }
     for (path, mode, bytes) in contents {
         let mut header = entry(tar::EntryType::Regular, *mode, bytes.len() as u64);
@@ -136,6 +144,16 @@ pub(super) fn root_archive(agent: &[u8]) -> Vec<u8> {
         &[
             ("tare-agent", 0o755, agent),
             ("etc/passwd", 0o644, b"root:x:0:0:root:/root:/tare-agent\nnobody:x:65534:65534:nobody:/:/tare-agent\n"),
+            ("tmp", 0o1777),
+            ("tare-work", 0o1777),
+            ("etc", 0o755),
+            ("root", 0o700),
+        ],
+            (
+                "etc/passwd",
+                0o644,
+                b"root:x:0:0:root:/root:/tare-agent\nnobody:x:65534:65534:nobody:/:/tare-agent\n",
+            ),
             ("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n"),
         ],
     )
@@ -164,6 +182,7 @@ fn tag(run: &RunId, arm: &ArmId) -> String {
         for byte in &digest[..8] {
             tag.push_str(&format!("{byte:02x}"));
         }
+        tag.push_str(&super::hex(&digest[..8]));
     }
     tag
 }
@@ -244,6 +263,9 @@ pub(super) fn inspect(api: &Api, name: &str) -> Result<ImageInspect, EnvError> {
             if is_missing(&error) {
                 EnvError::Absent {
                     why: format!("the image `{name}` is not on this engine, and Tare pulls nothing"),
+                    why: format!(
+                        "the image `{name}` is not on this engine, and Tare pulls nothing"
+                    ),
                     fix: Some(format!("`docker pull {name}`")),
                 }
             } else {
@@ -263,6 +285,11 @@ pub(super) fn upload(api: &Api, container: &str, archive: Vec<u8>) -> Result<(),
         IMPORT_LIMIT,
         api.client
             .upload_to_container(container, Some(options), bollard::body_full(archive.into())),
+        api.client.upload_to_container(
+            container,
+            Some(options),
+            bollard::body_full(archive.into()),
+        ),
     )
 }
 
@@ -286,6 +313,8 @@ pub(super) fn packed(
     api: &Api,
     labels: &[String],
 ) -> Result<Vec<(String, HashMap<String, String>)>, EnvError> {
+/// The packed images whose labels match, once for every tag.
+pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
     let options = ListImagesOptions {
         filters: Some(label_filter(labels)),
         ..Default::default()
@@ -308,10 +337,23 @@ pub(super) fn packed(
         }
     }
     Ok(names)
+    let mut images = Vec::new();
+        let is_tag = |tag: &String| tag != "<none>:<none>";
+        let mut keys: Vec<String> = image.repo_tags.into_iter().filter(is_tag).collect();
+        if keys.is_empty() {
+            keys.push(image.id);
+        images.extend(keys.into_iter().map(|key| Labelled {
+            name: printable(&key),
+            key,
+            labels: image.labels.clone(),
+        }));
+    Ok(images)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     fn elf(machine: u16, segments: &[u32]) -> Vec<u8> {
@@ -335,6 +377,16 @@ mod tests {
         assert_eq!(architecture_of(&elf(183, &[1])), Ok("arm64"));
         assert!(architecture_of(&elf(62, &[1, 3])).unwrap_err().contains("dynamically"));
         assert!(architecture_of(&elf(8, &[1])).unwrap_err().contains("processor"));
+        assert!(
+            architecture_of(&elf(62, &[1, 3]))
+                .unwrap_err()
+                .contains("dynamically")
+        );
+        assert!(
+            architecture_of(&elf(8, &[1]))
+                .unwrap_err()
+                .contains("processor")
+        );
         assert!(architecture_of(b"MZ\x90").unwrap_err().contains("Linux"));
         assert!(architecture_of(b"\x7fELF\x02\x01").is_err());
         // A header that points outside of the file must not be followed.
@@ -351,6 +403,10 @@ mod tests {
             let entry = entry.unwrap();
             let path = entry.path().unwrap().display().to_string();
             modes.insert(path.trim_end_matches('/').to_owned(), entry.header().mode().unwrap());
+            modes.insert(
+                path.trim_end_matches('/').to_owned(),
+                entry.header().mode().unwrap(),
+            );
         }
         assert_eq!(modes["tare-agent"], 0o755);
         assert_eq!(modes["tmp"], 0o1777);

@@ -35,6 +35,10 @@ fn start_time(pid: u32) -> Option<String> {
     let stat = files::read_text(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
     after_name.split_ascii_whitespace().nth(19).map(str::to_owned)
+    after_name
+        .split_ascii_whitespace()
+        .nth(19)
+        .map(str::to_owned)
 }
 
 /// A short digest: the machine's id itself is not to be given away.
@@ -48,6 +52,7 @@ fn machine() -> String {
     };
     let digest = Sha256::digest(id.as_bytes());
     digest[..4].iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
+    super::hex(&Sha256::digest(id.as_bytes())[..4])
 }
 
 /// The label of this process.

@@ -154,6 +154,10 @@ pub(super) enum Storage {
 }
 
 /// Checked settings; `None` leaves the choice to the engine.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the engine's own, and they are independent"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) image: Option<String>,
@@ -423,6 +427,10 @@ fn is_plain_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
         && text
             .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && text
+            .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte))
         && !text.contains("..")
 }
@@ -483,6 +491,7 @@ fn is_image_reference(text: &str) -> bool {
         && digest_is_fine
         && tag_is_fine
         && parts.iter().enumerate().all(part_is_fine)
+    text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
 }
 
 #[cfg(test)]
@@ -507,6 +516,12 @@ mod tests {
     fn every_setting_is_read() {
         let params = Params::new()
             .with("image", "registry.example:5000/Team/debian:12-slim".to_lowercase().as_str())
+            .with(
+                "image",
+                "registry.example:5000/Team/debian:12-slim"
+                    .to_lowercase()
+                    .as_str(),
+            )
             .with("network", "none")
             .with("seccomp", "unconfined")
             .with("cpus", 1.5)
@@ -575,6 +590,31 @@ mod tests {
                 assert_eq!(error.setting, name, "{text:?}");
                 let shown = format!("{error} {:?}", error.hint);
                 assert!(!shown.contains('\u{1b}') && !shown.contains('\n'), "{shown:?}");
+            "x\u{1b}[31m",
+            "a\"b",
+            "a'b",
+            "a b",
+            "a\nb",
+            "../x",
+            "a/../b",
+            "a?x=1",
+            "a#b",
+            "a%2fb",
+            "",
+            "-x",
+            "é",
+            for name in [
+                "image",
+                "runtime",
+                "log_driver",
+                "user",
+                "cpuset",
+                "cap_add",
+            ] {
+                assert!(
+                    !shown.contains('\u{1b}') && !shown.contains('\n'),
+                    "{shown:?}"
+                );
             }
         }
     }
@@ -601,6 +641,9 @@ mod tests {
     #[test]
     fn privileged_together_with_capabilities_is_refused() {
         let params = Params::new().with("privileged", true).with("cap_drop", "ALL");
+        let params = Params::new()
+            .with("privileged", true)
+            .with("cap_drop", "ALL");
         assert_eq!(Settings::parse(&params).unwrap_err().setting, "privileged");
     }
 }

@@ -1,0 +1,110 @@
+//! Whether the engine's network is this machine's.
+//!
+//! An address that the engine names is worth nothing where the engine has its bridge in another machine or
+//! network namespace: Docker Desktop, a rootless or a remote engine. What the engine says about itself rules
+//! those out first, because their bridge may bear the same address as one of this machine's; then the
+//! bridge's gateway must be an address of this machine, which is tried by opening a socket on it.
+//! What it cannot see: an engine in a virtual machine that has the same kernel, shares no bridge, and is used
+//! with the host's network.
+
+use std::net::{IpAddr, TcpListener};
+use std::path::Path;
+
+use tare_model::{Facts, Reason};
+
+use super::api::Api;
+use crate::cx::{CONTROL_LIMIT, files};
+
+/// Why the engine's machine is not this one, as far as its own words tell.
+pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
+    let fact = |name: &str| engine.get(name).map_or("", String::as_str);
+    if fact("engine.system") == "Docker Desktop" {
+        return Some(
+            "Docker Desktop keeps its containers in a virtual machine whose bridge is not reachable from here"
+                .into(),
+        );
+    }
+    if fact("engine.security").contains("rootless") {
+        return Some(
+            "a rootless engine keeps its bridge in a network namespace of its own, not reachable from here".into(),
+        );
+    }
+    if fact("engine.endpoint").starts_with("tcp://") {
+        return Some("the engine is reached over TCP and may be on another machine".into());
+    }
+    if !cfg!(target_os = "linux") {
+        return Some("the engine's machine is a virtual one".into());
+    }
+    let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).ok()?;
+    (kernel.trim() != fact("engine.kernel")).then(|| {
+        format!(
+            "the engine runs on another kernel ({}) than this machine ({})",
+            fact("engine.kernel"),
+            kernel.trim()
+        )
+    })
+}
+
+/// The container's and the gateway's address on its bridge, where that gateway is this machine.
+pub(super) fn bridge(api: &Api, container: &str) -> Result<(IpAddr, IpAddr), Reason> {
+    let found = api
+        .call(
+            "inspect the container",
+            CONTROL_LIMIT,
+            api.client.inspect_container(container, None),
+        )
+        .map_err(|error| Reason::NoPath(error.to_string()))?;
+    let networks = found
+        .network_settings
+        .and_then(|settings| settings.networks);
+    let endpoint = networks.and_then(|networks| networks.into_values().next());
+    let address = |text: Option<String>| text.and_then(|text| text.parse::<IpAddr>().ok());
+    let (own, gateway) = endpoint.map_or((None, None), |endpoint| {
+        (address(endpoint.ip_address), address(endpoint.gateway))
+    });
+    let (Some(own), Some(gateway)) = (own, gateway) else {
+        return Err(Reason::NoPath(
+            "the container has no address on the bridge".into(),
+        ));
+    };
+    TcpListener::bind((gateway, 0)).map_err(|error| {
+        Reason::NoPath(format!(
+            "the engine's bridge has the gateway {gateway}, which is not this machine ({error})"
+        ))
+    })?;
+    Ok((own, gateway))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(facts: &[(&str, &str)]) -> Option<String> {
+        let facts = facts
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        elsewhere(&facts.collect())
+    }
+
+    #[test]
+    fn engines_in_another_machine_or_namespace_are_told_by_their_own_words() {
+        for facts in [
+            ("engine.system", "Docker Desktop"),
+            (
+                "engine.security",
+                "name=seccomp,profile=builtin name=rootless",
+            ),
+            ("engine.endpoint", "tcp://elsewhere:2375"),
+            ("engine.kernel", "3.10.0-other"),
+        ] {
+            assert!(engine(&[facts]).is_some(), "{facts:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_engine_on_this_kernel_over_a_socket_is_here() {
+        let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).unwrap();
+        assert_eq!(engine(&[("engine.kernel", kernel.trim())]), None);
+    }
+}

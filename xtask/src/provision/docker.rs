@@ -1,0 +1,482 @@
+//! A Docker engine for tests: the one that is there, else one of our own that leaves nothing.
+//!
+//! An own engine has all its state in one temporary folder and, where nothing forbids it, a private mount
+//! namespace, so that its mounts end with it. It still shares the machine's network, because tests must
+//! reach containers over the bridge; bridge, firewall rules and forwarding are put back as they were.
+//! What it cannot see: changes that others make to the firewall meanwhile; only rules that name Docker's own
+//! chains and bridge are taken out again.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How long an engine may take to answer its first request.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long it may take to end after SIGTERM.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+const BRIDGE: &str = "docker0";
+
+/// Which network an own engine gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The default bridge with its firewall rules.
+    Bridge,
+    /// A network namespace of its own, reachable only over its socket: for an engine beside another one.
+    Private,
+}
+
+/// An engine that answers. Dropping it ends it, if it was started here.
+#[derive(Debug)]
+pub struct Engine {
+    host: String,
+    own: Option<Own>,
+}
+
+#[derive(Debug)]
+struct Own {
+    process: Child,
+    folder: PathBuf,
+    before: Before,
+}
+
+/// The machine's network before the engine came.
+#[derive(Debug)]
+struct Before {
+    network: Network,
+    had_bridge: bool,
+    forwarding: Option<String>,
+    rules: Option<String>,
+}
+
+impl Engine {
+    /// The engine at `DOCKER_HOST` or the default place if one answers; else one of our own, for which
+    /// `docker.io` is installed where `dockerd` is missing. The latter needs root.
+    pub fn ensure() -> Result<Self> {
+        let host = std::env::var("DOCKER_HOST")
+            .ok()
+            .filter(|host| !host.is_empty());
+        if let Some(host) = host {
+            ping(&host).with_context(|| format!("DOCKER_HOST names `{host}`"))?;
+            return Ok(Self { host, own: None });
+        }
+        if let Some(engine) = Self::default_here() {
+            return Ok(engine);
+        }
+        if !cfg!(target_os = "linux") {
+            bail!(
+                "no engine answers at {}; start Docker Desktop",
+                default_host()
+            );
+        }
+        if !is_root() {
+            bail!(
+                "no engine answers at {}, and starting one needs root",
+                default_host()
+            );
+        }
+        if run("dockerd", &["--version"]).is_err() {
+            run(
+                "apt-get",
+                &["install", "-y", "--no-install-recommends", "docker.io"],
+            )
+            .context("dockerd is not installed and apt-get could not install it")?;
+            // The package may have started one.
+            if let Some(engine) = Self::default_here() {
+                return Ok(engine);
+            }
+        }
+        Self::start(Network::Bridge)
+    }
+
+    fn default_here() -> Option<Self> {
+        let host = default_host().to_owned();
+        ping(&host).ok().map(|()| Self { host, own: None })
+    }
+
+    /// Starts an own engine, whatever else is there.
+    pub fn start(network: Network) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("tare-engine-{}-{number}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let before = Before::look(network);
+        let process = match launch(&folder, network) {
+            Ok(process) => process,
+            Err(error) => {
+                let _ = fs::remove_dir_all(&folder);
+                return Err(error);
+            }
+        };
+        let mut engine = Self {
+            host: format!("unix://{}", folder.join("docker.sock").display()),
+            own: Some(Own {
+                process,
+                folder,
+                before,
+            }),
+        };
+        engine.wait_until_it_answers()?;
+        Ok(engine)
+    }
+
+    fn wait_until_it_answers(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        while ping(&self.host).is_err() {
+            let own = self.own.as_mut().expect("only called on an own engine");
+            let ended = own.process.try_wait().context("cannot wait for dockerd")?;
+            if ended.is_some() || begin.elapsed() > START_LIMIT {
+                let log = fs::read_to_string(own.folder.join("log")).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().collect();
+                let tail = lines[lines.len().saturating_sub(8)..].join("\n");
+                let how = ended.map_or_else(
+                    || format!("did not answer within {} s", START_LIMIT.as_secs()),
+                    |status| format!("ended at once ({status})"),
+                );
+                bail!(
+                    "dockerd {how}:\n{}",
+                    tail.escape_debug().to_string().replace("\\n", "\n")
+                );
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    /// What `DOCKER_HOST` must be for programs that are to use this engine.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The process id of an own engine.
+    pub fn pid(&self) -> Option<u32> {
+        self.own.as_ref().map(|own| own.process.id())
+    }
+
+    /// Kills an own engine without a chance to say anything, as a crash would. Its containers stay until
+    /// the value is dropped.
+    pub fn kill(&mut self) -> Result<()> {
+        let Some(own) = &mut self.own else {
+            bail!("this engine was not started here");
+        };
+        own.process.kill().context("cannot kill dockerd")?;
+        own.process.wait().context("cannot wait for dockerd")?;
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take() {
+            own.end();
+        }
+    }
+}
+
+impl Own {
+    /// Ends the engine, its shims and containers; takes its mounts, network and files away. Goes on after
+    /// every failure: what can be removed is removed.
+    fn end(mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            let _ = run("kill", &["-TERM", &self.process.id().to_string()]);
+            let begin = Instant::now();
+            while matches!(self.process.try_wait(), Ok(None)) && begin.elapsed() < STOP_LIMIT {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        end_stragglers(&self.folder);
+        for point in mounts_below(&self.folder) {
+            let _ = run("umount", &["-l", &point]);
+        }
+        self.before.restore();
+        // The kernel may take a moment to let go of a mount namespace's last files.
+        for _ in 0..20 {
+            match fs::remove_dir_all(&self.folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Before {
+    fn look(network: Network) -> Self {
+        Self {
+            network,
+            had_bridge: Path::new("/sys/class/net").join(BRIDGE).exists(),
+            forwarding: fs::read_to_string(FORWARDING).ok(),
+            rules: run("iptables-save", &[]).ok(),
+        }
+    }
+
+    fn restore(&self) {
+        if self.network == Network::Private || self.had_bridge {
+            return;
+        }
+        let _ = run("ip", &["link", "delete", BRIDGE]);
+        let had_chains = self
+            .rules
+            .as_deref()
+            .is_some_and(|rules| rules.contains("DOCKER"));
+        if let (Some(before), Ok(now), false) = (&self.rules, run("iptables-save", &[]), had_chains)
+        {
+            let _ = feed("iptables-restore", &rules_without_docker(before, &now));
+        }
+        if let Some(value) = &self.forwarding {
+            let _ = fs::write(FORWARDING, value);
+        }
+    }
+}
+
+const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
+
+/// The present rules without those of Docker, and with the policy of FORWARD as it was.
+fn rules_without_docker(before: &str, now: &str) -> String {
+    let policy = |rules: &str| {
+        let mut table = "";
+        for line in rules.lines() {
+            if let Some(name) = line.strip_prefix('*') {
+                table = name;
+            }
+            if table == "filter"
+                && let Some(rest) = line.strip_prefix(":FORWARD ")
+            {
+                return rest.split(' ').next().map(str::to_owned);
+            }
+        }
+        None
+    };
+    let forward = policy(before).unwrap_or_else(|| "ACCEPT".into());
+    let mut kept = String::new();
+    let mut table = "";
+    for line in now.lines() {
+        if let Some(name) = line.strip_prefix('*') {
+            table = name;
+        }
+        if line.contains("DOCKER") || line.contains(BRIDGE) {
+            continue;
+        }
+        if table == "filter" && line.starts_with(":FORWARD ") {
+            kept.push_str(&format!(":FORWARD {forward} [0:0]"));
+        } else {
+            kept.push_str(line);
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+fn default_host() -> &'static str {
+    if cfg!(windows) {
+        "npipe:////./pipe/docker_engine"
+    } else {
+        "unix:///var/run/docker.sock"
+    }
+}
+
+fn is_root() -> bool {
+    run("id", &["-u"]).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Asks the engine for a sign of life over plain HTTP.
+fn ping(host: &str) -> Result<()> {
+    const REQUEST: &[u8] = b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n";
+    let limit = Some(Duration::from_secs(3));
+    let (scheme, address) = host.split_once("://").context("it has no scheme")?;
+    let answer = match scheme {
+        #[cfg(unix)]
+        "unix" => {
+            let stream = std::os::unix::net::UnixStream::connect(address)?;
+            stream.set_read_timeout(limit)?;
+            exchange(stream, REQUEST)?
+        }
+        #[cfg(windows)]
+        "npipe" => {
+            let path = address.replace('/', "\\");
+            exchange(
+                fs::OpenOptions::new().read(true).write(true).open(path)?,
+                REQUEST,
+            )?
+        }
+        "tcp" | "http" => {
+            let stream = std::net::TcpStream::connect(address)?;
+            stream.set_read_timeout(limit)?;
+            exchange(stream, REQUEST)?
+        }
+        other => bail!("the scheme `{}` cannot be tried here", other.escape_debug()),
+    };
+    if answer.contains(" 200 ") {
+        Ok(())
+    } else {
+        bail!(
+            "it answers, but not as an engine: {}",
+            answer.escape_debug()
+        )
+    }
+}
+
+/// Writes a request and reads the first line of the answer.
+fn exchange(mut stream: impl Read + Write, request: &[u8]) -> Result<String> {
+    stream.write_all(request)?;
+    let mut answer = [0u8; 256];
+    let count = stream.read(&mut answer)?;
+    let text = String::from_utf8_lossy(&answer[..count]).into_owned();
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn launch(folder: &Path, network: Network) -> Result<Child> {
+    let place = |name: &str| folder.join(name).display().to_string();
+    fs::write(folder.join("daemon.json"), "{}")
+        .context("cannot write the engine's configuration")?;
+    let mut arguments = vec![
+        "dockerd".to_owned(),
+        format!("--config-file={}", place("daemon.json")),
+        format!("--data-root={}", place("data")),
+        format!("--exec-root={}", place("exec")),
+        format!("--pidfile={}", place("dockerd.pid")),
+        format!("--host=unix://{}", place("docker.sock")),
+    ];
+    // With a containerd of the system's, containers are made outside of dockerd's namespaces.
+    let has_containerd = Path::new("/run/containerd/containerd.sock").exists();
+    let mut prefix = vec!["unshare".to_owned()];
+    match network {
+        Network::Private if has_containerd => {
+            bail!(
+                "a containerd of the system's runs, so an engine cannot have namespaces of its own"
+            );
+        }
+        // Not `--bridge=none` in the machine's own network: that deletes the bridge of the other engine.
+        Network::Private => prefix.push("--net".into()),
+        Network::Bridge => {}
+    }
+    if !has_containerd {
+        prefix.extend(["--mount", "--propagation", "private", "--"].map(str::to_owned));
+        arguments.splice(0..0, prefix);
+    }
+    let log = fs::File::create(folder.join("log")).context("cannot make the engine's log")?;
+    Command::new(&arguments[0])
+        .args(&arguments[1..])
+        .env_remove("DOCKER_HOST")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().context("cannot share the log")?)
+        .stderr(log)
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", arguments.join(" ")))
+}
+
+/// Kills what a crashed engine left: its containerd and shims, known by the folder in their command lines, and
+/// the containers' processes below the shims.
+fn end_stragglers(folder: &Path) {
+    let folder = folder.display().to_string();
+    let ours: Vec<u32> = processes()
+        .into_iter()
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&format!("{folder}/")))
+        })
+        .filter(|pid| *pid != std::process::id())
+        .collect();
+    let children: Vec<u32> = processes()
+        .into_iter()
+        .filter(|pid| parent(*pid).is_some_and(|parent| ours.contains(&parent)))
+        .collect();
+    for pid in children.into_iter().chain(ours) {
+        let _ = run("kill", &["-KILL", &pid.to_string()]);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..]
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// Mount points below the folder, the innermost first.
+fn mounts_below(folder: &Path) -> Vec<String> {
+    let prefix = format!("{}/", folder.display());
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    let mut points: Vec<String> = points
+        .filter(|point| point.starts_with(&prefix))
+        .map(str::to_owned)
+        .collect();
+    points.reverse();
+    points
+}
+
+/// Runs a program to its end and gives its standard output.
+fn run(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run `{program}`"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let words = String::from_utf8_lossy(&output.stderr)
+            .escape_debug()
+            .to_string();
+        bail!("`{program} {}` failed: {words}", arguments.join(" "))
+    }
+}
+
+/// Runs a program with this text as its standard input.
+fn feed(program: &str, text: &str) -> Result<()> {
+    let mut child = Command::new(program).stdin(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(text.as_bytes())?;
+    }
+    child.wait()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_dockers_own_rules_are_taken_out_again() {
+        let before = "*filter\n:FORWARD ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
+        let now = "*filter\n:FORWARD DROP [3:9]\n:DOCKER - [0:0]\n-A INPUT -p tcp -j ACCEPT\n\
+                   -A FORWARD -o docker0 -j DOCKER\nCOMMIT\n";
+        let expected = "*filter\n:FORWARD ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
+        assert_eq!(rules_without_docker(before, now), expected);
+    }
+
+    #[test]
+    fn a_host_that_is_no_engine_is_told_apart() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = format!("tcp://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream
+                .write_all(b"HTTP/1.0 404 nothing here\r\n\r\n")
+                .unwrap();
+        });
+        let error = ping(&host).unwrap_err().to_string();
+        assert!(error.contains("not as an engine"), "{error}");
+        server.join().unwrap();
+        assert!(ping("ssh://x").is_err() && ping("x").is_err());
+    }
+}
