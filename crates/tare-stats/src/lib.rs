@@ -1,1 +1,42 @@
-//! tare-stats.
+//! Estimators, intervals, tests and designs: numbers in, intervals out.
+//!
+//! Why a crate of its own: everything here is a pure function of `f64` slices and
+//! seeds, so it can be checked against other implementations, simulated, and
+//! replayed bit for bit without a machine to measure.
+//!
+//! What it cannot see: units, clocks, environments, and how the numbers came to be.
+//! An interval computed from trials that were not randomised in blocks is still an
+//! interval; whether it means anything is decided by the plan, not here.
+//!
+//! The default path is [`hodges_lehmann_paired`] on `ln(y_env / y_base)` per block,
+//! judged by [`verdict`]. Everything else is a cross-check, a diagnosis or a design.
+
+pub mod binomial;
+pub mod design;
+pub mod diagnostics;
+pub mod hodges_lehmann;
+pub mod interval;
+mod lattice;
+pub mod mann_whitney;
+pub mod multiplicity;
+pub mod power;
+pub mod quantile;
+pub mod random;
+mod selection;
+pub mod signed_rank;
+pub mod special;
+pub mod verdict;
+pub mod warm_up;
+
+pub use binomial::{acceptance_region, binomial_quantile, clopper_pearson};
+pub use design::{BlockOrders, seeded_shuffle, williams_rows};
+pub use hodges_lehmann::{hodges_lehmann_paired, hodges_lehmann_unpaired};
+pub use interval::{Estimate, Interval, Undetermined};
+pub use mann_whitney::mann_whitney_p;
+pub use multiplicity::{benjamini_hochberg, benjamini_yekutieli, fcr_level};
+pub use power::{blocks_needed, detectable_effect, further_blocks, planned_blocks, planned_effect};
+pub use quantile::{median, quantile};
+pub use random::Stream;
+pub use signed_rank::{equivalence_p, signed_rank_k, signed_rank_p};
+pub use verdict::{Verdict, verdict};
+pub use warm_up::mser5;

@@ -1,0 +1,93 @@
+//! In which order the arms of a block run.
+//!
+//! What: Williams squares (Williams 1949), in which every arm follows every other
+//! equally often, relabelled and shuffled by a seed.
+//!
+//! Why: whatever one trial leaves behind (warm caches, dirty pages, heat) then falls
+//! on all arms alike, and a slow drift hits every arm of a block. Each block's order
+//! is a function of (arms, seed, block), so a study can be resumed or extended.
+//!
+//! What it cannot see: carry-over beyond the direct neighbour, and whether the order
+//! was kept.
+
+use crate::random::Stream;
+
+const RELABEL: u64 = 0x0072_656c_6162_656c;
+const ROWS: u64 = 0x726f_7773;
+const SHUFFLE: u64 = 0x0073_6875_6666_6c65;
+
+/// The rows of a Williams square for `n` arms: n rows if n is even, 2n if odd.
+///
+/// The first row zigzags 0, 1, n−1, 2, n−2, …; the others add 1, 2, … modulo n; for
+/// odd n all rows are appended reversed. Each ordered pair of neighbours then occurs
+/// once (even) or twice (odd). No rows for no arms, one row for one.
+pub fn williams_rows(n: usize) -> Vec<Vec<usize>> {
+    if n < 2 {
+        return vec![vec![0]; n];
+    }
+    let first: Vec<usize> = (0..n)
+        .map(|position| {
+            if position % 2 == 1 {
+                position.div_ceil(2)
+            } else {
+                (n - position / 2) % n
+            }
+        })
+        .collect();
+    let mut rows: Vec<Vec<usize>> = (0..n)
+        .map(|row| first.iter().map(|arm| (arm + row) % n).collect())
+        .collect();
+    if n % 2 == 1 {
+        let reversed: Vec<Vec<usize>> = rows
+            .iter()
+            .map(|row| row.iter().rev().copied().collect())
+            .collect();
+        rows.extend(reversed);
+    }
+    rows
+}
+
+/// An endless sequence of block orders.
+///
+/// The arms are relabelled once by the seed; the rows of [`williams_rows`] are taken
+/// block by block in a random order, and shuffled anew whenever all are used.
+#[derive(Debug, Clone)]
+pub struct BlockOrders {
+    rows: Vec<Vec<usize>>,
+    seed: u64,
+}
+
+impl BlockOrders {
+    /// The orders for `n_arms` arms under a seed.
+    pub fn new(n_arms: usize, seed: u64) -> Self {
+        let mut label: Vec<usize> = (0..n_arms).collect();
+        Stream::new(seed, RELABEL, n_arms as u64).shuffle(&mut label);
+        let mut rows = williams_rows(n_arms);
+        for arm in rows.iter_mut().flatten() {
+            *arm = label[*arm];
+        }
+        Self { rows, seed }
+    }
+
+    /// The order of the arms in block number `block`, counted from zero. It depends on
+    /// nothing but the number of arms, the seed and the block.
+    pub fn order(&self, block: usize) -> Vec<usize> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        let (cycle, position) = (block / self.rows.len(), block % self.rows.len());
+        let mut index: Vec<usize> = (0..self.rows.len()).collect();
+        Stream::new(self.seed, ROWS, cycle as u64).shuffle(&mut index);
+        self.rows[index[position]].clone()
+    }
+
+    /// After how many blocks every row was used once.
+    pub fn cycle_len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// Brings `items` into an order that depends only on the seed and their number.
+pub fn seeded_shuffle<T>(items: &mut [T], seed: u64) {
+    Stream::new(seed, SHUFFLE, items.len() as u64).shuffle(items);
+}

@@ -1,0 +1,99 @@
+//! Does it matter at which position of the block a trial ran?
+//!
+//! What: the effect d grouped by position; exact Mann–Whitney for two groups,
+//! Kruskal–Wallis 1952 with tie correction and χ² for more.
+//!
+//! Why: what a trial leaves behind (caches, heat) shows as a difference between
+//! orders. Balanced orders keep it out of the estimate, but not out of its spread,
+//! and a reader wants to know.
+//!
+//! What it cannot see: carry-over that is the same in every order.
+
+use crate::interval::{all_finite, sorted};
+use crate::mann_whitney::mann_whitney_p;
+use crate::special::chi_squared_upper;
+
+use super::trend::tie_sizes;
+
+/// Which test was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderTest {
+    /// Two positions.
+    MannWhitney,
+    /// Three or more positions.
+    KruskalWallis,
+}
+
+/// Evidence for an effect of the position.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OrderEffect {
+    /// How many positions occur.
+    pub positions: usize,
+    /// Which test was used.
+    pub test: OrderTest,
+    /// Small means that the position matters.
+    pub p: f64,
+}
+
+/// Tests whether `d` depends on `position`, one of each per block.
+///
+/// `None` if lengths differ, fewer than two positions occur, or a value is not finite.
+/// With a single block in a group the test is legal and nearly powerless.
+pub fn order_effect(d: &[f64], position: &[usize]) -> Option<OrderEffect> {
+    if d.len() != position.len() {
+        return None;
+    }
+    let mut pairs: Vec<(usize, f64)> = position.iter().copied().zip(d.iter().copied()).collect();
+    pairs.sort_by_key(|pair| pair.0);
+    let groups: Vec<Vec<f64>> = pairs
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|chunk| chunk.iter().map(|pair| pair.1).collect())
+        .collect();
+    let (test, p) = match groups.as_slice() {
+        [] | [_] => return None,
+        [a, b] => (OrderTest::MannWhitney, mann_whitney_p(a, b)?),
+        _ => (OrderTest::KruskalWallis, kruskal_wallis(&groups)?.1),
+    };
+    Some(OrderEffect {
+        positions: groups.len(),
+        test,
+        p,
+    })
+}
+
+/// Kruskal–Wallis H, corrected for ties, and its χ² p-value with groups − 1 degrees of
+/// freedom. `None` below two groups, if one is empty or not finite; (0, 1) if all values
+/// are equal.
+pub fn kruskal_wallis(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
+    let unusable = |group: &Vec<f64>| group.is_empty() || !all_finite(group);
+    if groups.len() < 2 || groups.iter().any(unusable) {
+        return None;
+    }
+    let pooled = sorted(&groups.concat());
+    let n = pooled.len() as f64;
+    // The mean rank of all values equal to this one.
+    let rank = |value: f64| {
+        let below = pooled.partition_point(|other| *other < value);
+        let through = pooled.partition_point(|other| *other <= value);
+        (below + through + 1) as f64 / 2.0
+    };
+    let ties: f64 = tie_sizes(&pooled)
+        .into_iter()
+        .map(|t| (t as f64).powi(3) - t as f64)
+        .sum();
+    let correction = 1.0 - ties / (n.powi(3) - n);
+    if correction <= 0.0 {
+        return Some((0.0, 1.0));
+    }
+    let centre = f64::midpoint(n, 1.0);
+    let between: f64 = groups
+        .iter()
+        .map(|group| {
+            let size = group.len() as f64;
+            let mean_rank = group.iter().map(|value| rank(*value)).sum::<f64>() / size;
+            size * (mean_rank - centre).powi(2)
+        })
+        .sum();
+    let h = 12.0 / (n * (n + 1.0)) * between / correction;
+    Some((h, chi_squared_upper(h, (groups.len() - 1) as f64)))
+}

@@ -1,0 +1,146 @@
+//! The Hodges–Lehmann estimate: the median of all pairwise means, or differences.
+//!
+//! What: for paired d, the median of the Walsh averages (d_i + d_j)/2, i ≤ j, with
+//! the interval between the k-th smallest and the k-th largest of them, k from the
+//! signed-rank distribution. For two samples, the median of all b_j − a_i and k from
+//! Mann–Whitney. Source: Hodges & Lehmann 1963; interval after Tukey and Walsh, see
+//! Hollander, Wolfe & Chicken, ch. 3 and 4.
+//!
+//! Why this is the default: no random numbers, no normality, one wild trial moves
+//! it little, and over 32 simulated settings its nominal 95 % interval never covered
+//! less than 93.8 %, where t and bootstraps of the mean fell below 50 %.
+//!
+//! What it cannot see: the mean. With a heavy tail on one side only, the mean cost
+//! (what a bill pays) differs from this typical cost; the ratio of means is for that.
+
+use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
+use crate::mann_whitney::MannWhitney;
+use crate::selection::{differences_at_most, means_at_most, middle, order_statistic};
+use crate::signed_rank::{SignedRank, fewest_blocks};
+
+/// Up to here all Walsh averages are listed and sorted; it is faster and the same.
+const LIST_UP_TO: usize = 32;
+
+/// Centre of paired differences with the exact signed-rank interval.
+///
+/// Give `ln y_env − ln y_base` per block for a ratio (then [`Interval::exp`]), or raw
+/// differences for an absolute cost. Assumes that blocks are independent and d is
+/// symmetric about its centre; zeros are kept, ties make the interval conservative.
+/// Needs n ≥ 6 at 95 % and n ≥ 5 at 90 %, else [`Undetermined::TooFew`], so also for
+/// n = 0, 1, 2. All values equal give an interval of width zero: a clock too coarse
+/// to see the noise, not certainty. O(n log n + 64 n).
+pub fn hodges_lehmann_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
+    check(&[d], level)?;
+    paired_with(&SignedRank::new(d.len()), &sorted(d), level)
+}
+
+/// As [`hodges_lehmann_paired`] for values already sorted and known to be finite,
+/// with the distribution at hand; for loops over samples of one size.
+pub(crate) fn paired_with(
+    null: &SignedRank,
+    d: &[f64],
+    level: f64,
+) -> Result<Estimate, Undetermined> {
+    let alpha = 1.0 - level;
+    let Some((k, coverage)) = null.interval_rank(alpha) else {
+        return Err(Undetermined::TooFew {
+            n: d.len(),
+            needed: fewest_blocks(alpha),
+        });
+    };
+    let interval = if d.len() <= LIST_UP_TO {
+        let mut walsh = Vec::with_capacity(null.largest());
+        for (i, &left) in d.iter().enumerate() {
+            walsh.extend(d[i..].iter().map(|&right| f64::midpoint(left, right)));
+        }
+        walsh.sort_unstable_by(f64::total_cmp);
+        interval_from(null.largest(), k, level, |rank| walsh[rank - 1] + 0.0)
+    } else {
+        let (low, high) = (d[0], d[d.len() - 1]);
+        interval_from(null.largest(), k, level, |rank| {
+            order_statistic(rank, low, high, |value| means_at_most(d, value))
+        })
+    };
+    Ok(Estimate {
+        interval,
+        n: d.len(),
+        coverage,
+    })
+}
+
+/// Shift of `b` relative to `a` with the exact Mann–Whitney interval.
+///
+/// On logarithms it is a log-ratio. Assumes independent samples whose distributions
+/// differ by a shift only. [`Undetermined::TooFew`] when the sizes cannot reach the
+/// level (4 + 4 at 95 % can, 3 + 3 cannot) or one sample is empty. Ties make the
+/// interval conservative. O((n + m) log(n + m)) after the distribution.
+pub fn hodges_lehmann_unpaired(a: &[f64], b: &[f64], level: f64) -> Result<Estimate, Undetermined> {
+    check(&[a, b], level)?;
+    let null = MannWhitney::new(a.len(), b.len());
+    let alpha = 1.0 - level;
+    let Some((k, coverage)) = null.interval_rank(alpha) else {
+        let (small, large) = (a.len().min(b.len()), a.len().max(b.len()));
+        let reaches = |n: &usize| {
+            MannWhitney::new(*n, large.max(*n))
+                .interval_rank(alpha)
+                .is_some()
+        };
+        // Two samples of 600 reach every level that differs from one in double precision.
+        let needed = (small + 1..600).find(reaches).unwrap_or(600);
+        return Err(Undetermined::TooFew { n: small, needed });
+    };
+    let (a, b) = (sorted(a), sorted(b));
+    let (low, high) = (b[0] - a[a.len() - 1], b[b.len() - 1] - a[0]);
+    let interval = interval_from(null.largest(), k, level, |rank| {
+        order_statistic(rank, low, high, |value| differences_at_most(&a, &b, value))
+    });
+    Ok(Estimate {
+        interval,
+        n: a.len() + b.len(),
+        coverage,
+    })
+}
+
+fn interval_from(count: usize, k: usize, level: f64, nth: impl Fn(usize) -> f64) -> Interval {
+    Interval {
+        point: middle(count, &nth),
+        low: nth(k),
+        high: nth(count + 1 - k),
+        level,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hodges_lehmann_paired;
+    use crate::interval::sorted;
+    use crate::random::Stream;
+    use crate::signed_rank::signed_rank_k;
+
+    #[test]
+    fn selection_and_sorting_give_the_same_bits() {
+        let mut stream = Stream::new(7, 0, 0);
+        for n in [6, 31, 32, 33, 50, 121] {
+            // Rounded, so that ties and zeros occur.
+            let d: Vec<f64> = (0..n)
+                .map(|_| (stream.normal() * 20.0).round() / 16.0)
+                .collect();
+            let mut walsh = Vec::new();
+            for i in 0..n {
+                walsh.extend((i..n).map(|j| f64::midpoint(d[i], d[j])));
+            }
+            let walsh = sorted(&walsh);
+            let (k, _) = signed_rank_k(n, 0.05).expect("six are enough");
+            let ours = hodges_lehmann_paired(&d, 0.95)
+                .expect("six are enough")
+                .interval;
+            assert_eq!(ours.low, walsh[k - 1], "n = {n}");
+            assert_eq!(ours.high, walsh[walsh.len() - k], "n = {n}");
+            assert_eq!(
+                ours.point,
+                crate::median(&walsh).expect("not empty"),
+                "n = {n}"
+            );
+        }
+    }
+}

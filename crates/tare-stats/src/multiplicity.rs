@@ -1,0 +1,49 @@
+//! Many cells, one report: adjusted p-values and interval levels.
+//!
+//! What: Benjamini–Hochberg 1995 step-up values q_(i) = min_{j ≥ i} p_(j)·N/j, the
+//! variant of Benjamini & Yekutieli 2001 that holds under any dependence (N times
+//! Σ 1/i), and the level 1 − R·q/N for intervals of the R cells singled out of N
+//! (false coverage rate; Benjamini & Yekutieli 2005).
+//!
+//! Why: with a hundred cells of identical environments five "costs" are expected.
+//! Cells that share blocks depend positively, which Benjamini–Hochberg allows.
+//!
+//! What it cannot see: the family. It is declared in the plan, before the data.
+
+/// Adjusted p-values in the order given; reject where they are ≤ q.
+///
+/// Empty for none, the value itself for one; ties share a value. `None` if any p is
+/// `NaN` or outside [0, 1].
+pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
+    step_up(p, 1.0)
+}
+
+/// As [`benjamini_hochberg`], valid under any dependence, and weaker by Σ_{i ≤ N} 1/i.
+pub fn benjamini_yekutieli(p: &[f64]) -> Option<Vec<f64>> {
+    step_up(p, (1..=p.len()).map(|i| 1.0 / i as f64).sum())
+}
+
+fn step_up(p: &[f64], penalty: f64) -> Option<Vec<f64>> {
+    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
+        return None;
+    }
+    let n = p.len() as f64;
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    let mut adjusted = vec![0.0; p.len()];
+    let mut least = 1.0_f64;
+    for (position, &i) in order.iter().enumerate().rev() {
+        least = least.min(p[i] * n * penalty / (position + 1) as f64);
+        adjusted[i] = least;
+    }
+    Some(adjusted)
+}
+
+/// Level of the intervals of `selected` out of `total` cells so that on average at
+/// most a share `q` of them misses: 1 − R·q/N.
+///
+/// `None` if nothing is selected, more than there is, or `q` is not in (0, 1).
+pub fn fcr_level(selected: usize, total: usize, q: f64) -> Option<f64> {
+    let usable = selected > 0 && selected <= total && q > 0.0 && q < 1.0;
+    usable.then(|| 1.0 - selected as f64 * q / total as f64)
+}

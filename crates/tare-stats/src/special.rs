@@ -1,0 +1,98 @@
+//! Distribution functions, each behind one name, so that each can be checked.
+//!
+//! Why wrap `statrs`: special functions are where numerical libraries regress, so
+//! every one we rely on stands here and is compared in `tests/reference.rs` with
+//! SciPy and 40-digit mpmath. Arguments are ours to get right: outside of the
+//! domain these return `NaN`, and public callers check first.
+//!
+//! What it cannot see: tails beyond double precision. Below about 1e-300 a
+//! probability is zero.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::function::{beta, erf, gamma};
+use std::f64::consts::{SQRT_2, TAU};
+
+/// Density of the standard normal distribution.
+pub fn normal_density(x: f64) -> f64 {
+    (-x * x / 2.0).exp() / TAU.sqrt()
+}
+
+/// P(Z ≤ x) for a standard normal Z, by `erfc` so that the lower tail keeps its
+/// relative precision.
+pub fn normal_cdf(x: f64) -> f64 {
+    erf::erfc(-x / SQRT_2) / 2.0
+}
+
+/// The standard normal quantile; infinite at 0 and 1, `NaN` outside.
+pub fn normal_quantile(p: f64) -> f64 {
+    if (0.0..=1.0).contains(&p) {
+        -SQRT_2 * erf::erfc_inv(2.0 * p)
+    } else {
+        f64::NAN
+    }
+}
+
+/// P(T > t) for Student's t with `df` degrees of freedom; `NaN` unless `df > 0`.
+pub fn t_upper(t: f64, df: f64) -> f64 {
+    if df.is_nan() || df <= 0.0 || t.is_nan() {
+        return f64::NAN;
+    }
+    let half = 0.5 * beta_regularized(df / 2.0, 0.5, df / (df + t * t));
+    if t >= 0.0 { half } else { 1.0 - half }
+}
+
+/// The quantile of Student's t; `NaN` unless `df > 0` and `p` in (0, 1).
+pub fn t_quantile(p: f64, df: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, df) {
+        Ok(t) if p > 0.0 && p < 1.0 => t.inverse_cdf(p),
+        _ => f64::NAN,
+    }
+}
+
+/// P(X > x) for χ² with `df` degrees of freedom; 1 for `x ≤ 0`.
+pub fn chi_squared_upper(x: f64, df: f64) -> f64 {
+    if x <= 0.0 {
+        return 1.0;
+    }
+    gamma::checked_gamma_ur(df / 2.0, x / 2.0).unwrap_or(f64::NAN)
+}
+
+/// The regularised incomplete beta function I_x(a, b) for `a, b > 0`.
+pub fn beta_regularized(a: f64, b: f64, x: f64) -> f64 {
+    beta::checked_beta_reg(a, b, x).unwrap_or(f64::NAN)
+}
+
+/// The `x` with I_x(a, b) = p, by bisection until no number lies between.
+///
+/// Slower than a series, but as exact as [`beta_regularized`] itself.
+pub fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
+    if !(a > 0.0 && b > 0.0 && (0.0..=1.0).contains(&p)) {
+        return f64::NAN;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    loop {
+        let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return middle;
+        }
+        if beta_regularized(a, b, middle) < p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}
+
+/// P(X ≤ k) for X binomial with `n` draws of probability `p`.
+pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
+    if !(0.0..=1.0).contains(&p) {
+        return f64::NAN;
+    }
+    if k >= n || p == 0.0 {
+        return 1.0;
+    }
+    if p == 1.0 {
+        return 0.0;
+    }
+    beta_regularized((n - k) as f64, k as f64 + 1.0, 1.0 - p)
+}
