@@ -65,14 +65,31 @@ impl Timer {
     }
 }
 
+/// Tells the host the port on which a probe listens.
+pub type Announcer = Box<dyn FnMut(u16)>;
+
 /// Times one probe in one trial.
-#[derive(Debug)]
 pub struct Meter {
     timer: Timer,
     target_ns: u64,
     workdir: PathBuf,
     series: Vec<Series>,
+    unavailable: BTreeMap<String, Reason>,
     checksum: Option<u64>,
+    announcer: Option<Announcer>,
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Meter")
+            .field("timer", &self.timer)
+            .field("target_ns", &self.target_ns)
+            .field("workdir", &self.workdir)
+            .field("series", &self.series)
+            .field("unavailable", &self.unavailable)
+            .field("checksum", &self.checksum)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Meter {
@@ -83,8 +100,32 @@ impl Meter {
             target_ns,
             workdir: workdir.to_owned(),
             series: Vec::new(),
+            unavailable: BTreeMap::new(),
             checksum: None,
+            announcer: None,
         }
+    }
+
+    /// Whom to tell the port of a probe that serves; to be set before the probe is run.
+    pub fn set_announcer(&mut self, announcer: Announcer) {
+        self.announcer = Some(announcer);
+    }
+
+    /// Tells the host that the probe listens on `port`. Without an announcer nobody is told.
+    pub fn announce(&mut self, port: u16) {
+        if let Some(announcer) = &mut self.announcer {
+            announcer(port);
+        }
+    }
+
+    /// Says that `metric` cannot be measured here while the probe's other metrics can.
+    pub fn unavailable(&mut self, metric: &str, reason: Reason) {
+        self.unavailable.insert(metric.to_owned(), reason);
+    }
+
+    /// The metrics that cannot be measured here, for the report; to be taken before [`Meter::finish`].
+    pub fn take_unavailable(&mut self) -> BTreeMap<String, Reason> {
+        std::mem::take(&mut self.unavailable)
     }
 
     /// The directory for the probe's files.

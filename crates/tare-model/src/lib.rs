@@ -8,6 +8,7 @@
 pub mod dossier;
 pub mod facts;
 pub mod id;
+pub mod lifecycle_report;
 pub mod outcome;
 pub mod params;
 pub mod probe_report;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use facts::Facts;
 pub use id::{ArmId, IdError, MetricId, RunId, WorkloadId};
+pub use lifecycle_report::{LIFECYCLE_FORMAT, LifecycleReport};
 pub use outcome::{Failure, Outcome, RawOutput, Reason, Sample};
 pub use params::{Params, Value};
 pub use probe_report::{ProbeReport, Series};

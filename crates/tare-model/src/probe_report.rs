@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::Reason;
 use crate::unit::Unit;
 
 /// The name of the raw format that holds a [`ProbeReport`] as JSON.
@@ -37,6 +38,10 @@ pub struct ProbeReport {
     pub revision: u32,
     /// The series, one per metric.
     pub series: Vec<Series>,
+    /// Metrics of this probe that cannot be measured here, by identifier, with the reason; each of them has
+    /// no series.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, Reason>,
     /// Checksum of the work's result as hexadecimal digits; must be equal in every arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,

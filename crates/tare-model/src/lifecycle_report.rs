@@ -1,0 +1,42 @@
+//! What one life of an environment took; the content of raw output in format `lifecycle/1`.
+//!
+//! Three marks on the host's monotonic clock, counted from the moment at which the environment was asked
+//! for. The marks are the engine's: it drives the environment, so only it can time it from outside.
+//! What they cannot see: how the time is divided inside the environment.
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the raw format that holds a [`LifecycleReport`] as JSON.
+pub const LIFECYCLE_FORMAT: &str = "lifecycle/1";
+
+/// Marks of one life, nanoseconds since `created_ns`'s own origin; never decreasing in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LifecycleReport {
+    /// The environment was asked for: 0, unless the origin is an earlier moment.
+    pub created_ns: u64,
+    /// The first answer of the agent inside had arrived.
+    pub ready_ns: u64,
+    /// The environment had been stopped and removed.
+    pub removed_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_marks_keep_their_names_in_json() {
+        let report = LifecycleReport {
+            created_ns: 0,
+            ready_ns: 12,
+            removed_ns: 34,
+        };
+        let json = r#"{"created_ns":0,"ready_ns":12,"removed_ns":34}"#;
+        assert_eq!(serde_json::to_string(&report).unwrap(), json);
+        assert_eq!(
+            serde_json::from_str::<LifecycleReport>(json).unwrap(),
+            report
+        );
+        assert!(serde_json::from_str::<LifecycleReport>(r#"{"created_ns":0}"#).is_err());
+    }
+}
