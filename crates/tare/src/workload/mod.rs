@@ -5,6 +5,8 @@
 
 use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
+pub mod probe_output;
+
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[];
 
@@ -98,4 +100,75 @@ pub trait Workload: Sync {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError>;
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Files in this folder that are no workload.
+    const SHARED: &[&str] = &["mod", "probe-output"];
+
+    #[test]
+    fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload");
+        let files: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                name.strip_suffix(".rs").map(|name| name.replace('_', "-"))
+            })
+            .filter(|name| !SHARED.contains(&name.as_str()))
+            .collect();
+        let ids: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id()).collect();
+        let unique: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        assert_eq!(unique.len(), ids.len(), "a name is registered twice");
+        assert_eq!(files, unique);
+    }
+
+    #[test]
+    fn metric_ids_are_unique_and_have_the_form_area_thing_quantity() {
+        let mut seen = BTreeSet::new();
+        for workload in WORKLOADS {
+            assert!(!workload.metrics().is_empty(), "{}", workload.id());
+            for metric in workload.metrics() {
+                assert!(seen.insert(metric.id), "{} is defined twice", metric.id);
+                assert!(tare_model::MetricId::new(metric.id).is_ok());
+                let parts: Vec<&str> = metric.id.split('.').collect();
+                assert!(parts.len() >= 3, "{}", metric.id);
+                for part in parts {
+                    assert!(
+                        part.starts_with(|letter: char| letter.is_ascii_lowercase())
+                            && part.chars().all(|letter| letter.is_ascii_lowercase()
+                                || letter.is_ascii_digit()
+                                || letter == '-'),
+                        "{}",
+                        metric.id
+                    );
+                }
+                assert!(metric.doc.ends_with('.'), "{} has no sentence", metric.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_acceptable() {
+        for workload in WORKLOADS {
+            let defaults = workload
+                .params()
+                .iter()
+                .fold(Params::new(), |params, spec| {
+                    params.with(spec.name, spec.default)
+                });
+            let paths = workload.paths().iter().copied().map(Some);
+            let none = workload.paths().is_empty().then_some(None);
+            for path in paths.chain(none) {
+                if let Err(error) = workload.recipe(&defaults, path) {
+                    panic!("{}: {error}", workload.id());
+                }
+            }
+        }
+    }
 }
