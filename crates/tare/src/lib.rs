@@ -6,6 +6,8 @@
 //! ([`diagnose`]), and a dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`].
 
+pub mod analyze;
 pub mod cx;
 pub mod env;
+pub mod report;
 pub mod workload;
