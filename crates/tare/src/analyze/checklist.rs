@@ -233,8 +233,10 @@ fn plan(dossier: &Dossier) -> CheckItem {
         "plan",
         is_hash && dossier.complete,
         format!(
-            "plan `{hash}`, seed {}: {deviation}, stopped by {}",
-            dossier.study.seed, dossier.stopped_by
+            "plan `{}…`, seed {}: {deviation}, stopped by {}",
+            hash.chars().take(12).collect::<String>(),
+            dossier.study.seed,
+            dossier.stopped_by
         ),
     )
 }

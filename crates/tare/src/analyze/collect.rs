@@ -175,7 +175,7 @@ impl<'a> Collector<'a> {
                 let hint = super::failures::hint_after(failure);
                 self.tally.count(Counted {
                     hint,
-                    ..counted(Kind::Failed, failure)
+                    ..counted(Kind::Failed, &super::failures::told(failure))
                 });
                 return;
             }

@@ -153,6 +153,17 @@ pub(crate) fn hint_for(reason: &Reason) -> Option<String> {
     }
 }
 
+/// A failure in words; a limit in seconds.
+pub(crate) fn told(failure: &Failure) -> String {
+    match failure {
+        Failure::TimedOut { limit_ns } => format!(
+            "no answer within {} s; the worker was killed",
+            *limit_ns as f64 / 1e9
+        ),
+        other => other.to_string(),
+    }
+}
+
 /// What to look at after a failure.
 pub(crate) fn hint_after(failure: &Failure) -> Option<String> {
     match failure {

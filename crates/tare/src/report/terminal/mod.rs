@@ -18,7 +18,7 @@ mod words;
 
 pub use text::harmless;
 
-use number::{Scale, difference, interval, scale_for, value, with_unit};
+use number::{Digits, Scale, difference, interval, scale_for, value, with_unit};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// How to draw.
@@ -183,7 +183,11 @@ fn sum(cells: &[&DossierCell]) -> String {
         cells.iter().filter(is).count()
     };
     let parts = [
-        (count(&[Verdict::MaterialCost, Verdict::Cost]), "cost more"),
+        (
+            count(&[Verdict::MaterialCost, Verdict::Cost]),
+            "costs more",
+            "cost more",
+        ),
         (
             count(&[
                 Verdict::NegligibleCost,
@@ -191,16 +195,22 @@ fn sum(cells: &[&DossierCell]) -> String {
                 Verdict::NegligibleGain,
             ]),
             "equivalent or negligible",
+            "equivalent or negligible",
         ),
-        (count(&[Verdict::Gain, Verdict::MaterialGain]), "cost less"),
-        (count(&[Verdict::Inconclusive]), "undecided"),
+        (
+            count(&[Verdict::Gain, Verdict::MaterialGain]),
+            "costs less",
+            "cost less",
+        ),
+        (count(&[Verdict::Inconclusive]), "undecided", "undecided"),
     ];
     let told: Vec<String> = parts
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
         .collect();
-    format!("of {} metrics, {}", cells.len(), told.join(", "))
+    let plural = if cells.len() == 1 { "" } else { "s" };
+    format!("{} metric{plural}: {}", cells.len(), told.join(", "))
 }
 
 fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
@@ -241,7 +251,11 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
         cell.base.or(cell.env).map_or(0.0, |span| span.point),
         &cell.unit,
     );
-    let cost = cell.ratio.as_ref().map_or_else(|| "–".to_owned(), interval);
+    let digits = if is_wide { Digits::Full } else { Digits::Short };
+    let cost = cell
+        .ratio
+        .as_ref()
+        .map_or_else(|| "–".to_owned(), |ratio| interval(ratio, digits));
     let (mut words, paint) = words::verdict(cell);
     let additive = additive(cell);
     if let (Some(text), false) = (&additive, is_wide)
@@ -257,7 +271,11 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
             Text::plain(shown(cell.env.as_ref(), scale)),
             Text::plain(additive.unwrap_or_default()),
             Text::plain(cost),
-            Text::plain(cell.floor.as_ref().map_or_else(|| "–".to_owned(), interval)),
+            Text::plain(
+                cell.floor
+                    .as_ref()
+                    .map_or_else(|| "–".to_owned(), |floor| interval(floor, digits)),
+            ),
         ]);
     } else {
         texts.extend([Text::plain(both(cell, scale)), Text::plain(cost)]);
@@ -269,13 +287,15 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
 fn shown(span: Option<&Span>, scale: Scale) -> String {
     span.map_or_else(
         || "–".to_owned(),
-        |span| with_unit(&value(span, scale), scale),
+        |span| with_unit(&value(span, scale, Digits::Full), scale),
     )
 }
 
 /// `92.10 → 106.8 ns`.
 fn both(cell: &DossierCell, scale: Scale) -> String {
-    let alone = |span: Option<&Span>| span.map_or_else(|| "–".to_owned(), |it| value(it, scale));
+    let alone = |span: Option<&Span>| {
+        span.map_or_else(|| "–".to_owned(), |it| value(it, scale, Digits::Short))
+    };
     if cell.base.is_none() && cell.env.is_none() {
         return "–".to_owned();
     }

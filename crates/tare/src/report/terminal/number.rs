@@ -6,6 +6,8 @@
 
 use tare_model::dossier::Span;
 
+use super::text::NO_BREAK;
+
 /// A unit as it is printed, and how many of the metric's own unit it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
@@ -87,13 +89,25 @@ pub(super) fn decimals_of(span: &Span, factor: f64) -> usize {
     }
 }
 
+/// How many digits there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Digits {
+    /// Two significant digits of the half-width.
+    Full,
+    /// Where columns are scarce: three significant digits of a value, one of a ratio's half-width; never
+    /// more than in full.
+    Short,
+}
+
 /// The point alone, in a given scale, without its unit.
-pub(super) fn value(span: &Span, scale: Scale) -> String {
-    format!(
-        "{:.*}",
-        decimals_of(span, scale.factor),
-        span.point / scale.factor
-    )
+pub(super) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
+    let point = span.point / scale.factor;
+    let full = decimals_of(span, scale.factor);
+    let decimals = match digits {
+        Digits::Full => full,
+        Digits::Short => full.min(significant(point.abs(), 3)),
+    };
+    format!("{point:.decimals$}")
 }
 
 /// A number and its unit, a space between them.
@@ -101,13 +115,18 @@ pub(super) fn with_unit(number: &str, scale: Scale) -> String {
     if scale.symbol.is_empty() {
         number.to_owned()
     } else {
-        format!("{number} {}", scale.symbol)
+        format!("{number}{NO_BREAK}{}", scale.symbol)
     }
 }
 
 /// `1.160 [1.154, 1.167]`.
-pub(super) fn interval(span: &Span) -> String {
-    let digits = decimals_of(span, 1.0).max(2);
+pub(super) fn interval(span: &Span, digits: Digits) -> String {
+    let half = (span.high - span.low) / 2.0;
+    let digits = match digits {
+        Digits::Short if half > 0.0 => significant(half, 1),
+        _ => decimals_of(span, 1.0),
+    };
+    let digits = digits.max(2);
     format!(
         "{:.digits$} [{:.digits$}, {:.digits$}]",
         span.point, span.low, span.high
@@ -138,7 +157,7 @@ pub(super) fn percent(fraction: f64) -> String {
     } else {
         &text
     };
-    format!("{text} %")
+    format!("{text}{NO_BREAK}%")
 }
 
 /// `15–17`, `0.4–3`, or `16` where both ends are the same to the digits that their distance deserves. An
@@ -178,31 +197,58 @@ mod tests {
     #[test]
     fn a_half_width_shows_two_significant_digits() {
         assert_eq!(
-            interval(&span(1.154, 1.160_3, 1.167)),
+            interval(&span(1.154, 1.160_3, 1.167), Digits::Full),
             "1.1603 [1.1540, 1.1670]"
         );
-        assert_eq!(interval(&span(0.9, 1.2, 1.6)), "1.20 [0.90, 1.60]");
-        assert_eq!(interval(&span(20.0, 43.0, 90.0)), "43.00 [20.00, 90.00]");
+        assert_eq!(
+            interval(&span(0.9, 1.2, 1.6), Digits::Full),
+            "1.20 [0.90, 1.60]"
+        );
+        assert_eq!(
+            interval(&span(20.0, 43.0, 90.0), Digits::Full),
+            "43.00 [20.00, 90.00]"
+        );
         let time = span(91_800.0, 92_123.4, 92_600.0);
-        assert_eq!(value(&time, scale_for(time.point, "ns")), "92.12");
+        assert_eq!(
+            value(&time, scale_for(time.point, "ns"), Digits::Full),
+            "92.12"
+        );
         assert_eq!(scale_for(time.point, "ns").symbol, "µs");
     }
 
     #[test]
+    fn short_numbers_show_fewer_digits_and_never_more() {
+        let ratio = span(1.154, 1.160_3, 1.167);
+        assert_eq!(interval(&ratio, Digits::Short), "1.160 [1.154, 1.167]");
+        let noisy = span(80.0, 106.83, 130.0);
+        let plain = scale("", 1.0);
+        assert_eq!(value(&noisy, plain, Digits::Short), "107");
+        let quiet = span(106.82, 106.83, 106.84);
+        assert_eq!(value(&quiet, plain, Digits::Full), "106.830");
+        assert_eq!(value(&quiet, plain, Digits::Short), "107");
+    }
+
+    #[test]
     fn a_span_without_width_shows_four_digits() {
-        assert_eq!(value(&span(2.0, 2.0, 2.0), scale("", 1.0)), "2.000");
-        assert_eq!(value(&span(0.0, 0.0, 0.0), scale("", 1.0)), "0");
+        assert_eq!(
+            value(&span(2.0, 2.0, 2.0), scale("", 1.0), Digits::Full),
+            "2.000"
+        );
+        assert_eq!(
+            value(&span(0.0, 0.0, 0.0), scale("", 1.0), Digits::Full),
+            "0"
+        );
     }
 
     #[test]
     fn a_difference_that_may_be_nothing_is_printed_as_a_bound() {
-        assert_eq!(difference(&span(-1.2, -0.1, 0.8), "ns"), "< 1.2 ns");
-        assert_eq!(difference(&span(14.1, 14.7, 15.3), "ns"), "+14.70 ns");
+        assert_eq!(difference(&span(-1.2, -0.1, 0.8), "ns"), "< 1.2\u{a0}ns");
+        assert_eq!(difference(&span(14.1, 14.7, 15.3), "ns"), "+14.70\u{a0}ns");
         assert_eq!(
             difference(&span(-5200.0, -5000.0, -4800.0), "ns"),
-            "-5.00 µs"
+            "-5.00\u{a0}µs"
         );
-        assert_eq!(difference(&span(0.0, 0.0, 0.0), "ns"), "0 ns");
+        assert_eq!(difference(&span(0.0, 0.0, 0.0), "ns"), "0\u{a0}ns");
     }
 
     #[test]
@@ -215,10 +261,10 @@ mod tests {
 
     #[test]
     fn percentages_have_no_idle_zeros() {
-        assert_eq!(percent(0.02), "2 %");
-        assert_eq!(percent(0.005), "0.5 %");
-        assert_eq!(percent(0.1), "10 %");
-        assert_eq!(percent(0.0721), "7.2 %");
-        assert_eq!(percent(1.5), "150 %");
+        assert_eq!(percent(0.02), "2\u{a0}%");
+        assert_eq!(percent(0.005), "0.5\u{a0}%");
+        assert_eq!(percent(0.1), "10\u{a0}%");
+        assert_eq!(percent(0.0721), "7.2\u{a0}%");
+        assert_eq!(percent(1.5), "150\u{a0}%");
     }
 }

@@ -163,9 +163,12 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
     if !quiet.is_empty() {
         let told: Vec<String> = quiet
             .iter()
-            .map(|(id, cells)| format!("{} in {cells}", harmless(id).replace('-', " ")))
+            .map(|(id, cells)| {
+                let plural = if *cells == 1 { "" } else { "s" };
+                format!("{} in {cells} cell{plural}", harmless(id).replace('-', " "))
+            })
             .collect();
-        let text = format!("noticed, without consequence: {} cells", told.join(", "));
+        let text = format!("noticed, without consequence: {}", told.join(", "));
         paragraph(out, "  ", &text, style.width);
     }
     for item in failed {

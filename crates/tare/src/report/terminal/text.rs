@@ -19,12 +19,16 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
+/// Joins a number and its unit across the end of a line.
+pub(super) const NO_BREAK: char = '\u{a0}';
+
 /// Characters in `text`.
 pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks `text` at spaces into lines of at most `limit` characters; a longer word is broken inside.
+/// Breaks `text` at spaces into lines of at most `limit` characters; a longer word is broken inside. What a
+/// no-break space joins stays together and is printed with a plain one.
 pub(super) fn wrapped(text: &str, limit: usize) -> Vec<String> {
     let limit = limit.max(1);
     let mut lines = vec![String::new()];
@@ -49,6 +53,9 @@ pub(super) fn wrapped(text: &str, limit: usize) -> Vec<String> {
         push(&mut lines, letters);
     }
     lines
+        .into_iter()
+        .map(|line| line.replace(NO_BREAK, " "))
+        .collect()
 }
 
 fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {

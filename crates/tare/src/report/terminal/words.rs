@@ -9,7 +9,7 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::Verdict;
 
 use super::number::{percent, range};
-use super::text::{Paint, harmless};
+use super::text::{NO_BREAK, Paint, harmless};
 
 /// Last words of identifiers that the unit beside the value says as well.
 const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
@@ -68,17 +68,11 @@ pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
     };
     match Verdict::from_name(&cell.verdict) {
         Some(Verdict::MaterialCost) => (more(&ratio), Paint::Red),
-        Some(Verdict::Cost) => (
-            format!("{}, perhaps within {margin}", more(&ratio)),
-            Paint::Yellow,
-        ),
+        Some(Verdict::Cost) => (format!("{} (margin {margin})", more(&ratio)), Paint::Yellow),
         Some(Verdict::NegligibleCost) => (format!("negligible: {}", more(&ratio)), Paint::Green),
         Some(Verdict::Equivalent) => (format!("equivalent within {margin}"), Paint::Green),
         Some(Verdict::NegligibleGain) => (format!("negligible: {}", less(&ratio)), Paint::Green),
-        Some(Verdict::Gain) => (
-            format!("{}, perhaps within {margin}", less(&ratio)),
-            Paint::Cyan,
-        ),
+        Some(Verdict::Gain) => (format!("{} (margin {margin})", less(&ratio)), Paint::Cyan),
         Some(Verdict::MaterialGain) => (less(&ratio), Paint::Cyan),
         Some(Verdict::Inconclusive) | None => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
@@ -111,14 +105,14 @@ fn more(ratio: &Span) -> String {
         format!("costs {} times as much", range(ratio.low, ratio.high))
     } else {
         let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
-        format!("costs {} % more", range(low, high))
+        format!("costs {}{NO_BREAK}% more", range(low, high))
     }
 }
 
 /// `costs 3–5 % less`.
 fn less(ratio: &Span) -> String {
     let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
-    format!("costs {} % less", range(low, high))
+    format!("costs {}{NO_BREAK}% less", range(low, high))
 }
 
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
