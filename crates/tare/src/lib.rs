@@ -12,4 +12,6 @@ pub mod env;
 pub mod plan;
 pub mod run;
 pub mod store;
+pub mod analyze;
+pub mod report;
 pub mod workload;

@@ -1,0 +1,296 @@
+//! One metric of one arm against the baseline: pair by block, estimate, judge.
+//!
+//! d_b = ln(cost in the arm) − ln(cost in the baseline) over the blocks in which both left a reading; cost
+//! is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of d with its exact
+//! interval is the cost ratio; the same on the raw differences is the absolute cost, in the metric's unit
+//! and as measured: for a rate a negative difference is a cost. The typical value carries the verdict; the
+//! floor is given beside it as the uncontended cost.
+//! What it cannot see: blocks in which only one of the two succeeded. They are counted and left out; if
+//! failing and being slow go together, what is left flatters the arm.
+
+use tare_model::dossier::{DossierCell, Span};
+use tare_model::{Better, MetricSpec, Study};
+use tare_stats::{
+    Interval, Verdict, detectable_effect, further_blocks, hodges_lehmann_paired, median,
+    signed_rank_p, verdict,
+};
+
+use super::collect::{Collector, Group, GroupKey, Kept};
+use super::diagnostics::{self, Evidence, flag};
+use super::effect;
+use super::input::ArmData;
+use super::reading::{Reading, ln_cost};
+use super::{FEWEST_BLOCKS, LEVEL};
+
+/// The cells of one arm, in the study's order of workloads and the workloads' order of metrics.
+pub(crate) fn cells_of(
+    study: &Study,
+    arm: &ArmData,
+    arms: &[ArmData],
+    collected: &Collector<'_>,
+) -> Vec<DossierCell> {
+    let baseline = collected.arm_index(study.baseline.as_str());
+    let index = collected.arm_index(arm.spec.id.as_str());
+    let (Some(baseline), Some(index)) = (baseline, index) else {
+        return Vec::new();
+    };
+    let base_arm = arms.iter().find(|other| other.spec.id == study.baseline);
+    let mut cells = Vec::new();
+    for (key, group) in &collected.groups {
+        let Some(workload) = group.workload else {
+            continue;
+        };
+        let nothing_completed = group.arms[index].is_empty();
+        for (place, metric) in workload.metrics().iter().enumerate() {
+            let has = |arm: usize| {
+                let mut of_arm = group.arms[arm].values();
+                of_arm.any(|kept| kept.readings[place].is_some())
+            };
+            // A metric that nobody reports is no metric of these parameters, unless everything failed.
+            if !has(index) && !has(baseline) && !nothing_completed {
+                continue;
+            }
+            let pairs = Pairs::of(group, baseline, index, place);
+            let judge = Judge {
+                study,
+                arm,
+                base_arm,
+                metric,
+                pairs: &pairs,
+            };
+            cells.push(judge.cell(*key, group));
+        }
+    }
+    cells
+}
+
+/// Blocks in which both arms left a reading of one metric.
+pub(crate) struct Pairs<'a> {
+    pub(crate) blocks: Vec<u32>,
+    pub(crate) base: Vec<(&'a Kept, Reading)>,
+    pub(crate) env: Vec<(&'a Kept, Reading)>,
+    /// Blocks in which only one of them did.
+    pub(crate) halves: usize,
+}
+
+impl<'a> Pairs<'a> {
+    pub(crate) fn of(group: &'a Group, baseline: usize, arm: usize, place: usize) -> Self {
+        let mut pairs = Self {
+            blocks: Vec::new(),
+            base: Vec::new(),
+            env: Vec::new(),
+            halves: 0,
+        };
+        let reading =
+            |kept: Option<&'a Kept>| kept.and_then(|kept| Some((kept, kept.readings[place]?)));
+        let mut seen: Vec<u32> = group.arms[baseline].keys().copied().collect();
+        seen.extend(group.arms[arm].keys());
+        seen.sort_unstable();
+        seen.dedup();
+        for block in seen {
+            let base = reading(group.arms[baseline].get(&block));
+            let env = reading(group.arms[arm].get(&block));
+            match (base, env) {
+                (Some(base), Some(env)) => {
+                    pairs.blocks.push(block);
+                    pairs.base.push(base);
+                    pairs.env.push(env);
+                }
+                (None, None) => {}
+                _ => pairs.halves += 1,
+            }
+        }
+        pairs
+    }
+
+    /// ln cost ratios by block; `None` if a value has no logarithm.
+    pub(crate) fn ln_ratios(
+        &self,
+        better: Better,
+        pick: impl Fn(&Reading) -> f64,
+    ) -> Option<Vec<f64>> {
+        let sides = self.base.iter().zip(&self.env);
+        sides
+            .map(|((_, base), (_, env))| {
+                Some(ln_cost(pick(env), better)? - ln_cost(pick(base), better)?)
+            })
+            .collect()
+    }
+}
+
+struct Judge<'a> {
+    study: &'a Study,
+    arm: &'a ArmData,
+    base_arm: Option<&'a ArmData>,
+    metric: &'static MetricSpec,
+    pairs: &'a Pairs<'a>,
+}
+
+impl Judge<'_> {
+    fn cell(&self, key: GroupKey, group: &Group) -> DossierCell {
+        let pairs = self.pairs;
+        let n = pairs.blocks.len();
+        let typical = |side: &[(&Kept, Reading)]| -> Vec<f64> {
+            side.iter().map(|(_, reading)| reading.typical).collect()
+        };
+        let (base, env) = (typical(&pairs.base), typical(&pairs.env));
+        let revision = pairs.env.iter().find_map(|(kept, _)| kept.probe.as_ref());
+        let margin = self.study.margins.of(self.metric.class);
+        let mut cell = DossierCell {
+            arm: self.arm.spec.id.to_string(),
+            baseline: self.study.baseline.to_string(),
+            workload: group.name.clone(),
+            params: group.params.clone(),
+            instances: key.instances,
+            path: group.path.map(|path| path.label().to_owned()),
+            metric: self.metric.id.to_owned(),
+            revision: revision.map_or(0, |probe| probe.revision),
+            unit: self.metric.unit.symbol().to_owned(),
+            better: match self.metric.better {
+                Better::Lower => "lower".to_owned(),
+                Better::Higher => "higher".to_owned(),
+            },
+            summary: "typical".to_owned(),
+            n_blocks: n as u32,
+            base: level_of(&base),
+            env: level_of(&env),
+            ratio: None,
+            difference: None,
+            ratio90: None,
+            floor: None,
+            p: None,
+            q: None,
+            margin,
+            verdict: Verdict::Inconclusive.name().to_owned(),
+            mde: None,
+            further_blocks: None,
+            flags: Vec::new(),
+        };
+        if pairs.halves > 0 {
+            cell.flags.push(flag(
+                diagnostics::INCOMPLETE_BLOCKS,
+                format!(
+                    "{} of {} blocks have a value on one side only and are left out",
+                    pairs.halves,
+                    n + pairs.halves
+                ),
+            ));
+        }
+        if n == 0 {
+            cell.flags.push(flag(
+                diagnostics::NOT_MEASURED,
+                "no block has a value on both sides".to_owned(),
+            ));
+            return cell;
+        }
+        let differences: Vec<f64> = env
+            .iter()
+            .zip(&base)
+            .map(|(env, base)| env - base)
+            .collect();
+        cell.difference = effect::interval(&differences).ok().map(span);
+        match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
+            Some(d) => self.judge(&mut cell, &d, margin),
+            None => cell.flags.push(flag(
+                diagnostics::NO_RATIO,
+                "a value is 0 or negative, so that only the difference is given".to_owned(),
+            )),
+        }
+        cell
+    }
+
+    fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {
+        let pairs = self.pairs;
+        cell.p = signed_rank_p(d);
+        let Ok(effect) = effect::effect(d) else {
+            cell.flags.push(flag(
+                diagnostics::TOO_FEW_BLOCKS,
+                format!(
+                    "{}: a 95 % interval needs at least {FEWEST_BLOCKS}",
+                    counted(d.len(), "block")
+                ),
+            ));
+            return;
+        };
+        let evidence = Evidence {
+            d,
+            effect: &effect,
+            margin,
+            pairs,
+            metric: self.metric,
+            arm: self.arm,
+            base_arm: self.base_arm,
+            seed: self.study.seed,
+        };
+        let (flags, no_equivalence) = diagnostics::examine(&evidence);
+        cell.flags.extend(flags);
+        let mut word = verdict(&effect.ci95, &effect.ci90, margin);
+        if no_equivalence {
+            word = without_equivalence(word);
+        }
+        word.name().clone_into(&mut cell.verdict);
+        cell.ratio = Some(Span {
+            level: Some(LEVEL),
+            ..span(effect.ci95.exp())
+        });
+        cell.ratio90 = Some(span(effect.ci90.exp()));
+        cell.floor = pairs
+            .ln_ratios(self.metric.better, |reading| reading.floor)
+            .and_then(|floors| effect::interval(&floors).ok())
+            .map(|interval| span(interval.exp()));
+        if word == Verdict::Inconclusive {
+            cell.mde = detectable_effect(&effect.ci95, d.len());
+        }
+        let target = target_half_width(self.study, margin);
+        cell.further_blocks = further_blocks(d.len(), effect.ci95.half_width(), target)
+            .filter(|blocks| *blocks > 0)
+            .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+    }
+}
+
+/// Half-width on the ln scale at which a cell is measured well enough: that of the study's precision, or
+/// half of the cell's margin.
+pub(crate) fn target_half_width(study: &Study, margin: f64) -> f64 {
+    study.precision.map_or(margin.ln_1p() / 2.0, f64::ln_1p)
+}
+
+/// The verdict that is left when equivalence may not be claimed: nothing is then within the margin.
+fn without_equivalence(word: Verdict) -> Verdict {
+    match word {
+        Verdict::Equivalent => Verdict::Inconclusive,
+        Verdict::NegligibleCost => Verdict::Cost,
+        Verdict::NegligibleGain => Verdict::Gain,
+        other => other,
+    }
+}
+
+/// The pseudo-median of readings with its interval. Below six blocks: the median with the range, whose
+/// level as an interval, 1 − 2^(1−n), is then less than 0.95 and is given.
+fn level_of(values: &[f64]) -> Option<Span> {
+    if let Ok(estimate) = hodges_lehmann_paired(values, LEVEL) {
+        return Some(span(estimate.interval));
+    }
+    let low = values.iter().copied().reduce(f64::min)?;
+    let high = values.iter().copied().reduce(f64::max)?;
+    Some(Span {
+        point: median(values)?,
+        low,
+        high,
+        level: Some(1.0 - 2.0_f64.powi(1 - values.len() as i32)),
+    })
+}
+
+fn span(interval: Interval) -> Span {
+    let level = (interval.level != LEVEL).then_some(interval.level);
+    Span {
+        point: interval.point,
+        low: interval.low,
+        high: interval.high,
+        level,
+    }
+}
+
+/// `1 block`, `2 blocks`.
+pub(crate) fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

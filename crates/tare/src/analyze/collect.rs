@@ -1,0 +1,296 @@
+//! Trials in, readings out: each trial is decoded once and its bytes are dropped.
+//!
+//! Grouped by what may be compared (workload, parameters, path, instances), then by arm and block. A trial
+//! that left nothing usable is counted with its reason, never skipped. What is kept of a trial is small, so
+//! that a million of them fit into memory.
+//! What it cannot see: whether a trial should count; that is decided afterwards, in `void`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study};
+
+use super::Find;
+use super::failures::{Counted, Kind, Tally};
+use super::input::TrialData;
+use super::reading::{Reading, read};
+use crate::workload::Workload;
+
+/// What may be compared: same work, same number at once. The workload's place in the study stands for its
+/// parameters and its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GroupKey {
+    pub(crate) workload_index: u32,
+    pub(crate) instances: u32,
+}
+
+/// All readings of one workload.
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) params: Params,
+    pub(crate) path: Option<Path>,
+    /// `None` where this version of Tare has no such workload.
+    pub(crate) workload: Option<&'static dyn Workload>,
+    /// By arm, in the study's order; then by block.
+    pub(crate) arms: Vec<BTreeMap<u32, Kept>>,
+}
+
+/// What is kept of a completed trial.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    /// Place among the block's arms.
+    pub(crate) position: u32,
+    pub(crate) host_ns: u64,
+    /// One for each of the workload's metrics, in their order.
+    pub(crate) readings: Box<[Option<Reading>]>,
+    /// What only a probe's report tells.
+    pub(crate) probe: Option<Box<ProbeFacts>>,
+    /// Another trial of the same arm and block came before and was replaced.
+    pub(crate) replaced: bool,
+}
+
+/// What a probe reports beside its series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProbeFacts {
+    pub(crate) revision: u32,
+    pub(crate) checksum: Option<Box<str>>,
+    pub(crate) elapsed_ns: u64,
+    /// The faster of the two canary loops: the one that was interrupted says nothing about the clock.
+    pub(crate) canary_ns: Option<f64>,
+    pub(crate) steal_ns: Option<f64>,
+    pub(crate) throttled_ns: Option<f64>,
+    pub(crate) major_faults: Option<f64>,
+    pub(crate) clock_cost_ns: Option<f64>,
+    /// Batches that are short against the clock.
+    pub(crate) coarse: bool,
+    /// The `T(2k)/T(k)` that is farthest from two.
+    pub(crate) linearity: Option<f64>,
+}
+
+/// The parts of a `probe/1` report that are not samples; the values themselves are not read again.
+#[derive(Deserialize)]
+struct Extras<'a> {
+    revision: u32,
+    #[serde(borrow)]
+    series: Vec<SeriesHead<'a>>,
+    #[serde(default)]
+    unavailable: BTreeMap<String, Reason>,
+    #[serde(default, borrow)]
+    checksum: Option<Cow<'a, str>>,
+    canary_ns: [f64; 2],
+    elapsed_ns: u64,
+    counters: BTreeMap<String, f64>,
+    timer: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct SeriesHead<'a> {
+    #[serde(borrow)]
+    metric: Cow<'a, str>,
+    unit: tare_model::Unit,
+    #[serde(rename = "values")]
+    _values: IgnoredAny,
+    batch: u64,
+    #[serde(default)]
+    linearity: Option<f64>,
+}
+
+/// One tick of `/proc/stat`: USER_HZ is 100 on every Linux that Tare runs on.
+const TICK_NS: f64 = 10_000_000.0;
+
+/// Readings under construction.
+pub(crate) struct Collector<'a> {
+    find: Find<'a>,
+    arm_ids: Vec<String>,
+    pub(crate) groups: BTreeMap<GroupKey, Group>,
+    pub(crate) tally: Tally,
+    trials: u32,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(study: &Study, find: Find<'a>) -> Self {
+        Self {
+            find,
+            arm_ids: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
+            groups: BTreeMap::new(),
+            tally: Tally::default(),
+            trials: 0,
+        }
+    }
+
+    /// Trials seen, whatever became of them.
+    pub(crate) fn trials(&self) -> u32 {
+        self.trials
+    }
+
+    /// The place of an arm in the study.
+    pub(crate) fn arm_index(&self, arm: &str) -> Option<usize> {
+        self.arm_ids.iter().position(|id| id == arm)
+    }
+
+    /// Decodes one trial.
+    pub(crate) fn add(&mut self, data: &TrialData) {
+        self.trials += 1;
+        let cell = &data.trial.cell;
+        let (arm, workload) = (cell.arm.as_str(), cell.workload.as_str());
+        let counted = |kind, why: &dyn std::fmt::Display| Counted {
+            arm: arm.to_owned(),
+            workload: workload.to_owned(),
+            kind,
+            reason: why.to_string(),
+            hint: None,
+        };
+        let Some(arm_index) = self.arm_index(arm) else {
+            self.tally
+                .count(counted(Kind::Failed, &"the study has no such arm"));
+            return;
+        };
+        let key = GroupKey {
+            workload_index: data.trial.workload_index,
+            instances: cell.instances,
+        };
+        let find = self.find;
+        let arms = self.arm_ids.len();
+        let group = self.groups.entry(key).or_insert_with(|| Group {
+            name: workload.to_owned(),
+            params: cell.params.clone(),
+            path: cell.path,
+            workload: find(workload),
+            arms: vec![BTreeMap::new(); arms],
+        });
+        let raw = match &data.outcome {
+            Outcome::Completed(raw) => raw,
+            Outcome::Unavailable(reason) => {
+                let hint = super::failures::hint_for(reason);
+                self.tally.count(Counted {
+                    hint,
+                    ..counted(Kind::Unavailable, reason)
+                });
+                return;
+            }
+            Outcome::Failed(failure) => {
+                let hint = super::failures::hint_after(failure);
+                self.tally.count(Counted {
+                    hint,
+                    ..counted(Kind::Failed, &super::failures::told(failure))
+                });
+                return;
+            }
+        };
+        let Some(definition) = group.workload else {
+            let reason = format!("this version of Tare has no workload `{workload}`");
+            self.tally.count(counted(Kind::Failed, &reason));
+            return;
+        };
+        match decode(definition, raw) {
+            Ok(decoded) => {
+                for (metric, reason) in &decoded.unavailable {
+                    self.tally.count(Counted {
+                        reason: format!("{metric}: {reason}"),
+                        hint: super::failures::hint_for(reason),
+                        ..counted(Kind::Unavailable, &"")
+                    });
+                }
+                let kept = Kept {
+                    position: data.trial.position,
+                    host_ns: data.host_elapsed_ns,
+                    readings: decoded.readings,
+                    probe: decoded.probe.map(Box::new),
+                    replaced: false,
+                };
+                let of_arm = &mut group.arms[arm_index];
+                let before = of_arm.insert(data.trial.block, kept);
+                if let (Some(_), Some(now)) = (before, of_arm.get_mut(&data.trial.block)) {
+                    now.replaced = true;
+                }
+            }
+            Err(problem) => self.tally.count(counted(Kind::Failed, &problem)),
+        }
+    }
+}
+
+struct Decoded {
+    readings: Box<[Option<Reading>]>,
+    unavailable: BTreeMap<String, Reason>,
+    probe: Option<ProbeFacts>,
+}
+
+fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, String> {
+    let samples = workload.decode(raw).map_err(|error| error.to_string())?;
+    let extras = if raw.format == PROBE_FORMAT {
+        let extras: Extras<'_> =
+            serde_json::from_slice(&raw.stdout.0).map_err(|error| error.to_string())?;
+        Some(extras)
+    } else {
+        None
+    };
+    let mut readings = Vec::with_capacity(workload.metrics().len());
+    let mut coarse = false;
+    for metric in workload.metrics() {
+        let Some(sample) = samples.iter().find(|it| it.metric.as_str() == metric.id) else {
+            readings.push(None);
+            continue;
+        };
+        let Some(reading) = read(&sample.observations, metric.better) else {
+            return Err(format!("`{}` holds a value that is no number", metric.id));
+        };
+        readings.push(Some(reading));
+        if let Some(extras) = &extras {
+            coarse |= is_coarse(extras, metric.id, reading.floor);
+        }
+    }
+    if readings.iter().all(Option::is_none) {
+        return Err("none of the workload's metrics is in the output".to_owned());
+    }
+    let (unavailable, probe) = match extras {
+        Some(extras) => {
+            let probe = probe_facts(&extras, coarse);
+            (extras.unavailable, Some(probe))
+        }
+        None => (BTreeMap::new(), None),
+    };
+    Ok(Decoded {
+        readings: readings.into_boxed_slice(),
+        unavailable,
+        probe,
+    })
+}
+
+/// Whether the shortest batch of a series of times is less than ten steps of the clock, or less than
+/// twenty readings of it (Hoefler & Belli 2015: five per cent, tenfold precision).
+fn is_coarse(extras: &Extras<'_>, metric: &str, floor_ns: f64) -> bool {
+    let timer = |name| extras.timer.get(name).copied().unwrap_or(0.0);
+    let shortest = 10.0 * timer("resolution_ns");
+    let shortest = f64::max(shortest, 20.0 * timer("cost_ns"));
+    extras
+        .series
+        .iter()
+        .filter(|series| series.metric == metric && series.unit == tare_model::Unit::Nanosecond)
+        .any(|series| floor_ns * (series.batch as f64) < shortest)
+}
+
+fn probe_facts(extras: &Extras<'_>, coarse: bool) -> ProbeFacts {
+    let counter = |name| extras.counters.get(name).copied();
+    let canary = extras.canary_ns.into_iter().filter(|ns| *ns > 0.0);
+    let distance = |value: &f64| (value - 2.0).abs();
+    ProbeFacts {
+        revision: extras.revision,
+        checksum: extras.checksum.as_deref().map(Box::from),
+        elapsed_ns: extras.elapsed_ns,
+        canary_ns: canary.reduce(f64::min),
+        steal_ns: counter("steal_ticks").map(|ticks| ticks * TICK_NS),
+        throttled_ns: counter("throttled_ns"),
+        major_faults: counter("majflt"),
+        clock_cost_ns: extras.timer.get("cost_ns").copied(),
+        coarse,
+        linearity: extras
+            .series
+            .iter()
+            .filter_map(|series| series.linearity)
+            .filter(|value| value.is_finite())
+            .reduce(|a, b| if distance(&b) > distance(&a) { b } else { a }),
+    }
+}

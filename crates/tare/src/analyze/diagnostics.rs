@@ -1,0 +1,521 @@
+//! What may be wrong with a cell, and what follows from it.
+//!
+//! Each check has a fixed threshold and a fixed consequence, so that no cell is looked at more kindly than
+//! another. Dependence between blocks has widened the interval already; a drift of the effect forbids the
+//! claim of equivalence; everything else is said and changes nothing: outliers are counted and never
+//! removed. Checks that ask for a p use 0.01, since several are asked of every cell.
+//! What it cannot see: a disturbance that hits both arms alike is blocked out and leaves no trace; one that
+//! hits every trial of one arm is the arm's cost.
+
+use tare_model::MetricSpec;
+use tare_model::dossier::Flag;
+use tare_stats::diagnostics as checks;
+use tare_stats::diagnostics::FLAG_P;
+use tare_stats::special::t_quantile;
+use tare_stats::verdict::verdict_of;
+use tare_stats::{hodges_lehmann_paired, median};
+
+use super::FEWEST_BLOCKS;
+use super::cell::Pairs;
+use super::collect::{Kept, ProbeFacts};
+use super::effect::Effect;
+use super::input::ArmData;
+use super::parity;
+use super::reading::{Reading, ln_cost};
+
+/// Fewer than six blocks.
+pub(crate) const TOO_FEW_BLOCKS: &str = "too-few-blocks";
+/// No block has a value on both sides.
+pub(crate) const NOT_MEASURED: &str = "not-measured";
+/// Blocks with a value on one side only.
+pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
+/// A value without a logarithm.
+pub(crate) const NO_RATIO: &str = "no-ratio";
+/// Significant by itself, not among all cells.
+pub(crate) const NOT_AFTER_CORRECTION: &str = "not-significant-after-correction";
+
+/// Up to here each block is left out in turn; above, only the two extreme ones, between which all lie.
+const LEAVE_EACH_OUT_UP_TO: usize = 60;
+/// From here the dip test looks for two modes, below it the largest gap.
+const DIP_FROM: usize = 30;
+/// √n·dip below this is far from significance at 0.01 at every n from 30 on (its 95 % point is 0.46 to
+/// 0.47), so that no simulation is needed.
+const DIP_WORTH_TESTING: f64 = 0.45;
+/// Samples that the dip test draws.
+const DIP_DRAWS: usize = 2_000;
+/// Steal above this share of the machine's time is told.
+const STEAL_SHARE: f64 = 0.01;
+/// Steal above this share within one trial makes its block a contended one.
+const CONTENDED_SHARE: f64 = 0.05;
+/// The counter has steps of 10 ms; less than two of them are no evidence about one trial.
+const CONTENDED_NS: f64 = 20_000_000.0;
+/// The canary's ratio may differ from one by this much.
+const CANARY_SHARE: f64 = 0.01;
+/// A reading of the clock that costs more than this is no longer made in user space.
+const SLOW_CLOCK_NS: f64 = 150.0;
+/// `T(2k)/T(k)` of a loop that is what it says.
+const LINEAR: std::ops::RangeInclusive<f64> = 1.95..=2.05;
+
+/// What a cell is examined by.
+pub(crate) struct Evidence<'a> {
+    /// ln cost ratios in block order.
+    pub(crate) d: &'a [f64],
+    pub(crate) effect: &'a Effect,
+    pub(crate) margin: f64,
+    pub(crate) pairs: &'a Pairs<'a>,
+    pub(crate) metric: &'static MetricSpec,
+    pub(crate) arm: &'a ArmData,
+    pub(crate) base_arm: Option<&'a ArmData>,
+    pub(crate) seed: u64,
+}
+
+/// A flag.
+pub(crate) fn flag(id: &str, detail: String) -> Flag {
+    Flag {
+        id: id.to_owned(),
+        detail,
+    }
+}
+
+/// Examines a cell; the second value forbids any claim that the effect lies within the margin.
+pub(crate) fn examine(evidence: &Evidence<'_>) -> (Vec<Flag>, bool) {
+    let drift = drift_of_effect(evidence);
+    let no_equivalence = drift.is_some();
+    let flags = [
+        dependence(evidence),
+        drift,
+        drift_of_baseline(evidence),
+        order(evidence),
+        fragile(evidence),
+        bimodal(evidence),
+        outliers(evidence),
+        tails(evidence),
+        coarse_values(evidence),
+        replaced(evidence),
+        steal(evidence),
+        contended(evidence),
+        throttled(evidence),
+        canary(evidence),
+        major_faults(evidence),
+        not_steady(evidence),
+        coarse_timer(evidence),
+        not_linear(evidence),
+        slow_clock(evidence),
+    ];
+    (flags.into_iter().flatten().collect(), no_equivalence)
+}
+
+fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
+    let found = evidence.effect.dependence?;
+    let n = evidence.d.len();
+    Some(flag(
+        "autocorrelated",
+        format!(
+            "Ljung–Box p = {:.4}; τ = {:.2}, so {n} blocks are worth {:.1} and the interval is widened by {:.2}",
+            found.p,
+            found.tau,
+            checks::effective_size(n, found.tau),
+            checks::widening(found.tau)
+        ),
+    ))
+}
+
+fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
+    let trend = checks::mann_kendall(evidence.d).filter(|trend| trend.p < FLAG_P)?;
+    let slope = checks::theil_sen(evidence.d)?;
+    Some(flag(
+        "drifting-effect",
+        format!(
+            "Mann–Kendall p = {:.4}; the ratio changes by {:+.3} % a block",
+            trend.p,
+            slope.exp_m1() * 100.0
+        ),
+    ))
+}
+
+fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
+    let costs: Option<Vec<f64>> = evidence
+        .pairs
+        .base
+        .iter()
+        .map(|(_, reading)| ln_cost(reading.typical, evidence.metric.better))
+        .collect();
+    let costs = costs?;
+    let trend = checks::mann_kendall(&costs).filter(|trend| trend.p < FLAG_P)?;
+    let slope = checks::theil_sen(&costs)?;
+    Some(flag(
+        "drifting-baseline",
+        format!(
+            "Mann–Kendall p = {:.4}; {:+.3} % a block, removed by the blocks",
+            trend.p,
+            slope.exp_m1() * 100.0
+        ),
+    ))
+}
+
+fn order(evidence: &Evidence<'_>) -> Option<Flag> {
+    let places = evidence.pairs.env.iter();
+    let places: Vec<usize> = places.map(|(kept, _)| kept.position as usize).collect();
+    let found = checks::order_effect(evidence.d, &places).filter(|found| found.p < FLAG_P)?;
+    let mut medians = Vec::new();
+    let mut distinct = places.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    for place in distinct {
+        let here = evidence.d.iter().zip(&places);
+        let here: Vec<f64> = here
+            .filter(|(_, at)| **at == place)
+            .map(|(d, _)| *d)
+            .collect();
+        medians.push(format!("{}: {:.3}", place + 1, median(&here)?.exp()));
+    }
+    Some(flag(
+        "order-effect",
+        format!(
+            "p = {:.4}; ratio by the arm's place in the block: {}",
+            found.p,
+            medians.join(", ")
+        ),
+    ))
+}
+
+fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
+    let (d, margin) = (evidence.d, evidence.margin);
+    let (block, other) = if d.len() <= LEAVE_EACH_OUT_UP_TO {
+        let found = checks::leave_one_out(d, margin).ok()?;
+        *found.overturned_without.first()?
+    } else {
+        let all = verdict_of(d, margin).ok()?;
+        let by_value = |a: &usize, b: &usize| d[*a].total_cmp(&d[*b]);
+        let extremes = [
+            (0..d.len()).min_by(by_value)?,
+            (0..d.len()).max_by(by_value)?,
+        ];
+        extremes.into_iter().find_map(|left_out| {
+            let mut rest = d.to_vec();
+            rest.remove(left_out);
+            let other = verdict_of(&rest, margin).ok()?;
+            (other != all).then_some((left_out, other))
+        })?
+    };
+    Some(flag(
+        "fragile",
+        format!(
+            "without block {} the verdict would be `{other}`",
+            evidence.pairs.blocks[block]
+        ),
+    ))
+}
+
+fn bimodal(evidence: &Evidence<'_>) -> Option<Flag> {
+    let d = evidence.d;
+    let gap = checks::largest_gap(d)?;
+    let by = if d.len() < DIP_FROM {
+        gap.is_split()
+            .then(|| format!("{:.0} % of the range is empty", gap.share * 100.0))?
+    } else {
+        let dip = checks::dip(d)?;
+        if dip * (d.len() as f64).sqrt() < DIP_WORTH_TESTING {
+            return None;
+        }
+        let (dip, p) = checks::dip_p(d, DIP_DRAWS, evidence.seed)?;
+        (p < FLAG_P).then(|| format!("dip {dip:.3}, p = {p:.4}"))?
+    };
+    let mut sorted = d.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (low, high) = sorted.split_at(gap.below);
+    Some(flag(
+        "bimodal",
+        format!(
+            "{by}; {} blocks around {:.3}, {} around {:.3}",
+            low.len(),
+            median(low)?.exp(),
+            high.len(),
+            median(high)?.exp()
+        ),
+    ))
+}
+
+fn outliers(evidence: &Evidence<'_>) -> Option<Flag> {
+    let count = checks::outlier_count(evidence.d)?;
+    (count.modified_z > 0 || count.tukey > 0).then(|| {
+        flag(
+            "outliers",
+            format!(
+                "{} by modified z, {} by Tukey's outer fence; all are kept",
+                count.modified_z, count.tukey
+            ),
+        )
+    })
+}
+
+/// The mean with Student's t beside it, where it tells another story than ranks.
+fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
+    let d = evidence.d;
+    let n = d.len() as f64;
+    let mean = d.iter().sum::<f64>() / n;
+    let variance = d.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let reach = t_quantile(0.975, n - 1.0) * (variance / n).sqrt();
+    let hl = hodges_lehmann_paired(d, super::LEVEL).ok()?.interval;
+    let half = hl.half_width();
+    let apart = [
+        mean - hl.point,
+        mean - reach - hl.low,
+        mean + reach - hl.high,
+    ];
+    apart.iter().any(|distance| distance.abs() > half).then(|| {
+        flag(
+            "tails",
+            format!(
+                "geometric mean {:.4} [{:.4}, {:.4}] by t, ranks say {:.4} [{:.4}, {:.4}]",
+                mean.exp(),
+                (mean - reach).exp(),
+                (mean + reach).exp(),
+                hl.point.exp(),
+                hl.low.exp(),
+                hl.high.exp()
+            ),
+        )
+    })
+}
+
+fn coarse_values(evidence: &Evidence<'_>) -> Option<Flag> {
+    (evidence.effect.ci95.half_width() <= 0.0).then(|| {
+        flag(
+            "no-spread",
+            "the interval has no width: a deterministic count, or steps too coarse to see the noise"
+                .to_owned(),
+        )
+    })
+}
+
+fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
+    let both = evidence.pairs.base.iter().chain(&evidence.pairs.env);
+    let count = both.filter(|(kept, _)| kept.replaced).count();
+    (count > 0).then(|| {
+        flag(
+            "repeated-trials",
+            format!("{count} trials were repeated in their block; the last one counts"),
+        )
+    })
+}
+
+/// Share of the machine's time that was stolen during a trial.
+fn steal_share(kept: &Kept, cpus: f64) -> Option<f64> {
+    let probe = kept.probe.as_ref()?;
+    let available_ns = probe.elapsed_ns as f64 * cpus;
+    (available_ns > 0.0).then_some(probe.steal_ns? / available_ns)
+}
+
+/// Processors of the machine, as far as the arm or the baseline knows; one if neither does, which tells too
+/// much rather than too little.
+fn cpus(evidence: &Evidence<'_>) -> f64 {
+    let of = |arm: Option<&ArmData>| arm.and_then(|arm| parity::online_cpus(&arm.facts));
+    of(evidence.base_arm)
+        .or_else(|| of(Some(evidence.arm)))
+        .unwrap_or(1.0)
+}
+
+fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
+    let cpus = cpus(evidence);
+    let pooled = |side: &[(&Kept, Reading)]| -> Option<f64> {
+        let (mut stolen, mut available) = (0.0, 0.0);
+        for (kept, _) in side {
+            if let Some(probe) = &kept.probe {
+                stolen += probe.steal_ns?;
+                available += probe.elapsed_ns as f64 * cpus;
+            }
+        }
+        (available > 0.0).then_some(stolen / available)
+    };
+    let (base, env) = (pooled(&evidence.pairs.base)?, pooled(&evidence.pairs.env)?);
+    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
+    let differences: Option<Vec<f64>> = sides
+        .map(|((base, _), (env, _))| Some(steal_share(env, cpus)? - steal_share(base, cpus)?))
+        .collect();
+    let differs = differences
+        .and_then(|differences| hodges_lehmann_paired(&differences, super::LEVEL).ok())
+        .is_some_and(|estimate| !estimate.interval.contains(0.0));
+    (f64::max(base, env) > STEAL_SHARE || differs).then(|| {
+        flag(
+            "steal",
+            format!(
+                "the hypervisor took {:.1} % of the time in the arm's trials, {:.1} % in the baseline's",
+                env * 100.0,
+                base * 100.0
+            ),
+        )
+    })
+}
+
+fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
+    let cpus = cpus(evidence);
+    let is_contended = |kept: &Kept| {
+        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns);
+        stolen.is_some_and(|ns| ns >= CONTENDED_NS)
+            && steal_share(kept, cpus).is_some_and(|share| share > CONTENDED_SHARE)
+    };
+    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
+    let quiet: Vec<f64> = sides
+        .zip(evidence.d)
+        .filter(|(((base, _), (env, _)), _)| !is_contended(base) && !is_contended(env))
+        .map(|(_, d)| *d)
+        .collect();
+    let count = evidence.d.len() - quiet.len();
+    if count == 0 {
+        return None;
+    }
+    let without = hodges_lehmann_paired(&quiet, super::LEVEL).map_or_else(
+        |_| format!("fewer than {FEWEST_BLOCKS} blocks are without"),
+        |estimate| {
+            let ratio = estimate.interval.exp();
+            format!(
+                "without them the ratio is {:.4} [{:.4}, {:.4}]",
+                ratio.point, ratio.low, ratio.high
+            )
+        },
+    );
+    Some(flag(
+        "contended",
+        format!("{count} blocks lost more than 5 % to the hypervisor and are kept; {without}"),
+    ))
+}
+
+fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
+    let total = |side: &[(&Kept, Reading)]| -> f64 {
+        let probes = side.iter().filter_map(|(kept, _)| kept.probe.as_ref());
+        probes.filter_map(|probe| probe.throttled_ns).sum()
+    };
+    let limited = |arm: &ArmData| {
+        let settings = &arm.spec.settings;
+        ["cpus", "cpu_quota", "cpu-quota"]
+            .iter()
+            .any(|name| settings.value(name).is_some())
+    };
+    let sides = [
+        (Some(evidence.arm), total(&evidence.pairs.env), "the arm"),
+        (
+            evidence.base_arm,
+            total(&evidence.pairs.base),
+            "the baseline",
+        ),
+    ];
+    let throttled: Vec<String> = sides
+        .iter()
+        .filter(|(arm, ns, _)| *ns > 0.0 && !arm.is_some_and(limited))
+        .map(|(_, ns, who)| format!("{who} was stopped for {:.1} ms", ns / 1e6))
+        .collect();
+    (!throttled.is_empty()).then(|| {
+        flag(
+            "throttled",
+            format!(
+                "error: the two are not comparable; {} by a processor quota that the study does not ask for",
+                throttled.join(" and ")
+            ),
+        )
+    })
+}
+
+fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
+    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
+    let ln_ratios: Option<Vec<f64>> = sides
+        .map(|((base, _), (env, _))| {
+            let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns);
+            Some((canary(env)? / canary(base)?).ln())
+        })
+        .collect();
+    let ratio = hodges_lehmann_paired(&ln_ratios?, super::LEVEL)
+        .ok()?
+        .interval;
+    // Outside of ±1 %, and not by chance: on a busy machine the point alone is often outside.
+    let outside = ratio.point.abs() > CANARY_SHARE.ln_1p() && !ratio.contains(0.0);
+    outside.then(|| {
+        let ratio = ratio.exp();
+        flag(
+            "clock-confounded",
+            format!(
+                "a fixed loop of integer operations takes {:.3} [{:.3}, {:.3}] times as long in the arm: another frequency, or another clock",
+                ratio.point, ratio.low, ratio.high
+            ),
+        )
+    })
+}
+
+/// Median of what the probes of one side report.
+fn typical_of(side: &[(&Kept, Reading)], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = side
+        .iter()
+        .filter_map(|(kept, _)| pick(kept.probe.as_ref()?))
+        .collect();
+    median(&values)
+}
+
+fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
+    let faults = |side| typical_of(side, |probe| probe.major_faults);
+    let (base, env) = (faults(&evidence.pairs.base)?, faults(&evidence.pairs.env)?);
+    (base != env).then(|| {
+        flag(
+            "major-faults",
+            format!("{env} a trial in the arm, {base} in the baseline (medians)"),
+        )
+    })
+}
+
+fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
+    let count = |side: &[(&Kept, Reading)]| side.iter().filter(|(_, it)| it.unsteady).count();
+    let (base, env) = (count(&evidence.pairs.base), count(&evidence.pairs.env));
+    let n = evidence.d.len();
+    (base * 2 > n || env * 2 > n).then(|| {
+        flag(
+            "not-steady",
+            format!("the series did not settle in {env} of {n} trials of the arm and {base} of the baseline"),
+        )
+    })
+}
+
+fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
+    let both = evidence.pairs.base.iter().chain(&evidence.pairs.env);
+    let coarse = both.filter(|(kept, _)| kept.probe.as_ref().is_some_and(|probe| probe.coarse));
+    let count = coarse.count();
+    (count > 0).then(|| {
+        flag(
+            "coarse-timer",
+            format!(
+                "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
+                evidence.d.len() * 2
+            ),
+        )
+    })
+}
+
+fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
+    let both = [&evidence.pairs.base, &evidence.pairs.env];
+    let medians = both.map(|side| typical_of(side, |probe| probe.linearity));
+    let worst = medians
+        .into_iter()
+        .flatten()
+        .find(|value| !LINEAR.contains(value))?;
+    Some(flag(
+        "not-linear",
+        format!("twice the work takes {worst:.2} times as long (median over trials)"),
+    ))
+}
+
+fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
+    let cost = |side| typical_of(side, |probe| probe.clock_cost_ns);
+    let (base, env) = (cost(&evidence.pairs.base), cost(&evidence.pairs.env));
+    let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
+    (slowest > SLOW_CLOCK_NS).then(|| {
+        let told = |cost: Option<f64>| {
+            cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.0} ns"))
+        };
+        flag(
+            "slow-clock",
+            format!(
+                "one reading of the clock costs {} in the arm, {} in the baseline: a system call rather than the vDSO",
+                told(env),
+                told(base)
+            ),
+        )
+    })
+}

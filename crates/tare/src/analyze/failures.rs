@@ -1,0 +1,182 @@
+//! What could not be measured: counted by reason, with what the reader can do about it.
+//!
+//! Many trials fail for one reason, so they are told once, with their number. Arms that were not available
+//! come first, each once, however many trials were planned in them.
+//! What it cannot see: trials that were planned and never recorded; the engine's `stopped_by` speaks of
+//! those.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::DossierFailure;
+use tare_model::{Failure, Reason};
+
+use super::collect::Collector;
+use super::input::RunHead;
+
+/// Different reasons of one kind, arm and workload that are told apart; further ones are told together.
+const REASONS_TOLD: usize = 5;
+
+/// How a measurement is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// It would be so every time.
+    Unavailable,
+    /// It went wrong.
+    Failed,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One trial that left nothing usable.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(crate) arm: String,
+    pub(crate) workload: String,
+    pub(crate) kind: Kind,
+    pub(crate) reason: String,
+    pub(crate) hint: Option<String>,
+}
+
+type Place = (String, String, Kind);
+
+/// Failures by place and reason.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    by_place: BTreeMap<Place, BTreeMap<String, (u32, Option<String>)>>,
+    further: BTreeMap<Place, u32>,
+}
+
+impl Tally {
+    /// Counts one trial.
+    pub(crate) fn count(&mut self, trial: Counted) {
+        self.count_many(trial, 1);
+    }
+
+    /// Counts `trials` that share everything.
+    pub(crate) fn count_many(&mut self, trial: Counted, trials: u32) {
+        let place = (trial.arm, trial.workload, trial.kind);
+        let reasons = self.by_place.entry(place.clone()).or_default();
+        if let Some((count, _)) = reasons.get_mut(&trial.reason) {
+            *count += trials;
+        } else if reasons.len() < REASONS_TOLD {
+            reasons.insert(trial.reason, (trials, trial.hint));
+        } else {
+            *self.further.entry(place).or_default() += trials;
+        }
+    }
+
+    /// Trials of this arm that are counted as `kind`.
+    fn of_arm(&self, arm: &str, kind: Kind) -> u32 {
+        let told = self.by_place.iter();
+        let told = told
+            .filter(|((of, _, is), _)| of == arm && *is == kind)
+            .flat_map(|(_, reasons)| reasons.values().map(|(count, _)| *count));
+        let further = self.further.iter();
+        let further = further
+            .filter(|((of, _, is), _)| of == arm && *is == kind)
+            .map(|(_, count)| *count);
+        told.sum::<u32>() + further.sum::<u32>()
+    }
+
+    /// Everything counted.
+    pub(crate) fn total(&self) -> u32 {
+        let told = self.by_place.values().flat_map(BTreeMap::values);
+        told.map(|(count, _)| *count).sum::<u32>() + self.further.values().sum::<u32>()
+    }
+}
+
+/// The dossier's list.
+pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFailure> {
+    let tally = &collected.tally;
+    let mut list = Vec::new();
+    let absent: Vec<&str> = head
+        .arms
+        .iter()
+        .filter(|arm| !arm.available)
+        .map(|arm| arm.spec.id.as_str())
+        .collect();
+    for arm in head.arms.iter().filter(|arm| !arm.available) {
+        list.push(DossierFailure {
+            arm: arm.spec.id.to_string(),
+            workload: None,
+            kind: Kind::Unavailable.name().to_owned(),
+            reason: arm
+                .reason
+                .clone()
+                .unwrap_or_else(|| "the run does not say why".to_owned()),
+            trials: tally.of_arm(arm.spec.id.as_str(), Kind::Unavailable),
+            hint: arm.fix.clone(),
+        });
+    }
+    for ((arm, workload, kind), reasons) in &tally.by_place {
+        if *kind == Kind::Unavailable && absent.contains(&arm.as_str()) {
+            continue;
+        }
+        let entry = |reason: String, trials: u32, hint: Option<String>| DossierFailure {
+            arm: arm.clone(),
+            workload: Some(workload.clone()),
+            kind: kind.name().to_owned(),
+            reason,
+            trials,
+            hint,
+        };
+        for (reason, (count, hint)) in reasons {
+            list.push(entry(reason.clone(), *count, hint.clone()));
+        }
+        let place = (arm.clone(), workload.clone(), *kind);
+        if let Some(count) = tally.further.get(&place) {
+            list.push(entry("for further reasons".to_owned(), *count, None));
+        }
+    }
+    list
+}
+
+/// What would make it measurable.
+pub(crate) fn hint_for(reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::MissingTool(tool) => Some(format!("install `{tool}` and run again")),
+        Reason::NeedsPrivilege(what) => {
+            Some(format!("run as a user who has {what}, or leave it out"))
+        }
+        Reason::BlockedSyscall(call) => Some(format!(
+            "an arm whose seccomp filter allows {call} can measure it"
+        )),
+        Reason::NoEnvironment(_) => Some("see `tare doctor`".to_owned()),
+        Reason::Unsupported(_) | Reason::NoPath(_) => None,
+    }
+}
+
+/// A failure in words; a limit in seconds.
+pub(crate) fn told(failure: &Failure) -> String {
+    match failure {
+        Failure::TimedOut { limit_ns } => format!(
+            "no answer within {} s; the worker was killed",
+            *limit_ns as f64 / 1e9
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// What to look at after a failure.
+pub(crate) fn hint_after(failure: &Failure) -> Option<String> {
+    match failure {
+        Failure::TimedOut { .. } => Some("give the study a longer limit for a trial".to_owned()),
+        Failure::Killed { signal: 9 } => Some(
+            "the kernel's out-of-memory killer ends processes so: look at the memory limit"
+                .to_owned(),
+        ),
+        Failure::Lost(_) => Some("see `tare doctor`, and the environment's own log".to_owned()),
+        Failure::Garbled(_)
+        | Failure::Killed { .. }
+        | Failure::Exited { .. }
+        | Failure::Probe(_)
+        | Failure::Void(_) => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! What the analysis is given: a run as the store holds it.
+//!
+//! Plain data, so that the analysis depends neither on the store's tables nor on the engine: whoever holds
+//! trials, from this run, an import or a generator in a test, can have a dossier made of them.
+
+use tare_model::{ArmSpec, Facts, Outcome, RunId, Study, Trial};
+
+/// One arm as it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmData {
+    /// The arm as the study names it.
+    pub spec: ArmSpec,
+    /// Whether it could be measured.
+    pub available: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// What would help.
+    pub fix: Option<String>,
+    /// What was found out about it.
+    pub facts: Facts,
+    /// Hash of the agent that ran inside.
+    pub agent_sha256: Option<String>,
+}
+
+/// One trial as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialData {
+    /// Where it stands in the plan.
+    pub trial: Trial,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the request to the last reply, by the host's monotonic clock, nanoseconds; 0 if unknown.
+    pub host_elapsed_ns: u64,
+}
+
+/// A run without its trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunHead {
+    /// What was to be compared.
+    pub study: Study,
+    /// The run.
+    pub run: RunId,
+    /// When it began, nanoseconds since 1970, UTC.
+    pub started_unix_ns: u64,
+    /// Hash of the plan, fixed before the first trial.
+    pub plan_sha256: String,
+    /// The arms, baseline first.
+    pub arms: Vec<ArmData>,
+    /// Why it stopped: `precision`, `blocks`, `budget`, `interrupted`, `failed`.
+    pub stopped_by: String,
+    /// Whether it ran to the end of its plan or rule.
+    pub complete: bool,
+    /// Wall time, seconds.
+    pub wall_s: f64,
+}
+
+/// A run with its trials, in the order in which they were executed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunData {
+    /// Everything but the trials.
+    pub head: RunHead,
+    /// The trials.
+    pub trials: Vec<TrialData>,
+}

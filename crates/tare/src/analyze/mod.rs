@@ -1,0 +1,178 @@
+//! From stored trials to the dossier: decode, summarise, pair, judge.
+//!
+//! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
+//! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
+//! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
+//! `parity`, `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
+//! whether a workload has been measured well enough.
+//! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
+//! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
+//! gave to the trials.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::{
+    DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
+};
+use tare_model::study::A_PRIME;
+use tare_model::{ResourceClass, Study};
+
+use crate::workload::Workload;
+
+mod cell;
+pub(crate) mod checklist;
+mod collect;
+mod diagnostics;
+mod effect;
+mod failures;
+pub mod input;
+mod parity;
+pub mod precision;
+mod reading;
+mod void;
+
+pub use input::{ArmData, RunData, RunHead, TrialData};
+pub use precision::PrecisionRule;
+
+use collect::Collector;
+
+/// Level of every interval of a report unless it says otherwise.
+pub const LEVEL: f64 = 0.95;
+/// Fewest blocks from which a 95 % interval exists: n blocks reach at best 1 − 2^(1−n).
+pub const FEWEST_BLOCKS: usize = 6;
+
+/// How a workload is looked up by its name; `&crate::workload::find` outside of tests.
+pub type Find<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Workload>;
+
+/// The dossier of a run whose trials are at hand.
+pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
+    analyze_each(&run.head, run.trials.iter(), find)
+}
+
+/// The dossier of a run whose trials come one by one, as a store yields them. Each trial is decoded and
+/// dropped; what is kept is about 200 bytes a trial.
+pub fn analyze_each<T: std::borrow::Borrow<TrialData>>(
+    head: &RunHead,
+    trials: impl IntoIterator<Item = T>,
+    find: Find<'_>,
+) -> Dossier {
+    let mut collected = Collector::new(&head.study, find);
+    for trial in trials {
+        collected.add(trial.borrow());
+    }
+    conclude(head, collected)
+}
+
+fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
+    void::strike_out(&head.study, &mut collected);
+    let mut cells = Vec::new();
+    let mut aa = Vec::new();
+    for arm in &head.arms {
+        if arm.spec.id == head.study.baseline || !arm.available {
+            continue;
+        }
+        let of_arm = cell::cells_of(&head.study, arm, &head.arms, &collected);
+        if arm.spec.id.as_str() == A_PRIME {
+            aa.extend(of_arm);
+        } else {
+            cells.extend(of_arm);
+        }
+    }
+    adjust_for_many_cells(&mut cells);
+    let failures = failures::listed(head, &collected);
+    let parity = parity::compared(head);
+    let mut dossier = Dossier {
+        dossier: DOSSIER_VERSION,
+        tare: env!("CARGO_PKG_VERSION").to_owned(),
+        run: head.run.to_string(),
+        started: rfc3339(head.started_unix_ns),
+        complete: head.complete,
+        stopped_by: head.stopped_by.clone(),
+        study: study(&head.study, &head.plan_sha256),
+        arms: head
+            .arms
+            .iter()
+            .map(|arm| described(arm, &head.study))
+            .collect(),
+        cells,
+        aa,
+        findings: Vec::new(),
+        claims: Vec::new(),
+        failures,
+        parity,
+        checklist: Vec::new(),
+        cost: RunCost {
+            wall_s: head.wall_s,
+            trials: collected.trials(),
+        },
+    };
+    dossier.checklist = checklist::filled_in(&dossier, &collected);
+    dossier
+}
+
+/// Benjamini–Hochberg over the primary cells that have a p at all. The A′ cells are outside of the family:
+/// they are there to be counted, not to be discovered.
+fn adjust_for_many_cells(cells: &mut [DossierCell]) {
+    let p: Vec<f64> = cells.iter().filter_map(|cell| cell.p).collect();
+    let Some(q) = tare_stats::benjamini_hochberg(&p) else {
+        return;
+    };
+    let with_p = cells.iter_mut().filter(|cell| cell.p.is_some());
+    for (cell, q) in with_p.zip(q) {
+        cell.q = Some(q);
+        let claims_difference = tare_stats::Verdict::from_name(&cell.verdict)
+            .is_some_and(tare_stats::Verdict::is_difference);
+        if claims_difference && q > 1.0 - LEVEL {
+            cell.flags.push(diagnostics::flag(
+                diagnostics::NOT_AFTER_CORRECTION,
+                format!(
+                    "p = {:.4} by itself, q = {q:.4} among {} cells",
+                    cell.p.unwrap_or(1.0),
+                    p.len()
+                ),
+            ));
+        }
+    }
+}
+
+fn study(study: &Study, plan_sha256: &str) -> DossierStudy {
+    let margins = [
+        ("compute", ResourceClass::Compute),
+        ("kernel", ResourceClass::Kernel),
+        ("disk", ResourceClass::Disk),
+        ("network", ResourceClass::Network),
+        ("start-up", ResourceClass::StartUp),
+    ];
+    DossierStudy {
+        id: study.id.clone(),
+        title: study.title.clone(),
+        seed: study.seed,
+        margin: margins
+            .into_iter()
+            .map(|(name, class)| (name.to_owned(), study.margins.of(class)))
+            .collect::<BTreeMap<_, _>>(),
+        plan_sha256: plan_sha256.to_owned(),
+    }
+}
+
+fn described(arm: &ArmData, study: &Study) -> DossierArm {
+    DossierArm {
+        id: arm.spec.id.to_string(),
+        driver: arm.spec.driver.clone(),
+        baseline: arm.spec.id == study.baseline,
+        available: arm.available,
+        reason: arm.reason.clone(),
+        fix: arm.fix.clone(),
+        settings: arm.spec.settings.clone(),
+        facts: arm.facts.clone(),
+        agent_sha256: arm.agent_sha256.clone(),
+    }
+}
+
+/// UTC, whole seconds. Moments beyond the year 9999 are given as the last one before.
+fn rfc3339(unix_ns: u64) -> String {
+    let second = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(second)
+        .unwrap_or(jiff::Timestamp::MAX)
+        .to_string()
+}

@@ -1,0 +1,108 @@
+//! From a sample to a reading: one number for what is typical in a trial, one for the best.
+//!
+//! Typical is the median of the observations, after an MSER-5 cut of the warm-up where there are at least
+//! 40 of them; floor is the best observation of all, warm-up included, because what is best needs no
+//! warm-up. Both stay in the metric's own unit; [`cost`] turns rates over, so that more is always worse.
+//! What it cannot see: several plateaus, as a just-in-time compiler makes them; such a series is only said
+//! not to be steady.
+
+use tare_model::Better;
+use tare_stats::{median, mser5};
+
+/// Shorter series are taken whole: eight batches of five are the least in which a cut means something.
+const WARM_UP_FROM: usize = 40;
+
+/// What one trial says about one metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reading {
+    /// Median of the steady part, in the metric's unit.
+    pub(crate) typical: f64,
+    /// Best observation, in the metric's unit.
+    pub(crate) floor: f64,
+    /// The series did not settle within its first half.
+    pub(crate) unsteady: bool,
+}
+
+/// The reading of a sample; `None` if it is empty or holds what is no finite number.
+pub(crate) fn read(observations: &[f64], better: Better) -> Option<Reading> {
+    let cut = if observations.len() >= WARM_UP_FROM {
+        mser5(observations)?
+    } else {
+        tare_stats::warm_up::WarmUp {
+            drop: 0,
+            hit_limit: false,
+        }
+    };
+    let typical = median(&observations[cut.drop..])?;
+    let best = match better {
+        Better::Lower => observations.iter().copied().reduce(f64::min),
+        Better::Higher => observations.iter().copied().reduce(f64::max),
+    };
+    let floor = best.filter(|value| value.is_finite())?;
+    Some(Reading {
+        typical,
+        floor,
+        unsteady: cut.hit_limit,
+    })
+}
+
+/// The natural logarithm of a value's cost: of the value itself where less is better, of its reciprocal
+/// where more is. `None` for values that have no logarithm.
+pub(crate) fn ln_cost(value: f64, better: Better) -> Option<f64> {
+    let ln = (value > 0.0 && value.is_finite()).then(|| value.ln())?;
+    Some(match better {
+        Better::Lower => ln,
+        Better::Higher => -ln,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_is_cut_from_the_typical_value_but_may_hold_the_floor() {
+        let mut series = vec![90.0; 10];
+        series[0] = 4.0;
+        series.extend((0..40).map(|step| 10.0 + f64::from(step % 3)));
+        let reading = read(&series, Better::Lower).unwrap();
+        assert_eq!(reading.typical, 11.0);
+        assert_eq!(reading.floor, 4.0);
+        assert!(!reading.unsteady);
+    }
+
+    #[test]
+    fn a_short_series_is_taken_whole() {
+        let series: Vec<f64> = (0..39).map(f64::from).collect();
+        assert_eq!(read(&series, Better::Lower).unwrap().typical, 19.0);
+    }
+
+    #[test]
+    fn a_series_that_falls_to_its_end_is_not_steady() {
+        let series: Vec<f64> = (0..80).map(|step| 200.0 - f64::from(step)).collect();
+        assert!(read(&series, Better::Lower).unwrap().unsteady);
+    }
+
+    #[test]
+    fn the_best_rate_is_the_largest() {
+        assert_eq!(read(&[1.0, 3.0, 2.0], Better::Higher).unwrap().floor, 3.0);
+    }
+
+    #[test]
+    fn nothing_infinite_and_no_number_give_no_reading() {
+        for observations in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY, 1.0]] {
+            assert_eq!(read(observations, Better::Lower), None);
+        }
+    }
+
+    #[test]
+    fn what_has_no_logarithm_has_no_cost() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(ln_cost(value, Better::Lower), None);
+        }
+        assert_eq!(
+            ln_cost(4.0, Better::Higher),
+            ln_cost(4.0, Better::Lower).map(|ln| -ln)
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! The dossier as text for a terminal.
+//!
+//! Read from the top: whether the comparison can be trusted at all (A′), one table an arm with its sum in
+//! the heading, the marks explained, what is missing and why, what was unequal, what it cost, and how far
+//! the claim goes. One table an arm rather than one column an arm: the question is "what does this
+//! environment cost me", and a row must hold value, interval and verdict within 80 columns.
+//! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
+
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_stats::Verdict;
+
+use crate::analyze::checklist::{alarms_allowed, false_alarms};
+
+mod number;
+mod tail;
+mod text;
+mod words;
+
+pub use text::harmless;
+
+use number::{Digits, Scale, difference, interval, scale_for, value, with_unit};
+use text::{Column, Paint, Text, paragraph, table as laid_out};
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; less than 40 is taken as 40.
+    pub width: usize,
+    /// Whether to use colours. Nothing is said by colour alone.
+    pub colour: bool,
+}
+
+/// From this width on, values, difference and floor have columns of their own.
+const WIDE: usize = 120;
+/// Absolute differences are told below this time: additive costs of short operations port between machines.
+const SHORT_NS: f64 = 100_000.0;
+
+/// Draws the dossier.
+pub fn table(dossier: &Dossier, style: Style) -> String {
+    let style = Style {
+        width: style.width.max(40),
+        ..style
+    };
+    let mut out = String::new();
+    paragraph(&mut out, "", &aa(dossier), style.width);
+    paragraph(&mut out, "", &title(dossier), style.width);
+    let mut marks = Marks::of(dossier);
+    for arm in &dossier.arms {
+        let cells: Vec<&DossierCell> = dossier
+            .cells
+            .iter()
+            .filter(|cell| cell.arm == arm.id)
+            .collect();
+        if !cells.is_empty() {
+            out.push('\n');
+            draw_arm(&mut out, arm, &cells, dossier, &mut marks, style);
+        }
+    }
+    if dossier.cells.is_empty() {
+        out.push('\n');
+        paragraph(&mut out, "", "Nothing was compared.", style.width);
+    }
+    marks.explain(&mut out, dossier, style);
+    tail::draw(&mut out, dossier, style);
+    out
+}
+
+/// The A′ arm in words.
+fn aa(dossier: &Dossier) -> String {
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
+    let compared: Vec<&DossierCell> = dossier
+        .aa
+        .iter()
+        .filter(|cell| cell.ratio.is_some())
+        .collect();
+    let name = format!("A′ ({baseline} against itself)");
+    if compared.is_empty() {
+        return format!(
+            "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
+        );
+    }
+    let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word.name();
+    let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
+    let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
+    let alarms = false_alarms(dossier);
+    let quiet = match (equivalent, undecided) {
+        (_, 0) => "equivalent".to_owned(),
+        (0, _) => "undecided, none shown to be equivalent".to_owned(),
+        _ => format!("equivalent ({equivalent}) or undecided ({undecided})"),
+    };
+    let text = format!(
+        "{name}: {} of {} cells {quiet}, {alarms} false alarm{}",
+        equivalent + undecided,
+        compared.len(),
+        if alarms == 1 { "" } else { "s" }
+    );
+    if alarms == 0 {
+        return format!("{text}.");
+    }
+    let told = compared
+        .iter()
+        .filter(|cell| Verdict::from_name(&cell.verdict).is_some_and(Verdict::is_difference));
+    let told: Vec<String> = told
+        .map(|cell| format!("{}: {}", words::name(cell, dossier), words::verdict(cell).0))
+        .take(3)
+        .collect();
+    let further = if alarms > told.len() { "; …" } else { "" };
+    let text = format!("{text} ({}{further})", told.join("; "));
+    let allowed = alarms_allowed(compared.len());
+    if alarms > allowed {
+        format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
+    } else {
+        format!("{text}; chance alone gives up to {allowed}.")
+    }
+}
+
+fn title(dossier: &Dossier) -> String {
+    let blocks = dossier.cells.iter().chain(&dossier.aa);
+    let blocks = blocks.map(|cell| cell.n_blocks).max().unwrap_or(0);
+    let text = format!(
+        "{} · {} · run {} · {blocks} block{}",
+        harmless(&dossier.study.id),
+        harmless(&dossier.study.title),
+        harmless(&dossier.run),
+        if blocks == 1 { "" } else { "s" }
+    );
+    if dossier.complete {
+        return text;
+    }
+    format!(
+        "{text} · INCOMPLETE, stopped by {}",
+        harmless(&dossier.stopped_by)
+    )
+}
+
+fn draw_arm(
+    out: &mut String,
+    arm: &DossierArm,
+    cells: &[&DossierCell],
+    dossier: &Dossier,
+    marks: &mut Marks,
+    style: Style,
+) {
+    let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
+    let heading = format!(
+        "{} against {}: {}",
+        harmless(&arm.id),
+        harmless(baseline),
+        sum(cells)
+    );
+    for line in text::wrapped(&heading, style.width) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
+    let is_wide = style.width >= WIDE;
+    let rows: Vec<Vec<Text>> = cells
+        .iter()
+        .map(|cell| row(cell, dossier, marks, is_wide))
+        .collect();
+    let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
+    match laid_out(&columns, &rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        // Too narrow for columns: one paragraph a cell.
+        None => {
+            for row in &rows {
+                let mut texts = row.iter().map(|cell| cell.text.as_str());
+                let name = texts.next().unwrap_or("");
+                let rest: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+                paragraph(out, "", name, style.width);
+                paragraph(out, "  ", &rest.join(" · "), style.width);
+            }
+        }
+    }
+}
+
+/// How many cells cost more, are as good as equal, cost less, are undecided.
+fn sum(cells: &[&DossierCell]) -> String {
+    let count = |words: &[Verdict]| {
+        let is = |cell: &&&DossierCell| {
+            Verdict::from_name(&cell.verdict).is_some_and(|word| words.contains(&word))
+        };
+        cells.iter().filter(is).count()
+    };
+    let parts = [
+        (
+            count(&[Verdict::MaterialCost, Verdict::Cost]),
+            "costs more",
+            "cost more",
+        ),
+        (
+            count(&[
+                Verdict::NegligibleCost,
+                Verdict::Equivalent,
+                Verdict::NegligibleGain,
+            ]),
+            "equivalent or negligible",
+            "equivalent or negligible",
+        ),
+        (
+            count(&[Verdict::Gain, Verdict::MaterialGain]),
+            "costs less",
+            "cost less",
+        ),
+        (count(&[Verdict::Inconclusive]), "undecided", "undecided"),
+    ];
+    let told: Vec<String> = parts
+        .iter()
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
+        .collect();
+    let plural = if cells.len() == 1 { "" } else { "s" };
+    format!("{} metric{plural}: {}", cells.len(), told.join(", "))
+}
+
+fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
+    let number = |title: &str| Column {
+        title: title.to_owned(),
+        right: true,
+        least: None,
+    };
+    let words = |title: &str, least| Column {
+        title: title.to_owned(),
+        right: false,
+        least: Some(least),
+    };
+    let cost = "cost × [95 %]";
+    let mut columns = vec![words("metric", 12)];
+    if is_wide {
+        columns.extend([
+            number(baseline),
+            number(arm),
+            number("difference"),
+            number(cost),
+            number("uncontended ×"),
+        ]);
+    } else {
+        columns.push(Column {
+            title: format!("{baseline} → {arm}"),
+            right: true,
+            least: Some(13),
+        });
+        columns.push(number(cost));
+    }
+    columns.push(words("verdict", 18));
+    columns
+}
+
+fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) -> Vec<Text> {
+    let scale = scale_for(
+        cell.base.or(cell.env).map_or(0.0, |span| span.point),
+        &cell.unit,
+    );
+    let digits = if is_wide { Digits::Full } else { Digits::Short };
+    let cost = cell
+        .ratio
+        .as_ref()
+        .map_or_else(|| "–".to_owned(), |ratio| interval(ratio, digits));
+    let (mut words, paint) = words::verdict(cell);
+    let additive = additive(cell);
+    if let (Some(text), false) = (&additive, is_wide)
+        && Verdict::from_name(&cell.verdict).is_some_and(Verdict::is_difference)
+    {
+        words = format!("{words}, {text}");
+    }
+    words.push_str(&marks.on(cell));
+    let mut texts = vec![Text::plain(words::name(cell, dossier))];
+    if is_wide {
+        texts.extend([
+            Text::plain(shown(cell.base.as_ref(), scale)),
+            Text::plain(shown(cell.env.as_ref(), scale)),
+            Text::plain(additive.unwrap_or_default()),
+            Text::plain(cost),
+            Text::plain(
+                cell.floor
+                    .as_ref()
+                    .map_or_else(|| "–".to_owned(), |floor| interval(floor, digits)),
+            ),
+        ]);
+    } else {
+        texts.extend([Text::plain(both(cell, scale)), Text::plain(cost)]);
+    }
+    texts.push(Text { text: words, paint });
+    texts
+}
+
+fn shown(span: Option<&Span>, scale: Scale) -> String {
+    span.map_or_else(
+        || "–".to_owned(),
+        |span| with_unit(&value(span, scale, Digits::Full), scale),
+    )
+}
+
+/// `92.10 → 106.8 ns`.
+fn both(cell: &DossierCell, scale: Scale) -> String {
+    let alone = |span: Option<&Span>| {
+        span.map_or_else(|| "–".to_owned(), |it| value(it, scale, Digits::Short))
+    };
+    if cell.base.is_none() && cell.env.is_none() {
+        return "–".to_owned();
+    }
+    let values = format!(
+        "{} → {}",
+        alone(cell.base.as_ref()),
+        alone(cell.env.as_ref())
+    );
+    with_unit(&values, scale)
+}
+
+/// The difference, for metrics of which it means something elsewhere too: the times of short operations.
+fn additive(cell: &DossierCell) -> Option<String> {
+    let is_short = cell.unit == "ns" && cell.base.is_some_and(|base| base.point < SHORT_NS);
+    is_short.then_some(())?;
+    Some(difference(&cell.difference?, &cell.unit))
+}
+
+/// The marks behind verdicts, numbered in the order in which the table needs them.
+struct Marks {
+    flags: Vec<String>,
+}
+
+impl Marks {
+    fn of(dossier: &Dossier) -> Self {
+        let mut flags: Vec<String> = Vec::new();
+        let all = dossier.cells.iter().flat_map(|cell| &cell.flags);
+        for flag in all.filter(|flag| words::meaning(&flag.id).is_some()) {
+            if !flags.contains(&flag.id) {
+                flags.push(flag.id.clone());
+            }
+        }
+        Self { flags }
+    }
+
+    /// The marks of one cell, as they stand behind its verdict.
+    fn on(&self, cell: &DossierCell) -> String {
+        let is_on = |id: &String| cell.flags.iter().any(|flag| flag.id == *id);
+        let numbers: Vec<String> = (1..)
+            .zip(&self.flags)
+            .filter(|(_, id)| is_on(id))
+            .map(|(number, _)| superscript(number))
+            .collect();
+        if numbers.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", numbers.join("·"))
+        }
+    }
+
+    /// Explains the marks; where one cell alone has it, with what was seen there.
+    fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
+        if !self.flags.is_empty() {
+            out.push('\n');
+        }
+        for (number, id) in (1..).zip(&self.flags) {
+            let Some(meaning) = words::meaning(id) else {
+                continue;
+            };
+            let on: Vec<&str> = dossier
+                .cells
+                .iter()
+                .flat_map(|cell| &cell.flags)
+                .filter(|flag| flag.id == *id)
+                .map(|flag| flag.detail.as_str())
+                .collect();
+            let seen = match on.as_slice() {
+                [only] => format!(" ({})", harmless(only)),
+                _ => String::new(),
+            };
+            let mark = format!("{} ", superscript(number));
+            paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
+        }
+    }
+}
+
+fn superscript(number: usize) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let digits = number.to_string();
+    digits
+        .bytes()
+        .map(|digit| DIGITS[usize::from(digit - b'0')])
+        .collect()
+}

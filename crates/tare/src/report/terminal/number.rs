@@ -1,0 +1,270 @@
+//! Numbers with as many digits as their interval supports: two significant digits of its half-width.
+//!
+//! More digits would be noise, fewer would hide the interval. Values are scaled to a unit in which they
+//! have one to three digits before the point; times and rates by thousands, bytes by 1 024.
+//! What it cannot see: the interval of what has none; four significant digits are given then.
+
+use tare_model::dossier::Span;
+
+use super::text::NO_BREAK;
+
+/// A unit as it is printed, and how many of the metric's own unit it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    pub(super) symbol: &'static str,
+    pub(super) factor: f64,
+}
+
+const fn scale(symbol: &'static str, factor: f64) -> Scale {
+    Scale { symbol, factor }
+}
+
+const TIMES: &[Scale] = &[
+    scale("ns", 1.0),
+    scale("µs", 1e3),
+    scale("ms", 1e6),
+    scale("s", 1e9),
+];
+const BYTES: &[Scale] = &[
+    scale("B", 1.0),
+    scale("KiB", 1024.0),
+    scale("MiB", 1_048_576.0),
+    scale("GiB", 1_073_741_824.0),
+];
+const BYTE_RATES: &[Scale] = &[
+    scale("B/s", 1.0),
+    scale("kB/s", 1e3),
+    scale("MB/s", 1e6),
+    scale("GB/s", 1e9),
+];
+const RATES: &[Scale] = &[
+    scale("op/s", 1.0),
+    scale("kop/s", 1e3),
+    scale("Mop/s", 1e6),
+    scale("Gop/s", 1e9),
+];
+const COUNTS: &[Scale] = &[
+    scale("", 1.0),
+    scale("k", 1e3),
+    scale("M", 1e6),
+    scale("G", 1e9),
+];
+const RATIOS: &[Scale] = &[scale("", 1.0)];
+
+/// The scale in which `value`, in the dossier's unit, has one to three digits before the point.
+pub(super) fn scale_for(value: f64, unit: &str) -> Scale {
+    let scales = match unit {
+        "ns" => TIMES,
+        "B" => BYTES,
+        "B/s" => BYTE_RATES,
+        "op/s" => RATES,
+        "count" => COUNTS,
+        _ => RATIOS,
+    };
+    let fits = scales.iter().rev().find(|it| value.abs() >= it.factor);
+    *fits.unwrap_or(&scales[0])
+}
+
+/// Digits after the point so that a half-width shows two significant ones; at most six.
+pub(super) fn decimals(half_width: f64) -> usize {
+    significant(half_width, 2)
+}
+
+/// Digits after the point so that `size` shows `digits` significant ones; at most six.
+pub(super) fn significant(size: f64, digits: i32) -> usize {
+    if !(size.is_finite() && size > 0.0) {
+        return 0;
+    }
+    let places = digits - 1 - size.log10().floor() as i32;
+    places.clamp(0, 6) as usize
+}
+
+/// Digits that a span's numbers deserve.
+pub(super) fn decimals_of(span: &Span, factor: f64) -> usize {
+    let half = (span.high - span.low) / 2.0 / factor;
+    if half > 0.0 {
+        decimals(half)
+    } else {
+        significant(span.point.abs() / factor, 4)
+    }
+}
+
+/// How many digits there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Digits {
+    /// Two significant digits of the half-width.
+    Full,
+    /// Where columns are scarce: three significant digits of a value, one of a ratio's half-width; never
+    /// more than in full.
+    Short,
+}
+
+/// The point alone, in a given scale, without its unit.
+pub(super) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
+    let point = span.point / scale.factor;
+    let full = decimals_of(span, scale.factor);
+    let decimals = match digits {
+        Digits::Full => full,
+        Digits::Short => full.min(significant(point.abs(), 3)),
+    };
+    format!("{point:.decimals$}")
+}
+
+/// A number and its unit, a space between them.
+pub(super) fn with_unit(number: &str, scale: Scale) -> String {
+    if scale.symbol.is_empty() {
+        number.to_owned()
+    } else {
+        format!("{number}{NO_BREAK}{}", scale.symbol)
+    }
+}
+
+/// `1.160 [1.154, 1.167]`.
+pub(super) fn interval(span: &Span, digits: Digits) -> String {
+    let half = (span.high - span.low) / 2.0;
+    let digits = match digits {
+        Digits::Short if half > 0.0 => significant(half, 1),
+        _ => decimals_of(span, 1.0),
+    };
+    let digits = digits.max(2);
+    format!(
+        "{:.digits$} [{:.digits$}, {:.digits$}]",
+        span.point, span.low, span.high
+    )
+}
+
+/// A difference: `+14.70 ns`, or what it is certainly below where its interval holds 0.
+pub(super) fn difference(span: &Span, unit: &str) -> String {
+    let most = f64::max(span.low.abs(), span.high.abs());
+    let scale = scale_for(most, unit);
+    if span.low <= 0.0 && span.high >= 0.0 {
+        if most == 0.0 {
+            return with_unit("0", scale);
+        }
+        let most = most / scale.factor;
+        return with_unit(&format!("< {most:.*}", significant(most, 2)), scale);
+    }
+    let digits = decimals_of(span, scale.factor);
+    with_unit(&format!("{:+.digits$}", span.point / scale.factor), scale)
+}
+
+/// A fraction as a percentage without idle zeros: `2 %`, `0.5 %`.
+pub(super) fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let text = format!("{percent:.*}", significant(percent, 2));
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
+    format!("{text}{NO_BREAK}%")
+}
+
+/// `15–17`, `0.4–3`, or `16` where both ends are the same to the digits that their distance deserves. An
+/// end that is not 0 is never printed as 0.
+pub(super) fn range(low: f64, high: f64) -> String {
+    let mut digits = significant((high - low) / 2.0, 1).min(3);
+    let is_lost = |value: f64, digits: usize| {
+        value != 0.0
+            && format!("{value:.digits$}")
+                .bytes()
+                .all(|it| matches!(it, b'0' | b'.' | b'-'))
+    };
+    while digits < 3 && (is_lost(low, digits) || is_lost(high, digits)) {
+        digits += 1;
+    }
+    let (from, to) = (format!("{low:.digits$}"), format!("{high:.digits$}"));
+    if from == to {
+        from
+    } else {
+        format!("{from}–{to}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, point: f64, high: f64) -> Span {
+        Span {
+            point,
+            low,
+            high,
+            level: None,
+        }
+    }
+
+    #[test]
+    fn a_half_width_shows_two_significant_digits() {
+        assert_eq!(
+            interval(&span(1.154, 1.160_3, 1.167), Digits::Full),
+            "1.1603 [1.1540, 1.1670]"
+        );
+        assert_eq!(
+            interval(&span(0.9, 1.2, 1.6), Digits::Full),
+            "1.20 [0.90, 1.60]"
+        );
+        assert_eq!(
+            interval(&span(20.0, 43.0, 90.0), Digits::Full),
+            "43.00 [20.00, 90.00]"
+        );
+        let time = span(91_800.0, 92_123.4, 92_600.0);
+        assert_eq!(
+            value(&time, scale_for(time.point, "ns"), Digits::Full),
+            "92.12"
+        );
+        assert_eq!(scale_for(time.point, "ns").symbol, "µs");
+    }
+
+    #[test]
+    fn short_numbers_show_fewer_digits_and_never_more() {
+        let ratio = span(1.154, 1.160_3, 1.167);
+        assert_eq!(interval(&ratio, Digits::Short), "1.160 [1.154, 1.167]");
+        let noisy = span(80.0, 106.83, 130.0);
+        let plain = scale("", 1.0);
+        assert_eq!(value(&noisy, plain, Digits::Short), "107");
+        let quiet = span(106.82, 106.83, 106.84);
+        assert_eq!(value(&quiet, plain, Digits::Full), "106.830");
+        assert_eq!(value(&quiet, plain, Digits::Short), "107");
+    }
+
+    #[test]
+    fn a_span_without_width_shows_four_digits() {
+        assert_eq!(
+            value(&span(2.0, 2.0, 2.0), scale("", 1.0), Digits::Full),
+            "2.000"
+        );
+        assert_eq!(
+            value(&span(0.0, 0.0, 0.0), scale("", 1.0), Digits::Full),
+            "0"
+        );
+    }
+
+    #[test]
+    fn a_difference_that_may_be_nothing_is_printed_as_a_bound() {
+        assert_eq!(difference(&span(-1.2, -0.1, 0.8), "ns"), "< 1.2\u{a0}ns");
+        assert_eq!(difference(&span(14.1, 14.7, 15.3), "ns"), "+14.70\u{a0}ns");
+        assert_eq!(
+            difference(&span(-5200.0, -5000.0, -4800.0), "ns"),
+            "-5.00\u{a0}µs"
+        );
+        assert_eq!(difference(&span(0.0, 0.0, 0.0), "ns"), "0\u{a0}ns");
+    }
+
+    #[test]
+    fn ranges_keep_their_ends_apart_from_nothing() {
+        assert_eq!(range(15.2, 16.9), "15.2–16.9");
+        assert_eq!(range(14.0, 17.9), "14–18");
+        assert_eq!(range(0.3, 4.0), "0.3–4.0");
+        assert_eq!(range(3.0, 3.0), "3");
+    }
+
+    #[test]
+    fn percentages_have_no_idle_zeros() {
+        assert_eq!(percent(0.02), "2\u{a0}%");
+        assert_eq!(percent(0.005), "0.5\u{a0}%");
+        assert_eq!(percent(0.1), "10\u{a0}%");
+        assert_eq!(percent(0.0721), "7.2\u{a0}%");
+        assert_eq!(percent(1.5), "150\u{a0}%");
+    }
+}

@@ -1,0 +1,217 @@
+//! What stands below the tables: what is missing, what was unequal, remarks, cost and scope.
+//!
+//! Each with its reason and, where there is one, the command that would help. Sections without content are
+//! left out, but for the last two: a report always says what it cost and how far it goes.
+//! What it cannot see: more than the dossier holds.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::{Dossier, DossierFailure};
+
+use super::text::{Paint, harmless, paragraph};
+use super::{Style, words};
+
+/// Draws everything below the tables.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
+    missing(out, dossier, style);
+    findings(out, dossier, style);
+    unequal(out, dossier, style);
+    remarks(out, dossier, style);
+    scope(out, dossier, style);
+}
+
+fn heading(out: &mut String, text: &str, style: Style) {
+    out.push('\n');
+    out.push_str(&Paint::Bold.on(text, style.colour));
+    out.push('\n');
+}
+
+fn missing(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.failures.is_empty() {
+        return;
+    }
+    heading(out, "Not measured", style);
+    for failure in &dossier.failures {
+        paragraph(out, "  ", &told(failure), style.width);
+        if let Some(hint) = &failure.hint {
+            paragraph(out, "    hint: ", &harmless(hint), style.width);
+        }
+    }
+}
+
+fn told(failure: &DossierFailure) -> String {
+    let arm = harmless(&failure.arm);
+    let reason = harmless(&failure.reason);
+    let Some(workload) = &failure.workload else {
+        return format!("{arm} is not available: {reason}");
+    };
+    let trials = match failure.trials {
+        0 => String::new(),
+        1 => "1 trial ".to_owned(),
+        many => format!("{many} trials "),
+    };
+    format!(
+        "{arm}, {}: {trials}{}: {reason}",
+        harmless(workload),
+        harmless(&failure.kind)
+    )
+}
+
+fn findings(out: &mut String, dossier: &Dossier, style: Style) {
+    if !dossier.findings.is_empty() {
+        heading(out, "Findings", style);
+    }
+    for finding in &dossier.findings {
+        let text = format!(
+            "{} ({}): {}",
+            harmless(&finding.cause),
+            harmless(&finding.status),
+            harmless(&finding.claim)
+        );
+        paragraph(out, "  ", &text, style.width);
+        let advice = format!(
+            "{} Price: {}",
+            harmless(&finding.advice),
+            harmless(&finding.price)
+        );
+        paragraph(out, "    advice: ", &advice, style.width);
+    }
+    if !dossier.claims.is_empty() {
+        heading(out, "Published claims", style);
+    }
+    for claim in &dossier.claims {
+        let verdict = match claim.verdict.as_str() {
+            "holds" => "holds here",
+            "fails" => "does not hold here",
+            "not-testable" => "not testable here",
+            _ => "undecided",
+        };
+        let text = format!(
+            "{} — {verdict}: {}",
+            harmless(&claim.published),
+            harmless(&claim.because)
+        );
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
+    let of = |result: &str| -> Vec<(String, String)> {
+        let items = dossier.parity.iter().filter(|item| item.result == result);
+        items
+            .map(|item| (harmless(&item.id), harmless(&item.detail)))
+            .collect()
+    };
+    let unfair = of("fail");
+    if !unfair.is_empty() {
+        heading(out, "The arms were not given the same", style);
+        for (id, detail) in unfair {
+            paragraph(out, "  ", &format!("{id}: {detail}"), style.width);
+        }
+    }
+    let different = of("differs");
+    if !different.is_empty() {
+        heading(out, "What differs between the arms", style);
+        for (id, detail) in different {
+            paragraph(out, "  ", &format!("{id}: {detail}"), style.width);
+        }
+    }
+}
+
+/// Flags that change nothing, counted, and the checklist's failures.
+fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
+    let mut quiet: BTreeMap<&str, usize> = BTreeMap::new();
+    for flag in dossier.cells.iter().flat_map(|cell| &cell.flags) {
+        let is_shown_elsewhere = words::meaning(&flag.id).is_some()
+            || matches!(
+                flag.id.as_str(),
+                "too-few-blocks" | "not-measured" | "no-ratio"
+            );
+        if !is_shown_elsewhere {
+            *quiet.entry(flag.id.as_str()).or_default() += 1;
+        }
+    }
+    let failed: Vec<_> = dossier
+        .checklist
+        .iter()
+        .filter(|item| item.result == "fail")
+        .collect();
+    let further = dossier
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell.further_blocks?, cell)))
+        .max_by_key(|(blocks, _)| *blocks);
+    if quiet.is_empty() && failed.is_empty() && further.is_none() {
+        return;
+    }
+    heading(out, "Remarks", style);
+    if let Some((blocks, cell)) = further {
+        let missed = dossier
+            .cells
+            .iter()
+            .filter(|cell| cell.further_blocks.is_some());
+        let text = format!(
+            "{} of {} cells are less precise than asked for; the widest, {} in {}, would need about {blocks} more block{}",
+            missed.count(),
+            dossier.cells.len(),
+            words::name(cell, dossier),
+            harmless(&cell.arm),
+            if blocks == 1 { "" } else { "s" }
+        );
+        paragraph(out, "  ", &text, style.width);
+    }
+    if !quiet.is_empty() {
+        let told: Vec<String> = quiet
+            .iter()
+            .map(|(id, cells)| {
+                let plural = if *cells == 1 { "" } else { "s" };
+                format!("{} in {cells} cell{plural}", harmless(id).replace('-', " "))
+            })
+            .collect();
+        let text = format!("noticed, without consequence: {}", told.join(", "));
+        paragraph(out, "  ", &text, style.width);
+    }
+    for item in failed {
+        let text = format!(
+            "checklist, {}: {}",
+            harmless(&item.id),
+            harmless(&item.detail)
+        );
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+fn scope(out: &mut String, dossier: &Dossier, style: Style) {
+    out.push('\n');
+    let cost = format!(
+        "The run took {:.0} s for {} trial{} and was stopped by {}.",
+        dossier.cost.wall_s,
+        dossier.cost.trials,
+        if dossier.cost.trials == 1 { "" } else { "s" },
+        harmless(&dossier.stopped_by)
+    );
+    paragraph(out, "", &cost, style.width);
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    let fact = |name: &str, otherwise: &str| {
+        let value = baseline.and_then(|arm| arm.facts.get(name));
+        value.map_or_else(|| otherwise.to_owned(), |value| harmless(value))
+    };
+    let mut workloads: Vec<&str> = dossier
+        .cells
+        .iter()
+        .map(|cell| cell.workload.as_str())
+        .collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let text = format!(
+        "This holds for this machine ({}), this kernel ({}) and these workloads ({}), and for nothing else.",
+        fact("cpu.model", "processor not recorded"),
+        fact("kernel.release", "release not recorded"),
+        if workloads.is_empty() {
+            "none".to_owned()
+        } else {
+            harmless(&workloads.join(", "))
+        }
+    );
+    paragraph(out, "", &text, style.width);
+}

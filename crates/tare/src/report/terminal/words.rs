@@ -1,0 +1,143 @@
+//! Cells in words: what a metric is called, and what its verdict says.
+//!
+//! Made of the cell's own numbers, so that no sentence can say more than the interval does. A cost is given
+//! as the range that the interval leaves open, not as a point. "Equivalent" names its margin, "undecided"
+//! names what could have been seen: neither is ever "no cost".
+//! What it cannot see: the workload's own description; names are made from the metric's identifier.
+
+use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_stats::Verdict;
+
+use super::number::{percent, range};
+use super::text::{NO_BREAK, Paint, harmless};
+
+/// Last words of identifiers that the unit beside the value says as well.
+const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
+
+/// `syscall.getppid.time` as `syscall getppid`, with what tells it from other cells of the same metric.
+pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
+    let spoken = spoken(&cell.metric);
+    let is_ambiguous = all(dossier)
+        .any(|other| other.metric != cell.metric && self::spoken(&other.metric) == spoken);
+    let mut name = vec![if is_ambiguous {
+        cell.metric.replace(['.', '-', '_'], " ")
+    } else {
+        spoken
+    }];
+    let twins: Vec<&DossierCell> = all(dossier)
+        .filter(|other| other.metric == cell.metric && other.arm == cell.arm)
+        .collect();
+    for (param, value) in &cell.params.0 {
+        if twins
+            .iter()
+            .any(|twin| twin.params.0.get(param) != Some(value))
+        {
+            name.push(format!("{param}={value}"));
+        }
+    }
+    if let Some(path) = &cell.path {
+        name.push(path.clone());
+    }
+    if cell.instances > 1 {
+        name.push(format!("×{}", cell.instances));
+    }
+    harmless(&name.join(" "))
+}
+
+fn all(dossier: &Dossier) -> impl Iterator<Item = &DossierCell> {
+    dossier.cells.iter().chain(&dossier.aa)
+}
+
+fn spoken(metric: &str) -> String {
+    let mut parts: Vec<&str> = metric.split('.').collect();
+    if parts.len() > 2
+        && parts
+            .last()
+            .is_some_and(|last| SAID_BY_THE_UNIT.contains(last))
+    {
+        parts.pop();
+    }
+    parts.join(" ").replace(['-', '_'], " ")
+}
+
+/// The verdict as a clause, and its colour.
+pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
+    let margin = percent(cell.margin);
+    let Some(ratio) = cell.ratio else {
+        return (without_ratio(cell), Paint::Dim);
+    };
+    match Verdict::from_name(&cell.verdict) {
+        Some(Verdict::MaterialCost) => (more(&ratio), Paint::Red),
+        Some(Verdict::Cost) => (format!("{} (margin {margin})", more(&ratio)), Paint::Yellow),
+        Some(Verdict::NegligibleCost) => (format!("negligible: {}", more(&ratio)), Paint::Green),
+        Some(Verdict::Equivalent) => (format!("equivalent within {margin}"), Paint::Green),
+        Some(Verdict::NegligibleGain) => (format!("negligible: {}", less(&ratio)), Paint::Green),
+        Some(Verdict::Gain) => (format!("{} (margin {margin})", less(&ratio)), Paint::Cyan),
+        Some(Verdict::MaterialGain) => (less(&ratio), Paint::Cyan),
+        Some(Verdict::Inconclusive) | None => {
+            let seen = cell.mde.map_or_else(String::new, |effect| {
+                format!(": could not have seen less than {}", percent(effect))
+            });
+            (format!("undecided{seen}"), Paint::Dim)
+        }
+    }
+}
+
+fn without_ratio(cell: &DossierCell) -> String {
+    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+    if has("not-measured") {
+        "not measured".to_owned()
+    } else if has("no-ratio") {
+        "no ratio: a value is not above 0".to_owned()
+    } else {
+        format!(
+            "undecided: {} block{} are too few",
+            cell.n_blocks,
+            if cell.n_blocks == 1 { "" } else { "s" }
+        )
+        .replace("1 block are", "1 block is")
+    }
+}
+
+/// `costs 15–17 % more`; from twice as much on, `costs 2.1–2.3 times as much`.
+fn more(ratio: &Span) -> String {
+    if ratio.low >= 2.0 {
+        format!("costs {} times as much", range(ratio.low, ratio.high))
+    } else {
+        let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
+        format!("costs {}{NO_BREAK}% more", range(low, high))
+    }
+}
+
+/// `costs 3–5 % less`.
+fn less(ratio: &Span) -> String {
+    let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+    format!("costs {}{NO_BREAK}% less", range(low, high))
+}
+
+/// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
+pub(super) fn meaning(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "autocorrelated" => "blocks depend on each other: the interval is widened",
+        "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
+        "order-effect" => "the ratio depends on the arm's place in the block",
+        "fragile" => "one block decides: without it the verdict would be another",
+        "bimodal" => "the ratio has two modes: the middle describes neither",
+        "tails" => "heavy tails: the mean tells another story than the typical value",
+        "no-spread" => "every block gave the same: a count, or a clock too coarse to see the noise",
+        "repeated-trials" => "trials were repeated in their block",
+        "steal" => "the hypervisor took time away",
+        "contended" => "some blocks lost more than 5 % to the hypervisor",
+        "throttled" => "ERROR, not comparable: a processor quota that the study does not ask for",
+        "clock-confounded" => "the processor's frequency or the clock differs between the arms",
+        "not-steady" => "the series inside the trials do not settle",
+        "coarse-timer" => "batches are too short for the clock",
+        "not-linear" => "twice the work does not take twice the time",
+        "slow-clock" => "reading the clock is a system call here",
+        "incomplete-blocks" => "blocks with a value on one side only are left out",
+        "not-significant-after-correction" => {
+            "significant by itself, not among this many cells: measure it again before believing it"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,431 @@
+//! Runs with planted effects: what the store would hold had a machine behaved so.
+//!
+//! Every trial is written as the agent writes it (`probe/1` as JSON), so that decoding is part of what is
+//! tested. Noise is multiplicative and normal: one draw for the block, shared by all arms as the weather of
+//! a machine is, one for the trial, and one for each observation. The generator is seeded.
+
+use std::collections::BTreeMap;
+
+use tare::analyze::{ArmData, RunData, RunHead, TrialData, analyze};
+use tare::workload::{DecodeError, ParamError, Workload, probe_output};
+use tare_model::dossier::{Dossier, DossierCell};
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::study::A_PRIME;
+use tare_model::{
+    ArmId, ArmSpec, Better, CellKey, Facts, Lifecycle, Margins, MetricSpec, Outcome, Params, Path,
+    ProbeCall, ProbeReport, RawOutput, Recipe, ResourceClass, RunId, Sample, Series, Study, Trial,
+    Unit, WorkloadId, WorkloadSpec,
+};
+use tare_stats::Stream;
+
+/// A workload whose output is a probe's report.
+#[derive(Debug)]
+pub struct Synthetic {
+    id: &'static str,
+    metrics: &'static [MetricSpec],
+}
+
+impl Workload for Synthetic {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+    fn about(&self) -> &'static str {
+        "made up for tests"
+    }
+    fn metrics(&self) -> &'static [MetricSpec] {
+        self.metrics
+    }
+    fn recipe(&self, params: &Params, _path: Option<Path>) -> Result<Recipe, ParamError> {
+        Ok(Recipe::Probe(ProbeCall {
+            name: self.id.to_owned(),
+            args: params.clone(),
+        }))
+    }
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        probe_output::decode(raw, self.metrics)
+    }
+}
+
+const fn metric(id: &'static str, unit: Unit, better: Better, class: ResourceClass) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit,
+        better,
+        class,
+        floor_ok: matches!(class, ResourceClass::Compute | ResourceClass::Kernel),
+        doc: "Made up.",
+    }
+}
+
+/// One time, compute: margin 2 %.
+pub static INTEGER: Synthetic = Synthetic {
+    id: "integer",
+    metrics: &[metric(
+        "cpu.integer.time",
+        Unit::Nanosecond,
+        Better::Lower,
+        ResourceClass::Compute,
+    )],
+};
+/// One time, kernel: margin 2 %.
+pub static SYSCALL: Synthetic = Synthetic {
+    id: "syscall",
+    metrics: &[metric(
+        "syscall.getppid.time",
+        Unit::Nanosecond,
+        Better::Lower,
+        ResourceClass::Kernel,
+    )],
+};
+/// One rate, network: margin 5 %.
+pub static STREAM: Synthetic = Synthetic {
+    id: "stream",
+    metrics: &[metric(
+        "net.tcp.throughput",
+        Unit::BytePerSecond,
+        Better::Higher,
+        ResourceClass::Network,
+    )],
+};
+/// Two metrics, disk: margin 5 %.
+pub static FILES: Synthetic = Synthetic {
+    id: "files",
+    metrics: &[
+        metric(
+            "disk.fsync.time",
+            Unit::Nanosecond,
+            Better::Lower,
+            ResourceClass::Disk,
+        ),
+        metric(
+            "disk.read.throughput",
+            Unit::BytePerSecond,
+            Better::Higher,
+            ResourceClass::Disk,
+        ),
+    ],
+};
+
+/// The registry of these tests.
+pub fn find(id: &str) -> Option<&'static dyn Workload> {
+    let all: [&'static Synthetic; 4] = [&INTEGER, &SYSCALL, &STREAM, &FILES];
+    let found = all.into_iter().find(|workload| workload.id == id)?;
+    Some(found)
+}
+
+/// What an arm does to a value of cost orientation.
+#[derive(Debug, Clone, Copy)]
+pub enum Effect {
+    /// Multiplies by this.
+    Times(f64),
+    /// Adds this, in the metric's unit.
+    Plus(f64),
+    /// Multiplies every observation but the best one by this.
+    AllButFloor(f64),
+    /// Multiplies the best observation alone by this.
+    Floor(f64),
+    /// Multiplies by this to the power of the block: a drift.
+    Drift(f64),
+}
+
+/// How a generated run is to look.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub seed: u64,
+    pub blocks: u32,
+    pub workloads: Vec<&'static str>,
+    /// Arms beside the baseline and A′.
+    pub arms: Vec<&'static str>,
+    /// Standard deviation of a trial, on the ln scale.
+    pub trial_noise: f64,
+    /// Standard deviation of a block, shared by its trials.
+    pub block_noise: f64,
+    /// By arm and metric.
+    pub effects: BTreeMap<(&'static str, &'static str), Effect>,
+    /// Observations in a trial.
+    pub observations: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            blocks: 20,
+            workloads: vec!["integer"],
+            arms: vec!["box"],
+            trial_noise: 0.01,
+            block_noise: 0.05,
+            effects: BTreeMap::new(),
+            observations: 40,
+        }
+    }
+}
+
+impl Plan {
+    pub fn with(mut self, arm: &'static str, metric: &'static str, effect: Effect) -> Self {
+        self.effects.insert((arm, metric), effect);
+        self
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunData {
+        let study = self.study();
+        let mut trials = Vec::new();
+        let orders = tare_stats::BlockOrders::new(study.arms.len(), self.seed);
+        for block in 0..self.blocks {
+            for (index, workload) in self.workloads.iter().enumerate() {
+                let mut weather = Stream::new(self.seed, u64::from(block), index as u64);
+                let weather = weather.normal() * self.block_noise;
+                for (position, arm) in orders.order(block as usize).into_iter().enumerate() {
+                    let arm = study.arms[arm].id.as_str();
+                    let trial = Trial {
+                        sequence: trials.len() as u32,
+                        block,
+                        position: position as u32,
+                        launch: block / 5,
+                        workload_index: index as u32,
+                        cell: CellKey {
+                            arm: ArmId::new(arm).unwrap(),
+                            workload: WorkloadId::new(*workload).unwrap(),
+                            params: study.workloads[index].params.clone(),
+                            instances: 1,
+                            path: study.workloads[index].path,
+                        },
+                    };
+                    let stream = (u64::from(block) << 8) | position as u64;
+                    let mut noise = Stream::new(self.seed, stream, 1_000 + index as u64);
+                    let report = self.report(workload, arm, block, weather, &mut noise);
+                    let host_elapsed_ns = report.elapsed_ns + 60_000;
+                    trials.push(TrialData {
+                        trial,
+                        outcome: completed(&report),
+                        host_elapsed_ns,
+                    });
+                }
+            }
+        }
+        RunData {
+            head: RunHead {
+                run: RunId::new("r-test").unwrap(),
+                started_unix_ns: 1_700_000_000_000_000_000,
+                plan_sha256: "ab".repeat(32),
+                arms: study.arms.iter().map(arm_data).collect(),
+                study,
+                stopped_by: "blocks".to_owned(),
+                complete: true,
+                wall_s: 12.5,
+            },
+            trials,
+        }
+    }
+
+    /// The dossier of the run.
+    pub fn dossier(&self) -> Dossier {
+        analyze(&self.run(), &find)
+    }
+
+    pub fn study(&self) -> Study {
+        let mut ids = vec!["host", A_PRIME];
+        ids.extend(&self.arms);
+        Study {
+            id: "synthetic".to_owned(),
+            title: "Made up".to_owned(),
+            seed: self.seed,
+            baseline: ArmId::new("host").unwrap(),
+            arms: ids.into_iter().map(arm_spec).collect(),
+            workloads: self.workloads.iter().map(|id| workload_spec(id)).collect(),
+            margins: Margins::default(),
+            blocks_min: 10,
+            blocks_max: self.blocks,
+            blocks_per_launch: 5,
+            precision: None,
+            budget_ns: None,
+            trial_ns: 100_000_000,
+            limit_ns: 10_000_000_000,
+            settle_ns: 0,
+            lifecycle: Lifecycle::Warm,
+        }
+    }
+
+    fn report(
+        &self,
+        workload: &str,
+        arm: &str,
+        block: u32,
+        weather: f64,
+        noise: &mut Stream,
+    ) -> ProbeReport {
+        let metrics = find(workload).unwrap().metrics();
+        let series = metrics.iter().map(|metric| {
+            let level = weather + noise.normal() * self.trial_noise;
+            let mut costs: Vec<f64> = (0..self.observations)
+                .map(|_| level_of(metric) * (level + 0.01 * noise.normal().abs()).exp())
+                .collect();
+            let key = (arm, metric.id);
+            let effect = self
+                .effects
+                .iter()
+                .find(|((arm, id), _)| (*arm, *id) == key)
+                .map(|(_, effect)| *effect);
+            apply(effect, &mut costs, block);
+            let rates = metric.better == Better::Higher;
+            Series {
+                metric: metric.id.to_owned(),
+                unit: metric.unit,
+                values: costs
+                    .into_iter()
+                    .map(|cost| if rates { 1e12 / cost } else { cost })
+                    .collect(),
+                batch: 1_000,
+                linearity: Some(2.0 + 0.01 * noise.normal()),
+                notes: Vec::new(),
+            }
+        });
+        let series = series.collect();
+        let canary = 5e6 * (0.001 * noise.normal()).exp();
+        ProbeReport {
+            probe: workload.to_owned(),
+            revision: 3,
+            series,
+            unavailable: BTreeMap::new(),
+            checksum: Some("00c0ffee00c0ffee".to_owned()),
+            canary_ns: [canary, canary * 1.2],
+            elapsed_ns: 110_000_000,
+            counters: BTreeMap::from([
+                ("majflt".to_owned(), 0.0),
+                ("steal_ticks".to_owned(), 0.0),
+                ("throttled_ns".to_owned(), 0.0),
+            ]),
+            timer: BTreeMap::from([
+                ("cost_ns".to_owned(), 25.0),
+                ("resolution_ns".to_owned(), 1.0),
+            ]),
+        }
+    }
+}
+
+/// What a metric costs on the bare host.
+fn level_of(metric: &MetricSpec) -> f64 {
+    match metric.id {
+        "syscall.getppid.time" => 92.0,
+        "disk.fsync.time" => 2.5e6,
+        "net.tcp.throughput" => 300.0,
+        "disk.read.throughput" => 1_200.0,
+        _ => 3.1,
+    }
+}
+
+fn apply(effect: Option<Effect>, costs: &mut [f64], block: u32) {
+    let best = (0..costs.len())
+        .min_by(|a, b| costs[*a].total_cmp(&costs[*b]))
+        .unwrap();
+    for (place, cost) in costs.iter_mut().enumerate() {
+        match effect {
+            None => {}
+            Some(Effect::Times(factor)) => *cost *= factor,
+            Some(Effect::Plus(amount)) => *cost += amount,
+            Some(Effect::AllButFloor(factor)) if place != best => *cost *= factor,
+            Some(Effect::Floor(factor)) if place == best => *cost *= factor,
+            Some(Effect::AllButFloor(_) | Effect::Floor(_)) => {}
+            Some(Effect::Drift(factor)) => *cost *= factor.powi(block as i32),
+        }
+    }
+}
+
+/// What the agent's report looks like to the store.
+pub fn completed(report: &ProbeReport) -> Outcome {
+    Outcome::Completed(RawOutput {
+        format: PROBE_FORMAT.to_owned(),
+        stdout: Bytes(serde_json::to_vec(report).unwrap()),
+        stderr: Bytes::default(),
+        exit: Exit::Code(0),
+    })
+}
+
+/// Changes the report of every trial that `which` picks.
+pub fn rewrite(
+    run: &mut RunData,
+    which: impl Fn(&Trial) -> bool,
+    change: impl Fn(&mut ProbeReport),
+) {
+    for data in &mut run.trials {
+        if !which(&data.trial) {
+            continue;
+        }
+        let Outcome::Completed(raw) = &data.outcome else {
+            continue;
+        };
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        change(&mut report);
+        data.outcome = completed(&report);
+    }
+}
+
+/// Whether a trial is of this arm.
+pub fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
+    move |trial| trial.cell.arm.as_str() == arm
+}
+
+/// The one cell of this arm and metric.
+pub fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCell {
+    let all = dossier.cells.iter().chain(&dossier.aa);
+    let mut found = all.filter(|cell| cell.arm == arm && cell.metric == metric);
+    let cell = found
+        .next()
+        .unwrap_or_else(|| panic!("no cell {arm} {metric}"));
+    assert!(found.next().is_none(), "two cells {arm} {metric}");
+    cell
+}
+
+/// Whether a cell has a flag.
+pub fn has(cell: &DossierCell, flag: &str) -> bool {
+    cell.flags.iter().any(|it| it.id == flag)
+}
+
+fn arm_spec(id: &str) -> ArmSpec {
+    ArmSpec {
+        id: ArmId::new(id).unwrap(),
+        driver: if matches!(id, "host" | A_PRIME) {
+            "host".to_owned()
+        } else {
+            id.to_owned()
+        },
+        settings: Params::new(),
+        required: false,
+    }
+}
+
+fn workload_spec(id: &str) -> WorkloadSpec {
+    WorkloadSpec {
+        id: WorkloadId::new(id).unwrap(),
+        params: Params::new(),
+        path: (id == "stream").then_some(Path::HostToArm),
+    }
+}
+
+fn arm_data(spec: &ArmSpec) -> ArmData {
+    ArmData {
+        spec: spec.clone(),
+        available: true,
+        reason: None,
+        fix: None,
+        facts: facts(),
+        agent_sha256: Some("5a".repeat(32)),
+    }
+}
+
+/// What a place tells about itself.
+pub fn facts() -> Facts {
+    let facts = [
+        ("kernel.release", "6.18.44"),
+        ("cpu.model", "Test CPU @ 2.50GHz"),
+        ("cpu.online", "0-1"),
+        ("status.Seccomp", "0"),
+        ("status.Cpus_allowed_list", "0-1"),
+    ];
+    let facts = facts.iter();
+    facts
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! What must hold of every run, whatever was planted in it.
+
+use proptest::prelude::*;
+use tare::analyze::{RunData, analyze, analyze_each};
+use tare_model::ArmId;
+use tare_model::study::A_PRIME;
+use tare_stats::Verdict;
+
+use super::generator::{Effect, Plan, cell, find, of};
+
+/// The same run with baseline and arm in each other's place.
+fn swapped(run: &RunData) -> RunData {
+    let (host, other) = (ArmId::new("host").unwrap(), ArmId::new("box").unwrap());
+    let swap = |id: &mut ArmId| {
+        if *id == host {
+            *id = other.clone();
+        } else if *id == other {
+            *id = host.clone();
+        }
+    };
+    let mut run = run.clone();
+    for data in &mut run.trials {
+        swap(&mut data.trial.cell.arm);
+    }
+    run
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn ratios_the_other_way_round_are_reciprocal(
+        seed in 0u64..1_000_000,
+        factor in 0.5f64..2.0,
+        blocks in 6u32..30,
+        workload in prop::sample::select(vec!["integer", "stream", "files"]),
+    ) {
+        let metric = find(workload).unwrap().metrics()[0].id;
+        let plan = Plan { seed, blocks, workloads: vec![workload], ..Plan::default() };
+        let run = plan.with("box", metric, Effect::Times(factor)).run();
+        let there = analyze(&run, &find);
+        let back = analyze(&swapped(&run), &find);
+        for cell in &there.cells {
+            let other = self::cell(&back, "box", &cell.metric);
+            let (a, b) = (cell.ratio.unwrap(), other.ratio.unwrap());
+            prop_assert!((a.point * b.point - 1.0).abs() < 1e-9);
+            prop_assert!((a.low * b.high - 1.0).abs() < 1e-9);
+            let (a, b) = (cell.difference.unwrap(), other.difference.unwrap());
+            prop_assert!((a.point + b.point).abs() <= 1e-9 * a.point.abs());
+            let word = Verdict::from_name(&cell.verdict).unwrap();
+            prop_assert_eq!(word.mirrored().name(), &other.verdict);
+            prop_assert!((cell.p.unwrap() - other.p.unwrap()).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn identical_data_in_two_arms_are_equivalent(seed in 0u64..1_000_000, blocks in 6u32..20) {
+        let plan = Plan { seed, blocks, trial_noise: 0.3, ..Plan::default() };
+        let mut run = plan.run();
+        let of_host: Vec<_> = run
+            .trials
+            .iter()
+            .filter(|data| of("host")(&data.trial))
+            .map(|data| (data.trial.block, data.outcome.clone()))
+            .collect();
+        for data in &mut run.trials {
+            let same = of_host.iter().find(|(block, _)| *block == data.trial.block);
+            data.outcome = same.unwrap().1.clone();
+        }
+        let dossier = analyze(&run, &find);
+        let cell = cell(&dossier, A_PRIME, "cpu.integer.time");
+        prop_assert_eq!(&cell.verdict, "equivalent");
+        prop_assert_eq!(cell.ratio.unwrap().point, 1.0);
+        prop_assert_eq!(cell.difference.unwrap().point, 0.0);
+    }
+
+    #[test]
+    fn the_order_in_which_trials_are_read_changes_nothing(seed in 0u64..1_000_000) {
+        let plan = Plan { seed, blocks: 8, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let run = plan.run();
+        let backwards = analyze_each(&run.head, run.trials.iter().rev(), &find);
+        prop_assert_eq!(analyze(&run, &find), backwards);
+    }
+
+    #[test]
+    fn a_wider_margin_never_makes_a_cost_more_material(seed in 0u64..1_000_000, factor in 0.9f64..1.1) {
+        let plan = Plan { seed, blocks: 12, ..Plan::default() };
+        let mut run = plan.with("box", "cpu.integer.time", Effect::Times(factor)).run();
+        let rank = |run: &RunData| {
+            let dossier = analyze(run, &find);
+            let word = cell(&dossier, "box", "cpu.integer.time").verdict.clone();
+            matches!(word.as_str(), "material-cost" | "material-gain")
+        };
+        let narrow = rank(&run);
+        run.head.study.margins.compute = 0.2;
+        let wide = rank(&run);
+        prop_assert!(narrow || !wide);
+    }
+}

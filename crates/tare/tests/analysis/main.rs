@@ -1,0 +1,11 @@
+//! The analysis and its reports, end to end: generated runs in, dossiers, tables and JSON out.
+//!
+//! One binary, so that the library is linked once. The runs are made by a seeded generator with effects that
+//! are known, so that a verdict can be right or wrong.
+
+mod generator;
+mod invariants;
+mod precision;
+mod schema;
+mod snapshots;
+mod verdicts;

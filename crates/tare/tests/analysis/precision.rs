@@ -1,0 +1,90 @@
+//! The stopping rule agrees with the report, and looks at widths only.
+
+use tare::analyze::{PrecisionRule, analyze};
+
+use super::generator::{Effect, Plan, find};
+
+fn plan() -> Plan {
+    Plan {
+        workloads: vec!["integer", "syscall"],
+        trial_noise: 0.004,
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
+    let mut run = plan().run();
+    let noisy = Plan {
+        trial_noise: 0.2,
+        ..plan()
+    };
+    for (data, other) in run.trials.iter_mut().zip(noisy.run().trials) {
+        if data.trial.workload_index == 1 {
+            data.outcome = other.outcome;
+        }
+    }
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    for trial in &run.trials {
+        rule.add(trial);
+    }
+    assert_eq!(rule.done().iter().copied().collect::<Vec<_>>(), [0]);
+    assert!(!rule.all_done());
+}
+
+#[test]
+fn what_the_rule_calls_done_the_report_calls_precise_enough() {
+    for seed in 0..10 {
+        let plan = Plan { seed, ..plan() };
+        let run = plan
+            .with("box", "cpu.integer.time", Effect::Times(1.5))
+            .run();
+        let mut rule = PrecisionRule::new(&run.head.study, &find);
+        for trial in &run.trials {
+            rule.add(trial);
+        }
+        let done = rule.done().clone();
+        let dossier = analyze(&run, &find);
+        for cell in &dossier.cells {
+            let index = u32::from(cell.workload == "syscall");
+            assert_eq!(
+                done.contains(&index),
+                cell.further_blocks.is_none(),
+                "seed {seed}: {cell:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
+    let run = Plan {
+        blocks: 5,
+        trial_noise: 1e-6,
+        ..plan()
+    }
+    .run();
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    for trial in &run.trials {
+        rule.add(trial);
+    }
+    assert!(rule.done().is_empty());
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    for trial in &run.trials {
+        let mut failed = trial.clone();
+        failed.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: 9 });
+        rule.add(&failed);
+    }
+    assert!(rule.all_done());
+}
+
+#[test]
+fn a_wanted_precision_takes_the_place_of_the_margin() {
+    let mut run = plan().run();
+    run.head.study.precision = Some(1e-6);
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    for trial in &run.trials {
+        rule.add(trial);
+    }
+    assert!(rule.done().is_empty());
+}

@@ -1,0 +1,142 @@
+//! The dossier and its schema say the same.
+
+use serde_json::{Value, json};
+use tare::analyze::analyze;
+use tare::report::json::to_string;
+use tare_model::dossier::Dossier;
+use tare_model::{Failure, Outcome};
+
+use super::generator::{Effect, Plan, find, of};
+
+struct Checker {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+}
+
+impl Checker {
+    fn new() -> Self {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../schema/dossier-1.schema.json"
+        );
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        compiler.enable_format_assertions();
+        let index = compiler.compile(file, &mut schemas).unwrap();
+        Self { schemas, index }
+    }
+
+    fn check(&self, dossier: &Value) -> Result<(), String> {
+        self.schemas
+            .validate(dossier, self.index)
+            .map_err(|error| format!("{error:#}"))
+    }
+}
+
+fn full() -> Dossier {
+    let plan = Plan {
+        workloads: vec!["integer", "syscall", "files", "stream"],
+        ..Plan::default()
+    };
+    let mut run = plan
+        .with("box", "syscall.getppid.time", Effect::Times(1.5))
+        .run();
+    for data in &mut run.trials {
+        if of("box")(&data.trial) && data.trial.workload_index == 3 {
+            data.outcome = Outcome::Failed(Failure::Killed { signal: 11 });
+        }
+    }
+    analyze(&run, &find)
+}
+
+/// Equal but for the last digit of numbers, which reading JSON may lose.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        (Value::Number(a), Value::Number(b)) => match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() <= 1e-12 * a.abs(),
+            _ => false,
+        },
+        _ => a == b,
+    }
+}
+
+#[test]
+fn dossiers_are_as_the_schema_says() {
+    let checker = Checker::new();
+    let one_block = Plan {
+        blocks: 1,
+        ..Plan::default()
+    };
+    let mut absent = Plan::default().run();
+    for arm in &mut absent.head.arms {
+        arm.available = false;
+    }
+    absent.trials.clear();
+    for dossier in [
+        full(),
+        Plan::default().dossier(),
+        one_block.dossier(),
+        analyze(&absent, &find),
+    ] {
+        let text = to_string(&dossier);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        if let Err(problem) = checker.check(&value) {
+            panic!("{problem}\n{text}");
+        }
+        let back: Dossier = serde_json::from_str(&text).unwrap();
+        let again = serde_json::to_value(&back).unwrap();
+        assert!(same(&again, &value), "{again}\n{value}");
+    }
+}
+
+#[test]
+fn what_the_schema_forbids_is_refused() {
+    let checker = Checker::new();
+    let good = serde_json::to_value(full()).unwrap();
+    assert_eq!(checker.check(&good), Ok(()));
+    let changes: &[(&str, Value)] = &[
+        ("/dossier", json!(2)),
+        ("/started", json!("yesterday")),
+        ("/stopped_by", json!("boredom")),
+        ("/study/plan_sha256", Value::Null),
+        ("/cells/0/verdict", json!("faster")),
+        ("/cells/0/better", json!("sideways")),
+        ("/cells/0/p", json!(1.5)),
+        ("/cells/0/ratio/low", json!("1.0")),
+        ("/cells/0/n_blocks", json!(-1)),
+        ("/arms/0/available", json!("yes")),
+        ("/failures/0/kind", json!("ignored")),
+        ("/checklist/0/result", json!("maybe")),
+        ("/cost/trials", json!(1.5)),
+    ];
+    for (place, wrong) in changes {
+        let mut bad = good.clone();
+        *bad.pointer_mut(place)
+            .unwrap_or_else(|| panic!("no {place}")) = wrong.clone();
+        assert!(checker.check(&bad).is_err(), "{place} = {wrong} passed");
+    }
+    for (place, name) in [("", "cells"), ("/cells/0", "verdict"), ("/arms/0", "facts")] {
+        let mut bad = good.clone();
+        let object = bad.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        assert!(object.remove(name).is_some(), "{place}/{name}");
+        assert!(
+            checker.check(&bad).is_err(),
+            "{place}/{name} may be missing"
+        );
+    }
+}
+
+#[test]
+fn fields_of_a_later_tare_are_accepted() {
+    let mut later = serde_json::to_value(full()).unwrap();
+    later["cells"][0]["colour"] = json!("red");
+    assert_eq!(Checker::new().check(&later), Ok(()));
+}

@@ -1,0 +1,422 @@
+//! Planted effects come out as the verdicts that they deserve.
+
+use tare::analyze::analyze;
+use tare_model::study::A_PRIME;
+use tare_model::{Failure, Outcome, Reason};
+
+use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
+
+const INTEGER: &str = "cpu.integer.time";
+const SYSCALL: &str = "syscall.getppid.time";
+
+#[test]
+fn nothing_planted_is_equivalent() {
+    let dossier = Plan::default().dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "equivalent", "{cell:?}");
+    assert_eq!(cell.n_blocks, 20);
+    let ratio = cell.ratio.unwrap();
+    assert!(ratio.low < 1.0 && 1.0 < ratio.high, "{ratio:?}");
+    assert_eq!(cell.mde, None);
+}
+
+#[test]
+fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
+    let plan = Plan::default().with("box", INTEGER, Effect::Times(1.10));
+    let dossier = plan.dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "material-cost");
+    let ratio = cell.ratio.unwrap();
+    assert!(ratio.low < 1.10 && 1.10 < ratio.high, "{ratio:?}");
+    assert_eq!(ratio.level, Some(0.95));
+    let narrow = cell.ratio90.unwrap();
+    assert!(ratio.low <= narrow.low && narrow.high <= ratio.high);
+    assert!(cell.p.unwrap() < 0.001 && cell.q.unwrap() < 0.001);
+}
+
+#[test]
+fn a_real_cost_below_the_margin_is_negligible() {
+    let quiet = Plan {
+        trial_noise: 0.001,
+        ..Plan::default()
+    };
+    let dossier = quiet.with("box", INTEGER, Effect::Times(1.015)).dossier();
+    assert_eq!(cell(&dossier, "box", INTEGER).verdict, "negligible-cost");
+}
+
+#[test]
+fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
+    let noisy = Plan {
+        trial_noise: 0.05,
+        blocks: 10,
+        ..Plan::default()
+    };
+    let dossier = noisy.with("box", INTEGER, Effect::Times(1.015)).dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "inconclusive");
+    let seen = cell.mde.unwrap();
+    assert!(seen > 0.03, "{seen}");
+    assert!(cell.further_blocks.unwrap() > 10, "{cell:?}");
+}
+
+#[test]
+fn a_gain_is_a_gain_and_its_difference_negative() {
+    let dossier = Plan::default()
+        .with("box", INTEGER, Effect::Times(0.8))
+        .dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "material-gain");
+    let difference = cell.difference.unwrap();
+    assert!(difference.high < 0.0, "{difference:?}");
+    assert!((difference.point + 0.2 * 3.1).abs() < 0.1, "{difference:?}");
+}
+
+#[test]
+fn added_nanoseconds_come_out_as_a_difference() {
+    let plan = Plan {
+        workloads: vec!["syscall"],
+        trial_noise: 0.005,
+        ..Plan::default()
+    };
+    let dossier = plan.with("box", SYSCALL, Effect::Plus(29.0)).dossier();
+    let cell = cell(&dossier, "box", SYSCALL);
+    let difference = cell.difference.unwrap();
+    assert!(
+        difference.low < 29.0 && 29.0 < difference.high,
+        "{difference:?}"
+    );
+    assert!(difference.high - difference.low < 2.0, "{difference:?}");
+    assert_eq!(cell.verdict, "material-cost");
+}
+
+#[test]
+fn a_rate_that_falls_is_a_cost() {
+    let plan = Plan {
+        workloads: vec!["stream"],
+        ..Plan::default()
+    };
+    let metric = "net.tcp.throughput";
+    let dossier = plan.with("box", metric, Effect::Times(1.3)).dossier();
+    let cell = cell(&dossier, "box", metric);
+    assert_eq!(cell.verdict, "material-cost");
+    let ratio = cell.ratio.unwrap();
+    assert!(ratio.low < 1.3 && 1.3 < ratio.high, "{ratio:?}");
+    // As measured: the arm moves fewer bytes.
+    assert!(cell.difference.unwrap().high < 0.0);
+    assert!(cell.env.unwrap().point < cell.base.unwrap().point);
+    assert_eq!(cell.better, "higher");
+    assert_eq!(cell.path.as_deref(), Some("host→arm"));
+    // The best of a rate is its largest value, so that its floor is a cost too.
+    assert!(cell.floor.unwrap().low > 1.2);
+}
+
+#[test]
+fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
+    let plan = Plan {
+        trial_noise: 0.004,
+        ..Plan::default()
+    };
+    let dossier = plan.with("box", INTEGER, Effect::Floor(0.9)).dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "equivalent");
+    assert!(cell.floor.unwrap().high < 0.95, "{:?}", cell.floor);
+    let plan = Plan {
+        trial_noise: 0.004,
+        ..Plan::default()
+    };
+    let dossier = plan
+        .with("box", INTEGER, Effect::AllButFloor(1.1))
+        .dossier();
+    let cell = self::cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "material-cost");
+    let floor = cell.floor.unwrap();
+    assert!(floor.low < 1.0 && 1.0 < floor.high, "{floor:?}");
+}
+
+#[test]
+fn a_drifting_effect_is_told_and_never_equivalent() {
+    let plan = Plan {
+        trial_noise: 0.0005,
+        ..Plan::default()
+    };
+    let dossier = plan.with("box", INTEGER, Effect::Drift(1.0006)).dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert!(has(cell, "drifting-effect"), "{:?}", cell.flags);
+    assert!(
+        !["equivalent", "negligible-cost", "negligible-gain"].contains(&cell.verdict.as_str()),
+        "{}",
+        cell.verdict
+    );
+    // Dependent blocks are not worth their number.
+    assert!(has(cell, "autocorrelated"), "{:?}", cell.flags);
+}
+
+#[test]
+fn one_block_is_too_few_and_still_has_its_values() {
+    let plan = Plan {
+        blocks: 1,
+        ..Plan::default()
+    };
+    let dossier = plan.with("box", INTEGER, Effect::Times(3.0)).dossier();
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.verdict, "inconclusive");
+    assert!(has(cell, "too-few-blocks"));
+    assert_eq!((cell.ratio, cell.difference, cell.mde), (None, None, None));
+    let base = cell.base.unwrap();
+    assert_eq!(base.level, Some(0.0));
+    assert_eq!((base.low, base.high), (base.point, base.point));
+    assert_eq!(cell.p, Some(1.0));
+}
+
+#[test]
+fn missing_trials_are_counted_and_their_blocks_left_out() {
+    let mut run = Plan::default().run();
+    for data in &mut run.trials {
+        if of("box")(&data.trial) && data.trial.block < 7 {
+            data.outcome = Outcome::Failed(Failure::TimedOut {
+                limit_ns: 10_000_000_000,
+            });
+        }
+    }
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!(cell.n_blocks, 13);
+    assert!(has(cell, "incomplete-blocks"));
+    let [failure] = dossier.failures.as_slice() else {
+        panic!("{:?}", dossier.failures);
+    };
+    assert_eq!(failure.trials, 7);
+    assert_eq!(failure.workload.as_deref(), Some("integer"));
+    assert!(failure.hint.is_some());
+}
+
+#[test]
+fn an_arm_in_which_everything_fails_keeps_its_row() {
+    let mut run = Plan::default().run();
+    for data in &mut run.trials {
+        if of("box")(&data.trial) {
+            data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });
+        }
+    }
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert!(has(cell, "not-measured"));
+    assert_eq!((cell.n_blocks, cell.env), (0, None));
+    assert_eq!(cell.verdict, "inconclusive");
+    assert_eq!(dossier.failures[0].trials, 20);
+}
+
+#[test]
+fn an_arm_that_is_not_available_has_a_reason_and_a_fix_and_no_cells() {
+    let mut run = Plan::default().run();
+    let absent = run.head.arms.last_mut().unwrap();
+    absent.available = false;
+    absent.reason = Some("the daemon does not answer".to_owned());
+    absent.fix = Some("systemctl start docker".to_owned());
+    for data in &mut run.trials {
+        if of("box")(&data.trial) {
+            let reason = Reason::NoEnvironment("the daemon does not answer".to_owned());
+            data.outcome = Outcome::Unavailable(reason);
+        }
+    }
+    let dossier = analyze(&run, &find);
+    assert!(dossier.cells.is_empty());
+    let [failure] = dossier.failures.as_slice() else {
+        panic!("told more than once: {:?}", dossier.failures);
+    };
+    assert_eq!((failure.workload.as_ref(), failure.trials), (None, 20));
+    assert_eq!(failure.hint.as_deref(), Some("systemctl start docker"));
+    assert!(!dossier.arms[2].available);
+}
+
+#[test]
+fn another_checksum_voids_the_cell_and_is_listed() {
+    let mut run = Plan::default().run();
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.block == 4,
+        |report| report.checksum = Some("bad".to_owned()),
+    );
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert_eq!((cell.n_blocks, cell.ratio), (0, None));
+    let [failure] = dossier.failures.as_slice() else {
+        panic!("{:?}", dossier.failures);
+    };
+    assert!(
+        failure.reason.starts_with("void: the checksum"),
+        "{failure:?}"
+    );
+    assert_eq!(failure.trials, 20);
+    assert_eq!(self::cell(&dossier, A_PRIME, INTEGER).n_blocks, 20);
+}
+
+#[test]
+fn a_clock_that_runs_against_the_hosts_voids_its_trial() {
+    let mut run = Plan::default().run();
+    // The worker claims to have taken longer than the host waited for it.
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.block == 2,
+        |report| report.elapsed_ns *= 2,
+    );
+    // The worker stood still for ten seconds, by its own clock for none.
+    for data in &mut run.trials {
+        if of("box")(&data.trial) && data.trial.block == 3 {
+            data.host_elapsed_ns += 10_000_000_000;
+        }
+    }
+    let dossier = analyze(&run, &find);
+    assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 18);
+    assert_eq!(dossier.failures[0].trials, 2);
+    assert!(dossier.failures[0].reason.contains("clock"));
+}
+
+#[test]
+fn output_that_cannot_be_read_is_a_failure_of_its_trial() {
+    let mut run = Plan::default().run();
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.block == 0,
+        |report| report.series.clear(),
+    );
+    let dossier = analyze(&run, &find);
+    assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 19);
+    assert_eq!(dossier.failures[0].trials, 1);
+    assert_eq!(dossier.failures[0].kind, "failed");
+}
+
+#[test]
+fn throttling_that_nobody_asked_for_is_an_error_and_that_which_was_is_none() {
+    let mut run = Plan::default().run();
+    rewrite(&mut run, of("box"), |report| {
+        report.counters.insert("throttled_ns".to_owned(), 4e6);
+    });
+    let dossier = analyze(&run, &find);
+    let flags = &cell(&dossier, "box", INTEGER).flags;
+    assert!(
+        flags
+            .iter()
+            .any(|it| it.id == "throttled" && it.detail.contains("error"))
+    );
+    let spec = &mut run.head.arms[2].spec;
+    spec.settings = spec.settings.clone().with("cpus", 0.5);
+    let dossier = analyze(&run, &find);
+    assert!(!has(cell(&dossier, "box", INTEGER), "throttled"));
+}
+
+#[test]
+fn a_slower_canary_confounds_the_cell() {
+    let mut run = Plan::default().run();
+    rewrite(&mut run, of("box"), |report| {
+        report.canary_ns = report.canary_ns.map(|ns| ns * 1.03);
+    });
+    let dossier = analyze(&run, &find);
+    assert!(has(cell(&dossier, "box", INTEGER), "clock-confounded"));
+    assert!(!has(cell(&dossier, A_PRIME, INTEGER), "clock-confounded"));
+}
+
+#[test]
+fn steal_faults_coarse_batches_and_crooked_loops_are_told() {
+    let mut run = Plan::default().run();
+    rewrite(&mut run, of("box"), |report| {
+        report.counters.insert("steal_ticks".to_owned(), 3.0);
+        report.counters.insert("majflt".to_owned(), 7.0);
+        report.timer.insert("cost_ns".to_owned(), 900.0);
+        report.series[0].linearity = Some(1.4);
+    });
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    for flag in [
+        "steal",
+        "contended",
+        "major-faults",
+        "coarse-timer",
+        "not-linear",
+        "slow-clock",
+    ] {
+        assert!(has(cell, flag), "{flag}: {:?}", cell.flags);
+    }
+}
+
+#[test]
+fn a_value_that_depends_on_the_place_in_the_block_is_told() {
+    let mut run = Plan {
+        blocks: 30,
+        ..Plan::default()
+    }
+    .run();
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.position == 0,
+        |report| {
+            for value in &mut report.series[0].values {
+                *value *= 1.2;
+            }
+        },
+    );
+    let dossier = analyze(&run, &find);
+    assert!(has(cell(&dossier, "box", INTEGER), "order-effect"));
+}
+
+#[test]
+fn a_finding_among_many_that_chance_explains_is_marked() {
+    // Twenty arms without any effect, and one with one that is barely seen.
+    let names = [
+        "a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a09", "a10", "a11", "a12", "a13",
+        "a14", "a15", "a16", "a17", "a18", "a19", "a20",
+    ];
+    let marked = (0..20).any(|seed| {
+        let dossier = Plan {
+            arms: names.to_vec(),
+            blocks: 10,
+            seed,
+            ..Plan::default()
+        }
+        .dossier();
+        let family = dossier.cells.iter().filter(|cell| cell.q.is_some());
+        assert_eq!(family.count(), names.len());
+        assert!(dossier.aa.iter().all(|cell| cell.q.is_none()));
+        dossier.cells.iter().any(|cell| {
+            let is_marked = has(cell, "not-significant-after-correction");
+            assert!(!is_marked || (cell.p.unwrap() <= 0.05 && cell.q.unwrap() > 0.05));
+            is_marked
+        })
+    });
+    assert!(marked, "no seed out of twenty gave a false finding");
+}
+
+#[test]
+fn what_the_arms_were_given_is_compared() {
+    let mut run = Plan::default().run();
+    let facts = &mut run.head.arms[2].facts;
+    facts.insert("status.Cpus_allowed_list".to_owned(), "0".to_owned());
+    facts.insert("status.Seccomp".to_owned(), "2".to_owned());
+    facts.insert("kernel.release".to_owned(), "6.1.0".to_owned());
+    run.head.arms[2].agent_sha256 = Some("00".repeat(32));
+    let dossier = analyze(&run, &find);
+    let result = |id: &str| {
+        let mut items = dossier.parity.iter();
+        let item = items.find(|item| item.id == id).unwrap();
+        (item.result.as_str(), item.detail.as_str())
+    };
+    assert_eq!(result("box.cpus").0, "fail");
+    assert_eq!(result("box.agent").0, "fail");
+    assert_eq!(result("box.seccomp").0, "differs");
+    assert_eq!(result("box.memory-limit").0, "n.a.");
+    assert!(
+        result("box.kernel")
+            .1
+            .contains("platforms, not the container")
+    );
+    assert_eq!(result("a-prime.cpus").0, "pass");
+}
+
+#[test]
+fn a_workload_that_this_version_does_not_know_is_a_failure() {
+    let run = Plan::default().run();
+    let dossier = analyze(&run, &|_| None);
+    assert!(dossier.cells.is_empty());
+    assert_eq!(dossier.failures.iter().map(|it| it.trials).sum::<u32>(), 60);
+    assert!(dossier.failures[0].reason.contains("no workload `integer`"));
+}
