@@ -10,15 +10,12 @@
 //! machine is not this one.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::{
-    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions,
-    MountType, MountVolumeOptions,
     ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount,
     MountTmpfsOptions, MountType, MountVolumeOptions,
 };
@@ -26,7 +23,6 @@ use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::{
-    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
     Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
     StartMode,
 };
@@ -147,7 +143,6 @@ struct Engine {
 
 /// What is installed here, and the command that would bring an engine to life.
 fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
-    for (name, path) in [("XDG_RUNTIME_DIR", "docker.sock"), ("HOME", ".docker/desktop/docker.sock")] {
     for (name, path) in [
         ("XDG_RUNTIME_DIR", "docker.sock"),
         ("HOME", ".docker/desktop/docker.sock"),
@@ -165,23 +160,20 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     }
     let answers = |program: &str| {
         cx.exec
-            .run(&CommandLine::new(program, ["--version"]), b"", Duration::from_secs(2))
-            .is_ok_and(|finished| finished.status == Some(0))
-    };
-    if !cfg!(target_os = "linux") {
-        return ("Docker Desktop is not running or not installed", "start Docker Desktop".into());
-    }
-    if answers("dockerd") {
-        ("it is installed but not running", "`sudo systemctl start docker`".into())
             .run(
                 &CommandLine::new(program, ["--version"]),
                 b"",
                 Duration::from_secs(2),
             )
+            .is_ok_and(|finished| finished.status == Some(0))
+    };
+    if !cfg!(target_os = "linux") {
         return (
             "Docker Desktop is not running or not installed",
             "start Docker Desktop".into(),
         );
+    }
+    if answers("dockerd") {
         (
             "it is installed but not running",
             "`sudo systemctl start docker`".into(),
@@ -192,7 +184,6 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
             "`sudo apt-get install docker.io`, or DOCKER_HOST=… for an engine elsewhere".into(),
         )
     } else {
-        ("it is not installed", "`sudo apt-get install docker.io`".into())
         (
             "it is not installed",
             "`sudo apt-get install docker.io`".into(),
@@ -232,7 +223,6 @@ impl Driver for Docker {
         }
     }
 
-    fn configure(&self, arm: ArmId, settings: &Params) -> Result<Box<dyn Environment>, SettingsError> {
     fn configure(
         &self,
         arm: ArmId,
@@ -255,29 +245,18 @@ impl Driver for Docker {
             run.is_some() || owner::is_gone(cx, labels.get(owner::LABEL))
         };
         let mut removed = Vec::new();
-        for (id, name, labels) in api.containers(&labels)? {
-            if is_ours(&labels) {
-                api.remove_container(&id)?;
-                removed.push(format!("docker container {name}"));
-            }
-        }
-        for (name, labels) in api.volumes(&labels)? {
-            if is_ours(&labels) {
-                api.remove_volume(&name)?;
-                removed.push(format!("docker volume {}", errors::printable(&name)));
-            }
-        }
-        for (name, labels) in image::packed(&api, &labels)? {
-            if is_ours(&labels) && image::remove(&api, &name)? {
-                removed.push(format!("docker image {}", errors::printable(&name)));
         for container in api.containers(&labels)? {
             if is_ours(&container.labels) {
                 api.remove_container(&container.key)?;
                 removed.push(format!("docker container {}", container.name));
+            }
+        }
         for volume in api.volumes(&labels)? {
             if is_ours(&volume.labels) {
                 api.remove_volume(&volume.key)?;
                 removed.push(format!("docker volume {}", volume.name));
+            }
+        }
         for image in image::packed(&api, &labels)? {
             if is_ours(&image.labels) && image::remove(&api, &image.key)? {
                 removed.push(format!("docker image {}", image.name));
@@ -381,10 +360,6 @@ impl DockerEnvironment {
             privileged: settings.privileged.then_some(true),
             init: settings.init.then_some(true),
             runtime: settings.runtime.clone(),
-            log_config: settings.log_driver.clone().map(|driver| HostConfigLogConfig {
-                typ: Some(driver),
-                config: None,
-            }),
             log_config: settings
                 .log_driver
                 .clone()
@@ -396,7 +371,6 @@ impl DockerEnvironment {
         }
     }
 
-    fn body(&self, cx: &Context<'_>, image: &str, names: &Names, mode: StartMode) -> ContainerCreateBody {
     fn body(
         &self,
         cx: &Context<'_>,
@@ -431,7 +405,6 @@ impl DockerEnvironment {
 
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
     /// mode onto storage whose root belongs to root alone.
-    fn additions(&self, cx: &Context<'_>, prepared: &Prepared) -> Result<Option<Vec<u8>>, EnvError> {
     fn additions(
         &self,
         cx: &Context<'_>,
@@ -451,8 +424,6 @@ impl DockerEnvironment {
             let request = api
                 .client
                 .start_container(id, None::<bollard::query_parameters::StartContainerOptions>);
-            api.attempt(CONTROL_LIMIT, request)
-                .map_err(|error| self.refine(api, api.explain("start the container", CONTROL_LIMIT, &error)))
             api.attempt(CONTROL_LIMIT, request).map_err(|error| {
                 self.refine(
                     api,
@@ -504,13 +475,11 @@ impl DockerEnvironment {
     fn refine(&self, api: &Api, error: EnvError) -> EnvError {
         match error {
             EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
-                let Some((_, missing)) = facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
+                let Some((_, missing)) =
+                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
                 else {
                     return EnvError::Absent {
                         why,
-                        fix: Some(if self.settings.privileged { PRIVILEGED_FIX } else { CAP_FIX }.into()),
-                let Some((_, missing)) =
-                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
                         fix: Some(
                             if self.settings.privileged {
                                 PRIVILEGED_FIX
@@ -523,7 +492,6 @@ impl DockerEnvironment {
                 };
                 let list = missing.join("\", \"");
                 EnvError::Absent {
-                    why: format!("{why}; dockerd itself runs without CAP_{}", missing.join(", CAP_")),
                     why: format!(
                         "{why}; dockerd itself runs without CAP_{}",
                         missing.join(", CAP_")
@@ -538,9 +506,6 @@ impl DockerEnvironment {
     }
 
     /// Removes a container and what was made for it alone.
-    fn discard(&self, api: &Api, cx: &Context<'_>, id: Option<&str>, names: &Names) -> Result<(), EnvError> {
-        let container = api.remove_container(id.unwrap_or(&names.container));
-        let volume = names.volume.as_deref().map_or(Ok(()), |name| api.remove_volume(name));
     fn discard(
         &self,
         api: &Api,
@@ -548,6 +513,7 @@ impl DockerEnvironment {
         id: Option<&str>,
         names: &Names,
     ) -> Result<(), EnvError> {
+        let container = api.remove_container(id.unwrap_or(&names.container));
         let volume = names
             .volume
             .as_deref()
@@ -562,7 +528,6 @@ impl DockerEnvironment {
 }
 
 const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
-const CAP_FIX: &str = "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 const CAP_FIX: &str =
     "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 
@@ -591,7 +556,6 @@ impl Environment for DockerEnvironment {
             (image::packed_name(cx.run, &self.arm), image)
         };
         // The same check for either image: a foreign one may be for another processor.
-        let agent = image::read_agent(cx.agent, image.architecture.as_deref().unwrap_or(&engine.architecture));
         let agent = image::read_agent(
             cx.agent,
             image
@@ -672,18 +636,13 @@ impl Environment for DockerEnvironment {
             return Ok(());
         }
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
-        let labels = [format!("tare.run={}", cx.run), format!("tare.arm={}", self.arm)];
-        for (id, _, _) in api.containers(&labels)? {
-            api.remove_container(&id)?;
-        }
-        for (name, _) in api.volumes(&labels)? {
-            api.remove_volume(&name)?;
         let labels = [
             format!("tare.run={}", cx.run),
             format!("tare.arm={}", self.arm),
         ];
         for container in api.containers(&labels)? {
             api.remove_container(&container.key)?;
+        }
         for volume in api.volumes(&labels)? {
             api.remove_volume(&volume.key)?;
         }
@@ -711,60 +670,6 @@ struct DockerInstance {
 }
 
 impl DockerInstance {
-    /// The container's and the gateway's address on the default bridge, where this machine is that gateway.
-    fn bridge(&self) -> Result<(IpAddr, IpAddr), Reason> {
-        let api = &self.channel.api;
-        let found = api
-            .call(
-                "inspect the container",
-                CONTROL_LIMIT,
-                api.client.inspect_container(&self.id, None),
-            )
-            .map_err(|error| Reason::NoPath(error.to_string()))?;
-        let networks = found.network_settings.and_then(|settings| settings.networks);
-        let endpoint = networks.and_then(|networks| networks.into_values().next());
-        let address = |text: Option<String>| text.and_then(|text| text.parse::<IpAddr>().ok());
-        let (own, gateway) = endpoint.map_or((None, None), |endpoint| {
-            (address(endpoint.ip_address), address(endpoint.gateway))
-        });
-        let (Some(own), Some(gateway)) = (own, gateway) else {
-            return Err(Reason::NoPath("the container has no address on the bridge".into()));
-        };
-        is_here(gateway)?;
-        Ok((own, gateway))
-    }
-
-    /// Proves that the engine's host network is this machine's, by the gateway of its default bridge.
-    fn loopback(&self) -> Result<IpAddr, Reason> {
-        let api = &self.channel.api;
-        let found = api
-            .call(
-                "inspect its bridge",
-                CONTROL_LIMIT,
-                api.client.inspect_network("bridge", None),
-            )
-            .map_err(|error| Reason::NoPath(error.to_string()))?;
-        let configs = found.ipam.and_then(|ipam| ipam.config).unwrap_or_default();
-        let gateway = configs
-            .into_iter()
-            .find_map(|config| config.gateway?.parse::<IpAddr>().ok())
-            .ok_or_else(|| {
-                Reason::NoPath("the engine has no bridge by which to tell whether it is on this machine".into())
-            })?;
-        is_here(gateway)?;
-        Ok(IpAddr::V4(Ipv4Addr::LOCALHOST))
-    }
-}
-
-/// Whether the bridge's gateway is an address of this machine: by opening a socket on it. Docker Desktop, a
-/// rootless or a remote engine has its bridge in another machine or namespace.
-fn is_here(gateway: IpAddr) -> Result<(), Reason> {
-    TcpListener::bind((gateway, 0)).map(drop).map_err(|error| {
-        Reason::NoPath(format!(
-            "the engine's bridge {gateway} is not on this machine ({error}): Docker Desktop, a rootless or a \
-             remote engine has it elsewhere"
-        ))
-    })
     /// The addresses of the two ends: the container's, then this machine's as the container sees it.
     fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
         if self.network == Network::None {
@@ -778,6 +683,7 @@ fn is_here(gateway: IpAddr) -> Result<(), Reason> {
             return Ok((loopback, loopback));
         }
         locality::bridge(&self.channel.api, &self.id)
+    }
 }
 
 const NO_NETWORK: &str = "the arm has `network = \"none\"`";
@@ -788,20 +694,10 @@ impl Instance for DockerInstance {
     }
 
     fn address_from_host(&self) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Bridge => self.bridge().map(|(own, _)| own),
-            Network::Host => self.loopback(),
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-        }
+        self.ends().map(|(inside, _)| inside)
     }
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Bridge => self.bridge().map(|(_, gateway)| gateway),
-            Network::Host => self.loopback(),
-            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-        }
-        self.ends().map(|(inside, _)| inside)
         self.ends().map(|(_, outside)| outside)
     }
 

@@ -11,12 +11,10 @@ use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::models::{SystemInfo, SystemVersion};
-use bollard::query_parameters::{ListContainersOptions, ListVolumesOptions, RemoveContainerOptions};
-use bollard::{API_DEFAULT_VERSION, Docker as Client};
-use std::collections::HashMap;
 use bollard::query_parameters::{
     ListContainersOptions, ListVolumesOptions, RemoveContainerOptions,
 };
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::EnvError;
@@ -58,7 +56,6 @@ pub(super) struct Api {
 impl Api {
     /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
     pub(super) fn connect(endpoint: Endpoint, limit: Duration) -> Result<Self, Unreachable> {
-        let failed = |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
         let failed =
             |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
         let runtime = Builder::new_current_thread()
@@ -134,11 +131,6 @@ impl Api {
         })
     }
 
-    /// Ids, names and labels of the containers whose labels match, stopped ones included.
-    pub(super) fn containers(
-        &self,
-        labels: &[String],
-    ) -> Result<Vec<(String, String, HashMap<String, String>)>, EnvError> {
     /// The containers whose labels match, stopped ones included.
     pub(super) fn containers(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListContainersOptions {
@@ -151,23 +143,6 @@ impl Api {
             CONTROL_LIMIT,
             self.client.list_containers(Some(options)),
         )?;
-        Ok(found
-            .into_iter()
-            .filter_map(|container| {
-                let id = container.id?;
-                let name = container.names.unwrap_or_default();
-                let name = name.first().map_or(id.as_str(), String::as_str);
-                let name = printable(name.trim_start_matches('/'));
-                Some((id, name, container.labels.unwrap_or_default()))
-            })
-            .collect())
-    }
-
-    /// Names and labels of the volumes whose labels match.
-    pub(super) fn volumes(
-        &self,
-        labels: &[String],
-    ) -> Result<Vec<(String, HashMap<String, String>)>, EnvError> {
         let labelled = found.into_iter().filter_map(|container| {
             let key = container.id?;
             let names = container.names.unwrap_or_default();
@@ -176,8 +151,11 @@ impl Api {
                 name: printable(name),
                 key,
                 labels: container.labels.unwrap_or_default(),
+            })
         });
         Ok(labelled.collect())
+    }
+
     /// The volumes whose labels match.
     pub(super) fn volumes(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListVolumesOptions {
@@ -189,7 +167,6 @@ impl Api {
             self.client.list_volumes(Some(options)),
         )?;
         let volumes = found.volumes.unwrap_or_default().into_iter();
-        Ok(volumes.map(|volume| (volume.name, volume.labels)).collect())
         let labelled = volumes.map(|volume| Labelled {
             name: printable(&volume.name),
             key: volume.name,
@@ -206,7 +183,6 @@ impl Api {
             force: true,
             link: false,
         };
-        let removal = self.attempt(CONTROL_LIMIT, self.client.remove_container(id, Some(options())));
         let removal = self.attempt(
             CONTROL_LIMIT,
             self.client.remove_container(id, Some(options())),
@@ -232,10 +208,6 @@ impl Api {
     pub(super) fn remove_volume(&self, name: &str) -> Result<(), EnvError> {
         let removal = self.attempt(
             CONTROL_LIMIT,
-            self.client.remove_volume(
-                name,
-                None::<bollard::query_parameters::RemoveVolumeOptions>,
-            ),
             self.client
                 .remove_volume(name, None::<bollard::query_parameters::RemoveVolumeOptions>),
         );

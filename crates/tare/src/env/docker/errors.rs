@@ -186,7 +186,6 @@ pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError
     }
     if status == 409 {
         return EnvError::Refused {
-            what: format!("cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"),
             what: format!(
                 "cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"
             ),
@@ -245,10 +244,6 @@ mod tests {
     #[test]
     fn foreign_text_cannot_move_the_cursor_or_hide() {
         let text = printable("  a\u{1b}[2Jb\nc\r\u{202e}d \"quoted\" é\u{0}  ");
-        assert_eq!(
-            text,
-            "a\\u{1b}[2Jb\\nc\\r\\u{202e}d \"quoted\" é\\0"
-        );
         assert_eq!(text, "a\\u{1b}[2Jb\\nc\\r\\u{202e}d \"quoted\" é\\0");
         assert!(printable(&"x".repeat(10_000)).len() < 2_010);
     }
@@ -257,12 +252,10 @@ mod tests {
     fn a_daemon_that_lacks_capabilities_is_recognised_by_its_words() {
         let words = "failed to create shim task: OCI runtime create failed: runc create failed: unable to \
                      start container process: unable to apply caps: operation not permitted: unknown";
-        let EnvError::Absent { why, fix } = explain_answer("start the container", 400, words) else {
-            panic!("not recognised");
-        };
-        assert!(why.contains("privileged") && why.contains("unable to apply caps"), "{why}");
         let EnvError::Absent { why, fix } = explain_answer("start the container", 400, words)
         else {
+            panic!("not recognised");
+        };
         assert!(
             why.contains("privileged") && why.contains("unable to apply caps"),
             "{why}"

@@ -22,7 +22,6 @@ fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
 /// Version, drivers, runtimes, security and machine of an engine.
 pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -> Facts {
     let mut facts = Facts::new();
-    put(&mut facts, "engine.endpoint", Some(api.endpoint.to_string()));
     put(
         &mut facts,
         "engine.endpoint",
@@ -45,11 +44,6 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
             put(&mut facts, "engine.storage_filesystem", Some(value));
         }
     }
-    put(&mut facts, "engine.cgroup_driver", info.cgroup_driver.as_ref());
-    put(&mut facts, "engine.cgroup_version", info.cgroup_version.as_ref());
-    put(&mut facts, "engine.log_driver", info.logging_driver.as_ref());
-    put(&mut facts, "engine.runtime", info.default_runtime.as_ref());
-    let mut runtimes: Vec<&str> = info.runtimes.iter().flatten().map(|(name, _)| name.as_str()).collect();
     put(
         &mut facts,
         "engine.cgroup_driver",
@@ -65,6 +59,7 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
         "engine.log_driver",
         info.logging_driver.as_ref(),
     );
+    put(&mut facts, "engine.runtime", info.default_runtime.as_ref());
     let mut runtimes: Vec<&str> = info
         .runtimes
         .iter()
@@ -76,7 +71,6 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     put(
         &mut facts,
         "engine.security",
-        info.security_options.as_ref().map(|options| options.join(" ")),
         info.security_options
             .as_ref()
             .map(|options| options.join(" ")),
@@ -84,7 +78,6 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     put(&mut facts, "engine.kernel", info.kernel_version.as_ref());
     put(&mut facts, "engine.system", info.operating_system.as_ref());
     put(&mut facts, "engine.os_type", info.os_type.as_ref());
-    put(&mut facts, "engine.architecture", info.architecture.as_ref());
     put(
         &mut facts,
         "engine.architecture",
@@ -99,7 +92,6 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     );
     if let Some((set, missing)) = bounding_set(api) {
         put(&mut facts, "engine.CapBnd", Some(set));
-        put(&mut facts, "engine.capabilities_missing", Some(missing.join(" ")));
         put(
             &mut facts,
             "engine.capabilities_missing",

@@ -34,7 +34,6 @@ fn first_line(path: &str) -> String {
 fn start_time(pid: u32) -> Option<String> {
     let stat = files::read_text(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_ascii_whitespace().nth(19).map(str::to_owned)
     after_name
         .split_ascii_whitespace()
         .nth(19)
@@ -50,8 +49,6 @@ fn machine() -> String {
             .or_else(|| crate::cx::vars::text("HOSTNAME"))
             .unwrap_or_default()
     };
-    let digest = Sha256::digest(id.as_bytes());
-    digest[..4].iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
     super::hex(&Sha256::digest(id.as_bytes())[..4])
 }
 

@@ -424,7 +424,6 @@ fn is_cpu_list(text: &str) -> bool {
 /// Names of runtimes and log drivers: letters, digits and `.`, `_`, `-`, with a path and tag for plug-ins.
 fn is_plain_name(text: &str) -> bool {
     text.len() <= 128
-        && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
         && text
             .bytes()
             .next()
@@ -487,10 +486,6 @@ fn is_image_reference(text: &str) -> bool {
                     || (is_host && (byte == b':' || byte.is_ascii_uppercase()))
             })
     };
-    text.len() <= 255
-        && digest_is_fine
-        && tag_is_fine
-        && parts.iter().enumerate().all(part_is_fine)
     text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
 }
 
@@ -515,7 +510,6 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let params = Params::new()
-            .with("image", "registry.example:5000/Team/debian:12-slim".to_lowercase().as_str())
             .with(
                 "image",
                 "registry.example:5000/Team/debian:12-slim"
@@ -582,14 +576,6 @@ mod tests {
     #[test]
     fn quotes_paths_and_control_characters_reach_no_request() {
         for text in [
-            "x\u{1b}[31m", "a\"b", "a'b", "a b", "a\nb", "../x", "a/../b", "a?x=1", "a#b", "a%2fb",
-            "", "-x", "é",
-        ] {
-            for name in ["image", "runtime", "log_driver", "user", "cpuset", "cap_add"] {
-                let error = refused(name, text);
-                assert_eq!(error.setting, name, "{text:?}");
-                let shown = format!("{error} {:?}", error.hint);
-                assert!(!shown.contains('\u{1b}') && !shown.contains('\n'), "{shown:?}");
             "x\u{1b}[31m",
             "a\"b",
             "a'b",
@@ -603,6 +589,7 @@ mod tests {
             "",
             "-x",
             "é",
+        ] {
             for name in [
                 "image",
                 "runtime",
@@ -611,6 +598,9 @@ mod tests {
                 "cpuset",
                 "cap_add",
             ] {
+                let error = refused(name, text);
+                assert_eq!(error.setting, name, "{text:?}");
+                let shown = format!("{error} {:?}", error.hint);
                 assert!(
                     !shown.contains('\u{1b}') && !shown.contains('\n'),
                     "{shown:?}"
@@ -640,7 +630,6 @@ mod tests {
 
     #[test]
     fn privileged_together_with_capabilities_is_refused() {
-        let params = Params::new().with("privileged", true).with("cap_drop", "ALL");
         let params = Params::new()
             .with("privileged", true)
             .with("cap_drop", "ALL");
