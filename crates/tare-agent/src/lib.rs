@@ -5,29 +5,29 @@
 //! resident side), [`worker`] (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`]
 //! (what is this place) and, on Linux, `launch` (the built-in container).
 
+pub mod args;
 pub mod build;
 #[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod counters;
+pub mod direct_file;
+#[cfg(not(target_os = "linux"))]
+pub mod elsewhere;
 #[cfg(target_os = "linux")]
 pub mod end_runs;
 pub mod entry;
 pub mod facts;
+pub mod folder;
 #[cfg(target_os = "linux")]
 pub mod hold;
 #[cfg(target_os = "linux")]
 pub mod launch;
 pub mod meter;
 pub mod probe;
-pub mod serve;
-pub mod worker;
-pub mod folder;
 pub mod region;
-pub mod args;
-pub mod direct_file;
-#[cfg(not(target_os = "linux"))]
-pub mod elsewhere;
 pub mod ring;
+pub mod serve;
 pub mod slices;
 pub mod tcp;
 pub mod tcp_flow;
+pub mod worker;

@@ -20,6 +20,10 @@ pub const RUN_VARIABLE: &str = "TARE_RUN";
 /// What to build and what to run in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is the switch of one mechanism"
+)]
 pub struct LaunchSpec {
     /// The run: label of all that is created.
     pub run: RunId,
@@ -80,6 +84,10 @@ pub enum UserNamespace {
 /// One switch a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is the switch of one namespace"
+)]
 pub struct Namespaces {
     /// User and group ids, capabilities.
     pub user: UserNamespace,

@@ -2,16 +2,17 @@
 //!
 //! The data goes one way: a study file and a seed become a plan ([`plan`]); the plan is executed
 //! ([`run`]) in environments ([`env`]) with workloads ([`workload`]); raw output is stored first
-//! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), costs become findings
-//! ([`diagnose`]), and a dossier is drawn ([`report`]). Everything that touches the outside world goes
+//! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), gathered in a
+//! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`].
 
+pub mod analyze;
+pub mod cli;
 pub mod config;
 pub mod cx;
 pub mod env;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod store;
-pub mod analyze;
-pub mod report;
 pub mod workload;

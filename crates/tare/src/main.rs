@@ -1,2 +1,7 @@
-//! The host binary.
-fn main() {}
+//! The `tare` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tare::cli::main()
+}

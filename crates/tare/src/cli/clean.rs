@@ -15,7 +15,7 @@ impl Clean {
     #[allow(clippy::unused_self, reason = "every command is executed the same way")]
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let session = Session::begin(place, None)?;
-        let result = sweep(&session, place);
+        let result = sweep(&session);
         session.end()?;
         result
     }
@@ -23,9 +23,9 @@ impl Clean {
 
 /// Every driver is asked about every dead run, whatever the others answered; a run's folder goes last and
 /// only if nothing of it is left, so that another `tare clean` can try again.
-fn sweep(session: &Session, place: &Place) -> Result<Exit, Failed> {
+fn sweep(session: &Session) -> Result<Exit, Failed> {
     let cx = session.context(&Silent);
-    let (state, dead) = session::dead_runs(place)?;
+    let (state, dead) = session::dead_runs()?;
     let mut n_removed = 0;
     let mut problems = Vec::new();
     for run in &dead {
@@ -35,7 +35,11 @@ fn sweep(session: &Session, place: &Place) -> Result<Exit, Failed> {
                 Ok(removed) => {
                     n_removed += removed.len();
                     for line in removed {
-                        output::data(&format!("{run}: {}: {}\n", driver.id(), output::printable(&line)))?;
+                        output::data(&format!(
+                            "{run}: {}: {}\n",
+                            driver.id(),
+                            output::printable(&line)
+                        ))?;
                     }
                 }
                 Err(env::EnvError::Absent { .. }) => {}
@@ -48,7 +52,13 @@ fn sweep(session: &Session, place: &Place) -> Result<Exit, Failed> {
         }
     }
     if !problems.is_empty() {
-        return Err(Failed::new(Exit::Finding, format!("something could not be removed:\n{}", output::printable(&problems.join("\n")))));
+        return Err(Failed::new(
+            Exit::Finding,
+            format!(
+                "something could not be removed:\n{}",
+                output::printable(&problems.join("\n"))
+            ),
+        ));
     }
     if n_removed == 0 {
         output::tell("nothing was left behind");

@@ -46,7 +46,10 @@ impl Doctor {
     }
 
     fn examine(&self, cx: &Context<'_>) -> Result<Exit, Failed> {
-        let found: Vec<(&str, Availability)> = env::DRIVERS.iter().map(|driver| (driver.id(), driver.detect(cx))).collect();
+        let found: Vec<(&str, Availability)> = env::DRIVERS
+            .iter()
+            .map(|driver| (driver.id(), driver.detect(cx)))
+            .collect();
         let (noise, facts) = noise(cx)?;
         if self.json {
             output::data(&format!("{:#}\n", as_json(&found, &noise, &facts)))?;
@@ -62,11 +65,24 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     for (id, availability) in found {
         match availability {
             Availability::Ready(known) => {
-                let known: Vec<String> = known.iter().take(4).map(|(name, value)| format!("{name} {}", output::printable(value))).collect();
-                let _ = writeln!(text, "  {id}: ready{}{}", if known.is_empty() { "" } else { ": " }, known.join(", "));
+                let known: Vec<String> = known
+                    .iter()
+                    .take(4)
+                    .map(|(name, value)| format!("{name} {}", output::printable(value)))
+                    .collect();
+                let _ = writeln!(
+                    text,
+                    "  {id}: ready{}{}",
+                    if known.is_empty() { "" } else { ": " },
+                    known.join(", ")
+                );
             }
             Availability::Absent { why, fix } => {
-                let _ = writeln!(text, "  {id}: not available here: {}", output::printable(why));
+                let _ = writeln!(
+                    text,
+                    "  {id}: not available here: {}",
+                    output::printable(why)
+                );
                 if let Some(fix) = fix {
                     let _ = writeln!(text, "    hint: {}", output::printable(fix));
                 }
@@ -74,11 +90,28 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
         }
     }
     let _ = writeln!(text, "\nThis machine");
-    let fact = |name: &str| facts.get(name).map_or("unknown".to_owned(), |value| output::printable(value));
-    let _ = writeln!(text, "  {} processors, kernel {}, clock source {}", fact("cpu.count"), fact("kernel.release"), fact("clocksource.current"));
+    let fact = |name: &str| {
+        facts
+            .get(name)
+            .map_or("unknown".to_owned(), |value| output::printable(value))
+    };
+    let _ = writeln!(
+        text,
+        "  {} processors, kernel {}, clock source {}",
+        fact("cpu.count"),
+        fact("kernel.release"),
+        fact("clocksource.current")
+    );
     if let Some(cost_ns) = noise.timer_cost_ns {
-        let note = if cost_ns > 150.0 { " (slow: the clock is read by a system call)" } else { "" };
-        let _ = writeln!(text, "  one reading of the clock costs {cost_ns:.0} ns{note}");
+        let note = if cost_ns > 150.0 {
+            " (slow: the clock is read by a system call)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "  one reading of the clock costs {cost_ns:.0} ns{note}"
+        );
     }
     let _ = writeln!(
         text,
@@ -88,7 +121,10 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     );
     match noise.steal_ticks {
         Some(ticks) if ticks > 0.0 => {
-            let _ = writeln!(text, "  the hypervisor took {ticks:.0} clock ticks away meanwhile: other machines compete for the processors");
+            let _ = writeln!(
+                text,
+                "  the hypervisor took {ticks:.0} clock ticks away meanwhile: other machines compete for the processors"
+            );
         }
         Some(_) => {
             let _ = writeln!(text, "  no time was stolen by a hypervisor meanwhile");
@@ -115,7 +151,9 @@ fn as_json(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> serd
         .iter()
         .map(|(id, availability)| match availability {
             Availability::Ready(known) => json!({"id": id, "ready": true, "facts": known}),
-            Availability::Absent { why, fix } => json!({"id": id, "ready": false, "why": why, "fix": fix}),
+            Availability::Absent { why, fix } => {
+                json!({"id": id, "ready": false, "why": why, "fix": fix})
+            }
         })
         .collect();
     json!({
@@ -138,11 +176,21 @@ fn noise(cx: &Context<'_>) -> Result<(Noise, Facts), Failed> {
 }
 
 fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), Failed> {
-    let failed = |what: String| Failed::new(Exit::Finding, format!("the noise of this machine could not be measured: {what}"));
-    let mut ask = |request: &Request| {
-        channel.send(request).and_then(|()| channel.receive(Duration::from_secs(20))).map_err(|error| failed(error.to_string()))
+    let failed = |what: String| {
+        Failed::new(
+            Exit::Finding,
+            format!("the noise of this machine could not be measured: {what}"),
+        )
     };
-    let facts = match ask(&Request::Facts { paths: vec![workdir.to_owned()] })? {
+    let mut ask = |request: &Request| {
+        channel
+            .send(request)
+            .and_then(|()| channel.receive(Duration::from_secs(20)))
+            .map_err(|error| failed(error.to_string()))
+    };
+    let facts = match ask(&Request::Facts {
+        paths: vec![workdir.to_owned()],
+    })? {
         Reply::Facts { facts } => facts,
         other => return Err(failed(format!("{other:?}"))),
     };
@@ -151,13 +199,28 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
     let mut steal_ticks: Option<f64> = None;
     let mut timer_cost_ns = None;
     for trial in 0..N_TRIALS {
-        let call = ProbeCall { name: "integer".into(), args: Params::new() };
-        let request = Request::Run { trial, call, target_ns: TRIAL_NS, limit_ns: 10_000_000_000, workdir: workdir.to_owned() };
+        let call = ProbeCall {
+            name: "integer".into(),
+            args: Params::new(),
+        };
+        let request = Request::Run {
+            trial,
+            call,
+            target_ns: TRIAL_NS,
+            limit_ns: 10_000_000_000,
+            workdir: workdir.to_owned(),
+        };
         let Reply::Done { raw, .. } = ask(&request)? else {
             return Err(failed("a trial failed".into()));
         };
-        let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).map_err(|error| failed(error.to_string()))?;
-        let mut values = report.series.into_iter().next().map(|series| series.values).unwrap_or_default();
+        let report: ProbeReport =
+            serde_json::from_slice(&raw.stdout.0).map_err(|error| failed(error.to_string()))?;
+        let mut values = report
+            .series
+            .into_iter()
+            .next()
+            .map(|series| series.values)
+            .unwrap_or_default();
         values.sort_by(f64::total_cmp);
         let (Some(best), Some(middle)) = (values.first(), values.get(values.len() / 2)) else {
             return Err(failed("a trial gave no value".into()));

@@ -16,7 +16,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The folder for everything that Tare keeps; made if it is not there.
-    pub(crate) fn state_folder(&self) -> Result<PathBuf, Failed> {
+    pub(crate) fn state_folder() -> Result<PathBuf, Failed> {
         let folder = vars::state_folder().ok_or_else(|| {
             Failed::new(Exit::Usage, "there is no place for the store: none of TARE_HOME, XDG_STATE_HOME and HOME is set")
                 .hint("set TARE_HOME to a folder on a disk with space")
@@ -34,7 +34,7 @@ impl Place {
                 }
                 Ok(file.clone())
             }
-            None => Ok(self.state_folder()?.join("store.sqlite")),
+            None => Ok(Self::state_folder()?.join("store.sqlite")),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tare list`: environments, workloads and studies.
 
+use std::fmt::Write as _;
+
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -41,7 +43,10 @@ impl List {
         }
         let mut parts = Vec::new();
         if wanted(What::Environments) {
-            parts.push(format!("Environments (`tare doctor` says which of them work here)\n{}", environments()));
+            parts.push(format!(
+                "Environments (`tare doctor` says which of them work here)\n{}",
+                environments()
+            ));
         }
         if wanted(What::Workloads) {
             parts.push(format!("Workloads\n{}", workloads()));
@@ -57,9 +62,15 @@ impl List {
 fn environments() -> String {
     let mut rows = Vec::new();
     for driver in env::DRIVERS {
-        rows.push(vec![format!("  {}", driver.id()), driver.about().to_owned()]);
+        rows.push(vec![
+            format!("  {}", driver.id()),
+            driver.about().to_owned(),
+        ]);
         for setting in driver.settings() {
-            rows.push(vec![String::new(), format!("{}: {}", setting.name, setting.doc)]);
+            rows.push(vec![
+                String::new(),
+                format!("{}: {}", setting.name, setting.doc),
+            ]);
         }
     }
     output::columns(&rows)
@@ -67,7 +78,11 @@ fn environments() -> String {
 
 fn environments_json() -> serde_json::Value {
     let settings = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {
-        driver.settings().iter().map(|setting| json!({"name": setting.name, "doc": setting.doc})).collect()
+        driver
+            .settings()
+            .iter()
+            .map(|setting| json!({"name": setting.name, "doc": setting.doc}))
+            .collect()
     };
     env::DRIVERS.iter().map(|driver| json!({"id": driver.id(), "about": driver.about(), "settings": settings(*driver)})).collect()
 }
@@ -76,13 +91,29 @@ fn workloads() -> String {
     let mut text = String::new();
     for workload in workload::WORKLOADS {
         let paths: Vec<&str> = workload.paths().iter().map(|path| path.label()).collect();
-        let paths = if paths.is_empty() { String::new() } else { format!(" (paths: {})", paths.join(", ")) };
-        text.push_str(&format!("  {}: {}{paths}\n", workload.id(), workload.about()));
+        let paths = if paths.is_empty() {
+            String::new()
+        } else {
+            format!(" (paths: {})", paths.join(", "))
+        };
+        let _ = writeln!(text, "  {}: {}{paths}", workload.id(), workload.about());
         let rows: Vec<Vec<String>> = workload
             .params()
             .iter()
-            .map(|param| vec![format!("      {}", param.name), format!("[{}]", tare_model::Value::from(param.default)), param.doc.to_owned()])
-            .chain(workload.metrics().iter().map(|metric| vec![format!("    {}", metric.id), metric.unit.symbol().to_owned(), metric.doc.to_owned()]))
+            .map(|param| {
+                vec![
+                    format!("      {}", param.name),
+                    format!("[{}]", tare_model::Value::from(param.default)),
+                    param.doc.to_owned(),
+                ]
+            })
+            .chain(workload.metrics().iter().map(|metric| {
+                vec![
+                    format!("    {}", metric.id),
+                    metric.unit.symbol().to_owned(),
+                    metric.doc.to_owned(),
+                ]
+            }))
             .collect();
         text.push_str(&output::columns(&rows));
     }
@@ -109,7 +140,10 @@ fn workloads_json() -> serde_json::Value {
 fn read_studies() -> Result<Vec<tare_model::Study>, Failed> {
     config::builtin::STUDIES
         .iter()
-        .map(|builtin| config::parse(builtin.id, builtin.text, &config::Adjustments::default()).map_err(Failed::from))
+        .map(|builtin| {
+            config::parse(builtin.id, builtin.text, &config::Adjustments::default())
+                .map_err(Failed::from)
+        })
         .collect()
 }
 
@@ -118,8 +152,21 @@ fn studies() -> Result<String, Failed> {
         .iter()
         .map(|study| {
             let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
-            let budget = study.budget_ns.map_or("until precise".to_owned(), |budget_ns| format!("about {} s", budget_ns / 1_000_000_000));
-            vec![format!("  {}", study.id), budget, format!("{} ({} × {} workloads)", study.title, arms.join(", "), study.workloads.len())]
+            let budget = study
+                .budget_ns
+                .map_or("until precise".to_owned(), |budget_ns| {
+                    format!("about {} s", budget_ns / 1_000_000_000)
+                });
+            vec![
+                format!("  {}", study.id),
+                budget,
+                format!(
+                    "{} ({} × {} workloads)",
+                    study.title,
+                    arms.join(", "),
+                    study.workloads.len()
+                ),
+            ]
         })
         .collect();
     Ok(output::columns(&rows))

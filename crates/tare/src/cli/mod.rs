@@ -50,14 +50,21 @@ pub struct Failed {
 
 impl Failed {
     /// A failure with this exit code.
-    pub fn new(exit: Exit, message: impl ToString) -> Self {
-        Self { exit, message: message.to_string(), hint: None }
+    pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
+        Self {
+            exit,
+            message: format!("{message}"),
+            hint: None,
+        }
     }
 
     /// The same with a hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 }
 
@@ -117,12 +124,19 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are data and no error.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            };
             let _ = error.print();
             return ExitCode::from(exit as u8);
         }
     };
-    let place = home::Place { agent: cli.agent, store: cli.store };
+    let place = home::Place {
+        agent: cli.agent,
+        store: cli.store,
+    };
     let result = match cli.command {
         Command::Run(command) => command.execute(&place),
         Command::List(command) => command.execute(),

@@ -39,7 +39,10 @@ pub fn width() -> usize {
 
 /// How to draw on this standard output.
 pub fn style() -> crate::report::terminal::Style {
-    crate::report::terminal::Style { width: width(), colour: wants_colour() }
+    crate::report::terminal::Style {
+        width: width(),
+        colour: wants_colour(),
+    }
 }
 
 /// Text from elsewhere with its control characters made visible, so that it cannot steer the terminal.
@@ -59,13 +62,23 @@ pub fn printable(text: &str) -> String {
 pub fn columns(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns)
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0))
+        .map(|column| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (column, entry) in row.iter().enumerate() {
-            let width = if column + 1 == row.len() { 0 } else { widths[column] };
+            let width = if column + 1 == row.len() {
+                0
+            } else {
+                widths[column]
+            };
             let _ = write!(line, "{entry:<width$}  ");
         }
         let _ = writeln!(text, "{}", line.trim_end());
@@ -84,7 +97,10 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
-        let rows = vec![vec!["a".into(), "bb".into()], vec!["ccc".into(), "d".into()]];
+        let rows = vec![
+            vec!["a".into(), "bb".into()],
+            vec!["ccc".into(), "d".into()],
+        ];
         assert_eq!(columns(&rows), "a    bb\nccc  d\n");
     }
 }

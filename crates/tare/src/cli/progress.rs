@@ -18,7 +18,11 @@ impl Progress {
     pub(crate) fn new() -> Self {
         use std::io::IsTerminal;
         let is_terminal = std::io::stderr().is_terminal();
-        let target = if is_terminal { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+        let target = if is_terminal {
+            ProgressDrawTarget::stderr_with_hz(4)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} trials  {msg}") {
             bar.set_style(style);
@@ -33,7 +37,11 @@ impl Progress {
 
     fn remark(&self, text: &str) {
         let text = output::printable(text);
-        if self.is_terminal { self.bar.suspend(|| output::tell(&text)) } else { output::tell(&text) }
+        if self.is_terminal {
+            self.bar.suspend(|| output::tell(&text));
+        } else {
+            output::tell(&text);
+        }
     }
 }
 
@@ -46,11 +54,21 @@ impl Observer for Progress {
                     self.bar.tick();
                 }
             }
-            Event::Absent { arm, reason } => self.remark(&format!("{arm}: not available here: {reason}")),
-            Event::TrialDone { done, left, left_ns, workload, arm, .. } => {
+            Event::Absent { arm, reason } => {
+                self.remark(&format!("{arm}: not available here: {reason}"));
+            }
+            Event::TrialDone {
+                done,
+                left,
+                left_ns,
+                workload,
+                arm,
+                ..
+            } => {
                 self.bar.set_length(u64::from(done + left));
                 self.bar.set_position(u64::from(*done));
-                self.bar.set_message(format!("{} left  {workload} in {arm}", seconds(*left_ns)));
+                self.bar
+                    .set_message(format!("{} left  {workload} in {arm}", seconds(*left_ns)));
             }
             Event::Remark(text) => self.remark(text),
             Event::Removing => self.bar.set_message("removing what was started"),
@@ -60,5 +78,9 @@ impl Observer for Progress {
 
 fn seconds(nanoseconds: u64) -> String {
     let seconds = nanoseconds.div_ceil(1_000_000_000);
-    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+    if seconds < 120 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds.div_ceil(60))
+    }
 }

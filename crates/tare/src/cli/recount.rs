@@ -5,7 +5,7 @@ use tare_model::dossier::Dossier;
 
 use super::{Exit, Failed};
 use crate::analyze::{self, ArmData, RunData, RunHead, TrialData};
-use crate::store::{Store, StoreError, StoredRun, StoppedBy};
+use crate::store::{StoppedBy, Store, StoreError, StoredRun};
 use crate::workload;
 
 impl From<StoreError> for Failed {
@@ -36,9 +36,18 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
         .iter()
         .map(|spec| {
             let record = stored.arms.iter().find(|record| record.arm == spec.id);
-            let inside = stored.launches.iter().rfind(|launch| launch.arm == spec.id.as_str());
-            let mut facts = record.map(|record| record.facts.clone()).unwrap_or_default();
-            facts.extend(inside.map(|launch| launch.facts.clone()).unwrap_or_default());
+            let inside = stored
+                .launches
+                .iter()
+                .rfind(|launch| launch.arm == spec.id.as_str());
+            let mut facts = record
+                .map(|record| record.facts.clone())
+                .unwrap_or_default();
+            facts.extend(
+                inside
+                    .map(|launch| launch.facts.clone())
+                    .unwrap_or_default(),
+            );
             ArmData {
                 spec: spec.clone(),
                 available: record.is_some_and(|record| record.available),
@@ -57,7 +66,10 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
         started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
         plan_sha256: stored.plan_sha256,
         arms,
-        stopped_by: stored.stopped_by.map_or("killed", StoppedBy::as_str).to_owned(),
+        stopped_by: stored
+            .stopped_by
+            .map_or("killed", StoppedBy::as_str)
+            .to_owned(),
         complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
         wall_s: stored.wall_ns as f64 / 1e9,
         study: stored.study,
@@ -65,7 +77,11 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
     let trials = stored
         .records
         .into_iter()
-        .map(|record| TrialData { trial: record.trial, outcome: record.outcome, host_elapsed_ns: record.host_elapsed_ns })
+        .map(|record| TrialData {
+            trial: record.trial,
+            outcome: record.outcome,
+            host_elapsed_ns: record.host_elapsed_ns,
+        })
         .collect();
     RunData { head, trials }
 }

@@ -83,7 +83,9 @@ impl Precision for Rule {
 
     fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {
         let done = self.0.done();
-        (0..study.workloads.len()).map(|index| done.contains(&(index as u32))).collect()
+        (0..study.workloads.len())
+            .map(|index| done.contains(&(index as u32)))
+            .collect()
     }
 }
 
@@ -94,7 +96,11 @@ impl Run {
             files::write(file, b"")?;
         }
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
-        let study = if self.resume.is_none() { Some(self.study()?) } else { None };
+        let study = if self.resume.is_none() {
+            Some(self.study()?)
+        } else {
+            None
+        };
         let mut store = Store::open(&place.store_file()?)?;
         let run = match &self.resume {
             None => None,
@@ -114,9 +120,23 @@ impl Run {
                 let plan = Plan::new(study);
                 let mut rule = Rule(PrecisionRule::new(study, &workload::find));
                 if self.blocks.is_some() {
-                    run::execute(&cx, &plan, &host_facts(), &Registry::built_in(), &mut store, &mut run::AllBlocks)
+                    run::execute(
+                        &cx,
+                        &plan,
+                        &host_facts(),
+                        &Registry::built_in(),
+                        &mut store,
+                        &mut run::AllBlocks,
+                    )
                 } else {
-                    run::execute(&cx, &plan, &host_facts(), &Registry::built_in(), &mut store, &mut rule)
+                    run::execute(
+                        &cx,
+                        &plan,
+                        &host_facts(),
+                        &Registry::built_in(),
+                        &mut store,
+                        &mut rule,
+                    )
                 }
             }
         };
@@ -140,28 +160,54 @@ impl Run {
             return Ok(study?);
         }
         let path = Path::new(&self.study);
-        let looks_like_a_file = path.extension().is_some_and(|extension| extension == "toml") || path.components().count() > 1;
+        let looks_like_a_file = path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+            || path.components().count() > 1;
         if !looks_like_a_file {
-            let known: Vec<&str> = config::builtin::STUDIES.iter().map(|study| study.id).collect();
+            let known: Vec<&str> = config::builtin::STUDIES
+                .iter()
+                .map(|study| study.id)
+                .collect();
             let hint = match config::nearest(&self.study, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known are: {}; a file of your own ends in `.toml`", known.join(", ")),
+                None => format!(
+                    "known are: {}; a file of your own ends in `.toml`",
+                    known.join(", ")
+                ),
             };
-            return Err(Failed::new(Exit::Usage, format!("there is no study `{}`", output::printable(&self.study))).hint(hint));
+            return Err(Failed::new(
+                Exit::Usage,
+                format!("there is no study `{}`", output::printable(&self.study)),
+            )
+            .hint(hint));
         }
         let text = files::read_text(path).map_err(|error| Failed::new(Exit::Usage, error))?;
         Ok(config::parse(&self.study, &text, &adjustments)?)
     }
 
     /// Draws what was measured, also when the run ended early: nothing measured is lost.
-    fn report(&self, store: &Store, run: &RunId, result: Result<RunSummary, RunError>, is_resumed: bool) -> Result<Exit, Failed> {
+    fn report(
+        &self,
+        store: &Store,
+        run: &RunId,
+        result: Result<RunSummary, RunError>,
+        is_resumed: bool,
+    ) -> Result<Exit, Failed> {
         let summary = match result {
             Ok(summary) => summary,
             Err(error) => {
-                let n_trials = store.run_without_records(run).ok().and(store.runs().ok()).and_then(|runs| runs.into_iter().find(|line| line.id == *run)).map_or(0, |line| line.n_trials);
+                let n_trials = store
+                    .run_without_records(run)
+                    .ok()
+                    .and(store.runs().ok())
+                    .and_then(|runs| runs.into_iter().find(|line| line.id == *run))
+                    .map_or(0, |line| line.n_trials);
                 let failed = Failed::from(error);
                 if n_trials > 0 {
-                    output::tell(&format!("{n_trials} trials are stored as run {run}; `tare show {run}` draws them"));
+                    output::tell(&format!(
+                        "{n_trials} trials are stored as run {run}; `tare show {run}` draws them"
+                    ));
                 }
                 return Err(failed);
             }
@@ -169,10 +215,16 @@ impl Run {
         let dossier = recount::dossier(store, run)?;
         self.write(&dossier)?;
         for line in &summary.left_behind {
-            output::tell(&format!("left behind: {}; `tare clean` tries again", output::printable(line)));
+            output::tell(&format!(
+                "left behind: {}; `tare clean` tries again",
+                output::printable(line)
+            ));
         }
         if summary.stopped_by == StoppedBy::Interrupted {
-            output::tell(&format!("interrupted; {} trials are stored, `tare run --resume {run}` goes on", summary.n_trials));
+            output::tell(&format!(
+                "interrupted; {} trials are stored, `tare run --resume {run}` goes on",
+                summary.n_trials
+            ));
             return Ok(Exit::Interrupted);
         }
         if is_resumed {
@@ -183,11 +235,16 @@ impl Run {
 
     fn write(&self, dossier: &Dossier) -> Result<(), Failed> {
         match self.json.as_deref() {
-            Some(file) if is_dash(file) => return Ok(output::data(&report::json::to_string(dossier))?),
+            Some(file) if is_dash(file) => {
+                return Ok(output::data(&report::json::to_string(dossier))?);
+            }
             Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
             None => {}
         }
-        Ok(output::data(&report::terminal::table(dossier, output::style()))?)
+        Ok(output::data(&report::terminal::table(
+            dossier,
+            output::style(),
+        ))?)
     }
 }
 
@@ -199,12 +256,16 @@ fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
     if !text.is_empty() {
         return Ok(store.resolve(text)?);
     }
-    store.latest_unfinished()?.ok_or_else(|| Failed::new(Exit::Usage, "there is no interrupted run to go on with").hint("`tare runs` lists the runs"))
+    store.latest_unfinished()?.ok_or_else(|| {
+        Failed::new(Exit::Usage, "there is no interrupted run to go on with")
+            .hint("`tare runs` lists the runs")
+    })
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.
 fn host_facts() -> Facts {
-    let cpus = std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
+    let cpus =
+        std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
     Facts::from([
         ("host.system".to_owned(), std::env::consts::OS.to_owned()),
         ("host.machine".to_owned(), std::env::consts::ARCH.to_owned()),

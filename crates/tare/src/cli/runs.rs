@@ -29,8 +29,18 @@ impl Runs {
         } else if runs.is_empty() {
             output::tell("the store holds no run yet; `tare run` makes one");
         } else {
-            let head = ["run", "study", "started (UTC)", "trials", "wall", "ended by"].map(str::to_owned).to_vec();
-            let rows: Vec<Vec<String>> = std::iter::once(head).chain(runs.iter().map(row)).collect();
+            let head = [
+                "run",
+                "study",
+                "started (UTC)",
+                "trials",
+                "wall",
+                "ended by",
+            ]
+            .map(str::to_owned)
+            .to_vec();
+            let rows: Vec<Vec<String>> =
+                std::iter::once(head).chain(runs.iter().map(row)).collect();
             output::data(&output::columns(&rows))?;
         }
         Ok(Exit::Done)
@@ -44,11 +54,16 @@ fn row(run: &RunLine) -> Vec<String> {
         started(run.started_unix_ns),
         run.n_trials.to_string(),
         format!("{:.0} s", run.wall_ns as f64 / 1e9),
-        run.stopped_by.map_or("killed, or still running", StoppedBy::as_str).to_owned(),
+        run.stopped_by
+            .map_or("killed, or still running", StoppedBy::as_str)
+            .to_owned(),
     ]
 }
 
 /// A point in time as text, to the second, UTC.
 fn started(unix_ns: i64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).map_or_else(|_| "unknown".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).map_or_else(
+        |_| "unknown".to_owned(),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
 }

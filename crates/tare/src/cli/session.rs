@@ -31,17 +31,25 @@ impl From<OwnerError> for Failed {
 impl Session {
     /// Takes the run's folder and finds the agents. Ctrl-C from here on asks to stop in order.
     pub(super) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
-        let state = place.state_folder()?;
+        let state = Place::state_folder()?;
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let owner = Owner::acquire(&state, &run)?;
-        let agents = Agents::locate(place.agent.as_deref(), owner.folder())
-            .map_err(|error| Failed::new(Exit::Finding, error).hint("build one file with everything inside: `cargo xtask dist`"))?;
+        let agents = Agents::locate(place.agent.as_deref(), owner.folder()).map_err(|error| {
+            Failed::new(Exit::Finding, error)
+                .hint("build one file with everything inside: `cargo xtask dist`")
+        })?;
         let cancel = Cancel::new();
         let wish = cancel.clone();
         // A second handler in one process is refused; then the first one still works.
         let _ = ctrlc::set_handler(move || wish.request());
-        Ok(Self { exec: SystemExec, clock, cancel, agents, owner })
+        Ok(Self {
+            exec: SystemExec,
+            clock,
+            cancel,
+            agents,
+            owner,
+        })
     }
 
     /// The context for drivers and the engine.
@@ -68,14 +76,15 @@ impl Session {
 fn new_run(clock: &SystemClock) -> RunId {
     let unix_ns = clock.unix_ns();
     let time = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
-    let mixed = (unix_ns as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed =
+        (unix_ns as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let name = format!("{}-{:04x}", time.strftime("%Y%m%d-%H%M%S"), mixed >> 48);
     RunId::new(name).expect("digits and dashes are a name")
 }
 
 /// Runs whose owner is gone, by the folder that each left.
-pub(super) fn dead_runs(place: &Place) -> Result<(PathBuf, Vec<RunId>), Failed> {
-    let state = place.state_folder()?;
+pub(super) fn dead_runs() -> Result<(PathBuf, Vec<RunId>), Failed> {
+    let state = Place::state_folder()?;
     let dead = owner::dead_runs(&state)?;
     Ok((state, dead))
 }
@@ -87,14 +96,26 @@ pub(super) fn remove_dead(state: &Path, run: &RunId) -> Result<bool, Failed> {
 
 /// A plain process on this machine with an agent that has answered.
 pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Failed> {
-    let failed = |error: &dyn std::fmt::Display| Failed::new(Exit::Finding, format!("the agent does not run on this machine: {error}"));
-    let driver = env::find("host").ok_or_else(|| Failed::new(Exit::Finding, "this program has no `host` environment"))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        Failed::new(
+            Exit::Finding,
+            format!("the agent does not run on this machine: {error}"),
+        )
+    };
+    let driver = env::find("host")
+        .ok_or_else(|| Failed::new(Exit::Finding, "this program has no `host` environment"))?;
     let arm = ArmId::new("doctor").expect("the constant is a name");
-    let mut environment = driver.configure(arm, &Params::new()).map_err(|error| failed(&error))?;
+    let mut environment = driver
+        .configure(arm, &Params::new())
+        .map_err(|error| failed(&error))?;
     environment.prepare(cx).map_err(|error| failed(&error))?;
-    let mut instance = environment.start(cx, StartMode::Resident).map_err(|error| failed(&error))?;
+    let mut instance = environment
+        .start(cx, StartMode::Resident)
+        .map_err(|error| failed(&error))?;
     let channel = instance.channel();
-    channel.send(&Request::Hello { protocol: PROTOCOL }).map_err(|error| failed(&error))?;
+    channel
+        .send(&Request::Hello { protocol: PROTOCOL })
+        .map_err(|error| failed(&error))?;
     match channel.receive(Duration::from_secs(5)) {
         Ok(Reply::Hello { build, .. }) if build == cx.agent.build => Ok(instance),
         Ok(other) => Err(failed(&format!("unexpected answer {other:?}"))),

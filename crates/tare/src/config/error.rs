@@ -56,7 +56,7 @@ impl fmt::Display for StudyError {
             .path(&file)
             .annotation(AnnotationKind::Primary.span(clean));
         let report = [Level::ERROR.primary_title(&problem).element(snippet)];
-        let drawn = Renderer::plain().render(&report).to_string();
+        let drawn = Renderer::plain().render(&report).clone();
         // The title already says `error:` where the caller prints it.
         out.write_str(drawn.strip_prefix("error: ").unwrap_or(&drawn))?;
         match &self.hint {

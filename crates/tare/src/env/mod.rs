@@ -17,10 +17,7 @@ pub mod docker;
 pub mod host;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[
-    &docker::DOCKER,
-    &host::Host,
-];
+pub static DRIVERS: &[&dyn Driver] = &[&docker::DOCKER, &host::Host];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

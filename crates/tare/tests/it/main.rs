@@ -8,6 +8,6 @@
 
 mod contract;
 mod docker;
+mod engine;
 mod host;
 mod world;
-mod engine;

@@ -1,0 +1,78 @@
+//! Running programs, with what is being done on standard error.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root").to_owned()
+}
+
+/// Says what comes next.
+#[allow(clippy::print_stderr, reason = "a development command talks to its user")]
+pub(crate) fn step(what: &str) {
+    eprintln!("== {what}");
+}
+
+/// A program to be run in the repository's root.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: OsString,
+    arguments: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+}
+
+/// `name` with `arguments`.
+pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
+    Program { name: name.as_ref().to_owned(), arguments: Vec::new(), variables: Vec::new() }.arguments(arguments)
+}
+
+/// The cargo that runs this.
+pub(crate) fn cargo(arguments: &[&str]) -> Program {
+    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
+}
+
+impl Program {
+    /// The same with more arguments.
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(OsString::from));
+        self
+    }
+
+    /// The same with one more variable.
+    pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.name);
+        command.args(&self.arguments).envs(self.variables.iter().cloned()).current_dir(root());
+        command
+    }
+
+    /// Runs it to its end; an error if it fails.
+    pub(crate) fn run(&self) -> Result<()> {
+        let status = self.command().status().with_context(|| format!("cannot run `{self}`"))?;
+        if status.success() { Ok(()) } else { bail!("`{self}` ended with {status}") }
+    }
+
+    /// Runs it and returns what it printed; an error if it fails.
+    pub(crate) fn output(&self) -> Result<String> {
+        let output = self.command().output().with_context(|| format!("cannot run `{self}`"))?;
+        if !output.status.success() {
+            bail!("`{self}` ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}", self.name.to_string_lossy())?;
+        self.arguments.iter().try_for_each(|argument| write!(out, " {}", argument.to_string_lossy()))
+    }
+}

@@ -1,0 +1,263 @@
+//! The conventions that no compiler checks: who may import whom, file headers, file sizes, words.
+//!
+//! Read as text on purpose: a convention that needs a parser is too fine to be remembered.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                if path.file_name().is_some_and(|name| name != "target") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(!files.is_empty(), "no Rust file under {}", folder.display());
+    files
+}
+
+fn all_rust_files() -> Vec<PathBuf> {
+    ["crates", "xtask"]
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)))
+        .collect()
+}
+
+/// The parts of the host's library and what each may use of the others.
+fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
+    BTreeMap::from([
+        ("cx", &[] as &[&str]),
+        ("env", &["cx"]),
+        ("workload", &[]),
+        ("config", &["env", "workload"]),
+        ("plan", &["config"]),
+        ("check", &["cx", "config", "env", "plan"]),
+        ("store", &["plan"]),
+        ("run", &["cx", "env", "workload", "plan", "store"]),
+        ("analyze", &["workload", "store"]),
+        ("diagnose", &["analyze"]),
+        ("report", &["analyze", "diagnose"]),
+    ])
+}
+
+#[test]
+fn no_part_of_the_library_imports_what_it_may_not() {
+    let source = root().join("crates/tare/src");
+    let allowed = allowed();
+    let mut wrong = Vec::new();
+    for file in rust_files(&source) {
+        let relative = file.strip_prefix(&source).unwrap();
+        let part = relative
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs");
+        let Some(may_use) = allowed.get(part) else {
+            continue;
+        };
+        let text = std::fs::read_to_string(&file).unwrap();
+        // Tests may reach further: they put parts together.
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (number, line) in code.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for used in allowed.keys() {
+                let is_used = line.contains(&format!("crate::{used}::"))
+                    || line.contains(&format!("crate::{used};"));
+                if is_used && *used != part && !may_use.contains(used) {
+                    wrong.push(format!(
+                        "{}:{}: `{part}` may not use `{used}`",
+                        relative.display(),
+                        number + 1
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_package_depends_only_on_what_its_border_allows() {
+    let may_use: [(&str, &[&str]); 5] = [
+        ("crates/tare-model", &[]),
+        ("crates/tare-stats", &[]),
+        ("crates/tare-agent", &["tare-model"]),
+        ("crates/tare", &["tare-model", "tare-stats"]),
+        ("xtask", &["tare-stats", "tare-model"]),
+    ];
+    for (package, may_use) in may_use {
+        let manifest = std::fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+        for name in ["tare-model", "tare-stats", "tare-agent", "tare."] {
+            let is_used = dependencies.lines().any(|line| line.starts_with(name));
+            assert!(
+                !is_used || may_use.contains(&name),
+                "{package} may not depend on {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_statistics_know_no_time_no_unit_and_no_hidden_randomness() {
+    for file in rust_files(&root().join("crates/tare-stats/src")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for word in [
+            "std::time",
+            "std::fs",
+            "std::env",
+            "thread_rng",
+            "rand::rng",
+            "from_os_rng",
+        ] {
+            assert!(!text.contains(word), "{}: {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_file_says_at_its_top_what_it_is() {
+    for file in all_rust_files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            text.starts_with("//!"),
+            "{} begins without `//!`",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_700_lines() {
+    for file in all_rust_files() {
+        let n_lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        assert!(n_lines <= 700, "{} has {n_lines} lines", file.display());
+    }
+}
+
+#[test]
+fn a_safety_note_names_a_reason() {
+    for file in all_rust_files() {
+        if file.ends_with("tidy.rs") {
+            continue;
+        }
+        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let Some(note) = line.split("// SAFETY:").nth(1) else {
+                continue;
+            };
+            let empty = note.trim().len() < 12
+                || note.to_lowercase().contains("safe because")
+                || note.to_lowercase().contains("safe as");
+            assert!(
+                !empty,
+                "{}:{}: the note proves nothing",
+                file.display(),
+                number + 1
+            );
+        }
+    }
+}
+
+#[test]
+fn one_meaning_has_one_word() {
+    let banned = ["sandbox", "backend", "test run", "TODO", "FIXME"];
+    for file in all_rust_files() {
+        if file.ends_with("tidy.rs") {
+            continue;
+        }
+        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+            for word in banned {
+                assert!(
+                    !line.contains(word),
+                    "{}:{}: `{word}`",
+                    file.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_context_touches_the_outside_world() {
+    let source = root().join("crates/tare/src");
+    let mut wrong = Vec::new();
+    for file in rust_files(&source) {
+        let relative = file.strip_prefix(&source).unwrap();
+        if relative.starts_with("cx") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (number, line) in code.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for call in [
+                "Command::new",
+                "Instant::now",
+                "SystemTime::now",
+                "env::var(",
+                "fs::write(",
+                "fs::remove",
+                "fs::create_dir",
+                "File::create",
+            ] {
+                if line.contains(call) {
+                    wrong.push(format!("{}:{}: {call}", relative.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "these belong into `cx`:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_dependency_has_its_reason_in_the_architecture() {
+    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let dependencies = manifest
+        .split("[workspace.dependencies]")
+        .nth(1)
+        .unwrap()
+        .split("\n[")
+        .next()
+        .unwrap();
+    for line in dependencies
+        .lines()
+        .filter(|line| line.contains('=') && !line.starts_with('#'))
+    {
+        let name = line.split('=').next().unwrap().trim();
+        assert!(
+            name.starts_with("tare") || architecture.contains(&format!("`{name}`")),
+            "ARCHITECTURE.md gives no reason for `{name}`"
+        );
+    }
+}
