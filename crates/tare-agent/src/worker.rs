@@ -3,7 +3,7 @@
 //! A worker is started ahead of its trial and waits on its standard input, with the clock already
 //! measured; so it has a fresh address space, and starting it costs the trial nothing. Replies go to what
 //! was standard output when it was started; afterwards standard output is standard error, so that nothing
-//! that a probe or its children print can spoil a frame.
+//! that a probe or its children print can spoil a frame (on Windows a probe must not print).
 //!
 //! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
 //! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
@@ -99,9 +99,9 @@ fn run(
         CANARY_STEPS
     };
     let canary_before_ns = canary(steps);
-    let before = (!is_short).then(|| counters.read());
+    let before = (!is_short).then(|| counters.before());
     (probe.run)(&mut meter, args)?;
-    let after = (!is_short).then(|| counters.read());
+    let after = (!is_short).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let (series, checksum, timer) = meter.finish();
