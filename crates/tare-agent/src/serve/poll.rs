@@ -127,7 +127,13 @@ impl Server<'_> {
             entry(self.input.as_raw_fd()),
             entry(self.signals.as_raw_fd()),
         ];
-        for active in &self.active {
+        // A worker that has answered has only to end, which a signal tells; waking up for the ends of its
+        // streams would delay that.
+        let unanswered = self
+            .active
+            .iter()
+            .filter(|active| !matches!(active.answer, Ok(Some(_))));
+        for active in unanswered {
             let worker = &active.worker;
             for stream in [&worker.stdout, &worker.stderr].into_iter().flatten() {
                 entries.push(entry(stream.as_raw_fd()));
