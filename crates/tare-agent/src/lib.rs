@@ -1,9 +1,21 @@
 //! The agent: one small static file that runs inside every arm.
 //!
 //! It decides nothing. It obeys the frames on its standard input, starts a fresh worker process for
-//! every trial and returns what the worker left. Its parts: [`serve`] (the resident side), [`worker`]
-//! (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`] (what is this place) and,
-//! on Linux, `launch` (the built-in container).
+//! every trial and returns what the worker left. Its parts: [`entry`] (the subcommands), [`serve`] (the
+//! resident side), [`worker`] (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`]
+//! (what is this place) and, on Linux, `launch` (the built-in container).
 
+pub mod build;
+#[cfg(target_os = "linux")]
+pub mod cgroup;
+pub mod counters;
+#[cfg(target_os = "linux")]
+pub mod end_runs;
+pub mod entry;
+pub mod facts;
+#[cfg(target_os = "linux")]
+pub mod hold;
 pub mod meter;
 pub mod probe;
+pub mod serve;
+pub mod worker;

@@ -95,8 +95,13 @@ impl std::fmt::Debug for Meter {
 impl Meter {
     /// A meter whose timed work aims at `target_ns` in all; files may be made in `workdir`.
     pub fn new(target_ns: u64, workdir: &Path) -> Self {
+        Self::with_timer(Timer::measure(), target_ns, workdir)
+    }
+
+    /// The same with a clock that was measured before: by a worker while it waited for its request.
+    pub fn with_timer(timer: Timer, target_ns: u64, workdir: &Path) -> Self {
         Self {
-            timer: Timer::measure(),
+            timer,
             target_ns,
             workdir: workdir.to_owned(),
             series: Vec::new(),

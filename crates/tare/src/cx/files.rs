@@ -87,3 +87,33 @@ pub fn remove_folder(path: &Path) -> Result<(), FileError> {
         other => other.map_err(error("remove the folder", path)),
     }
 }
+
+/// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
+    let entries = std::fs::read_dir(path).map_err(error("list", path))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(error("list", path))?;
+        names.extend(entry.file_name().into_string());
+    }
+    Ok(names)
+}
+
+/// Opens a file that is only there to be locked, and makes it where there is none.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that touches files"
+)]
+pub fn open_lock(path: &Path) -> Result<std::fs::File, FileError> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(error("open", path))
+}

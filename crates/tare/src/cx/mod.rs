@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use tare_model::RunId;
 
+pub mod agent;
 pub mod cancel;
 pub mod clock;
 pub mod exec;
 pub mod files;
 pub mod observer;
+pub mod owner;
 pub mod vars;
 
+pub use agent::{AgentError, Agents};
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
@@ -44,8 +47,10 @@ pub struct Context<'a> {
     pub observer: &'a dyn Observer,
     /// Set by Ctrl-C.
     pub cancel: &'a Cancel,
-    /// The agents by target: the host's own first.
+    /// The host's own agent.
     pub agent: &'a AgentBinary,
+    /// Every agent at hand, for arms of another system or machine type.
+    pub agents: &'a Agents,
     /// A folder of this run's own on a disk; removed when the run ends.
     pub scratch: &'a Path,
     /// The run: the label of everything that is created.

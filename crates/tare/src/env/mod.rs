@@ -13,9 +13,10 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub mod channel;
+pub mod host;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[];
+pub static DRIVERS: &[&dyn Driver] = &[&host::Host];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

@@ -6,4 +6,7 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
+mod contract;
 mod engine;
+mod host;
+mod world;

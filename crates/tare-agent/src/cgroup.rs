@@ -1,0 +1,168 @@
+//! Where this process's control groups lie: cgroup v1, v2 and both at once (hybrid).
+//!
+//! A hierarchy's directory is the mount point from `/proc/self/mountinfo` plus what the path from
+//! `/proc/self/cgroup` has below the mount's root. Inside a container both may be rewritten by a cgroup
+//! namespace, or the mount may show only a part of the tree; where the path does not lie below the mount's
+//! root there is no directory to be read, and none is guessed.
+//! Source: cgroups(7), cgroup_namespaces(7), proc_pid_mountinfo(5).
+
+use std::path::PathBuf;
+
+/// One hierarchy that this process is a member of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Its controllers; empty for the unified hierarchy of v2.
+    pub controllers: Vec<String>,
+    /// The path as `/proc/self/cgroup` shows it.
+    pub path: String,
+    /// The directory, where it can be reached.
+    pub folder: Option<PathBuf>,
+}
+
+impl Hierarchy {
+    /// Whether this is the unified hierarchy of cgroup v2.
+    pub fn is_unified(&self) -> bool {
+        self.controllers.is_empty()
+    }
+}
+
+/// The hierarchies of this process; empty where `/proc` tells nothing.
+pub fn hierarchies() -> Vec<Hierarchy> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    parse(&membership, &mounts)
+}
+
+/// The directory of the hierarchy that holds `controller`: that of v1 if it has one, else the unified one.
+pub fn folder_of<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
+    hierarchies
+        .iter()
+        .find(|hierarchy| hierarchy.controllers.iter().any(|name| name == controller))
+        .or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.is_unified()))
+        .filter(|hierarchy| hierarchy.folder.is_some())
+}
+
+fn parse(membership: &str, mounts: &str) -> Vec<Hierarchy> {
+    let mut hierarchies = Vec::new();
+    for line in membership.lines() {
+        // Only the first two colons separate: a path may contain more.
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let controllers: Vec<String> = controllers
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let folder = mounts
+            .lines()
+            .filter_map(|line| folder_in_mount(line, &controllers, path))
+            .next_back();
+        hierarchies.push(Hierarchy {
+            controllers,
+            path: path.to_owned(),
+            folder,
+        });
+    }
+    hierarchies
+}
+
+/// The directory of `path` if this line of mountinfo is the mount of the hierarchy with these controllers.
+fn folder_in_mount(line: &str, controllers: &[String], path: &str) -> Option<PathBuf> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(3);
+    let (root, point) = (left.next()?, left.next()?);
+    let mut right = right.split(' ');
+    let kind = right.next()?;
+    let options = right.nth(1)?;
+    let is_ours = if controllers.is_empty() {
+        kind == "cgroup2"
+    } else {
+        kind == "cgroup"
+            && controllers
+                .iter()
+                .all(|name| options.split(',').any(|option| option == name))
+    };
+    if !is_ours {
+        return None;
+    }
+    let below = if root == "/" {
+        path
+    } else {
+        let below = path.strip_prefix(root)?;
+        if !below.is_empty() && !below.starts_with('/') {
+            return None;
+        }
+        below
+    };
+    Some(PathBuf::from(unescape(point)).join(below.trim_start_matches('/')))
+}
+
+/// Undoes mountinfo's octal escapes of space, tab, line feed and backslash.
+pub fn unescape(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = (*first == b'\\')
+            .then(|| tail.get(..3))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        if let Some(byte) = escaped {
+            plain.push(byte);
+            rest = &tail[3..];
+        } else {
+            plain.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+25 1 0:21 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+26 25 0:22 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+27 25 0:23 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn in_a_hybrid_tree_each_hierarchy_has_its_own_directory() {
+        let found = parse("3:cpu,cpuacct:/a:b\n0::/user\n", HYBRID);
+        assert_eq!(
+            found[0].folder.as_deref(),
+            Some("/sys/fs/cgroup/cpu,cpuacct/a:b".as_ref())
+        );
+        assert_eq!(
+            found[1].folder.as_deref(),
+            Some("/sys/fs/cgroup/unified/user".as_ref())
+        );
+        assert_eq!(folder_of(&found, "cpu"), Some(&found[0]));
+        assert_eq!(folder_of(&found, "memory"), Some(&found[1]));
+    }
+
+    #[test]
+    fn a_bind_of_a_part_of_the_tree_is_followed_and_a_path_outside_of_it_is_not_guessed() {
+        let mounts = "30 25 0:22 /docker/ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
+        let inside = parse("3:cpu:/docker/ab\n", mounts);
+        assert_eq!(
+            inside[0].folder.as_deref(),
+            Some("/sys/fs/cgroup/cpu".as_ref())
+        );
+        for outside in ["3:cpu:/\n", "3:cpu:/docker/abc\n"] {
+            assert_eq!(parse(outside, mounts)[0].folder, None, "{outside}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_mountinfo_are_undone() {
+        assert_eq!(unescape(r"/a\040b\134c"), r"/a b\c");
+        assert_eq!(unescape(r"/a\04"), r"/a\04");
+    }
+}

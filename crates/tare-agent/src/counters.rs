@@ -1,0 +1,219 @@
+//! Counters of this process and of the machine, read before and after a probe.
+//!
+//! They tell which family of cause a difference belongs to: time on a processor or waiting for one, faults,
+//! switches, throttling, theft by the hypervisor, bytes that really went to a device. One that cannot be
+//! read is absent. Sources: getrusage(2), proc_pid_schedstat (kernel Documentation/scheduler/sched-stats),
+//! proc_pid_io(5), proc_stat(5), cgroups(7).
+//! What they cannot see: `/proc/self/schedstat` holds the first thread only; `steal_ticks` is the whole
+//! machine's; children count in `children_*` once they are reaped.
+
+use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
+
+/// Where the counters are to be found; looked up once, ahead of the trial.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    /// The file with throttling and the number of nanoseconds in its unit of throttled time.
+    #[cfg(target_os = "linux")]
+    cpu_stat: Option<PathBuf>,
+}
+
+impl Counters {
+    /// Looks up where this process's control group counts throttling.
+    #[cfg(target_os = "linux")]
+    pub fn find() -> Self {
+        let hierarchies = crate::cgroup::hierarchies();
+        let cpu_stat = crate::cgroup::folder_of(&hierarchies, "cpu")
+            .and_then(|hierarchy| hierarchy.folder.as_ref())
+            .map(|folder| folder.join("cpu.stat"))
+            .filter(|file| file.is_file());
+        Self { cpu_stat }
+    }
+
+    /// Nothing needs to be looked up here.
+    #[cfg(not(target_os = "linux"))]
+    pub fn find() -> Self {
+        Self {}
+    }
+
+    /// All counters as they are now, by name; times in nanoseconds.
+    pub fn read(&self) -> BTreeMap<String, f64> {
+        let mut now = BTreeMap::new();
+        #[cfg(target_os = "linux")]
+        self.read_proc(&mut now);
+        // Last, so that what reading the files cost before is inside and what it costs after is not outside.
+        #[cfg(unix)]
+        usage(&mut now);
+        now
+    }
+
+    /// `after - before` for every counter that both hold.
+    pub fn difference(
+        before: &BTreeMap<String, f64>,
+        after: &BTreeMap<String, f64>,
+    ) -> BTreeMap<String, f64> {
+        after
+            .iter()
+            .filter_map(|(name, after)| {
+                before
+                    .get(name)
+                    .map(|before| (name.clone(), after - before))
+            })
+            .collect()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_proc(&self, now: &mut BTreeMap<String, f64>) {
+        if let Ok(text) = std::fs::read_to_string("/proc/self/io") {
+            for name in [
+                "rchar",
+                "wchar",
+                "syscr",
+                "syscw",
+                "read_bytes",
+                "write_bytes",
+            ] {
+                set(now, name, after_key(&text, name, ':'), 1.0);
+            }
+        }
+        if let Some(text) = first_bytes("/proc/stat") {
+            // Fields of the line "cpu": user nice system idle iowait irq softirq steal.
+            let steal = text.lines().next().and_then(|line| {
+                line.strip_prefix("cpu ")?
+                    .split_whitespace()
+                    .nth(7)?
+                    .parse()
+                    .ok()
+            });
+            set(now, "steal_ticks", steal, 1.0);
+        }
+        if let Some(text) = self
+            .cpu_stat
+            .as_ref()
+            .and_then(|file| std::fs::read_to_string(file).ok())
+        {
+            set(now, "nr_periods", after_key(&text, "nr_periods", ' '), 1.0);
+            set(
+                now,
+                "nr_throttled",
+                after_key(&text, "nr_throttled", ' '),
+                1.0,
+            );
+            // v1 counts nanoseconds under one name, v2 microseconds under another.
+            set(
+                now,
+                "throttled_ns",
+                after_key(&text, "throttled_time", ' '),
+                1.0,
+            );
+            set(
+                now,
+                "throttled_ns",
+                after_key(&text, "throttled_usec", ' '),
+                1_000.0,
+            );
+        }
+        if let Ok(text) = std::fs::read_to_string("/proc/self/schedstat") {
+            let mut fields = text.split_whitespace().map(|field| field.parse().ok());
+            set(now, "on_cpu_ns", fields.next().flatten(), 1.0);
+            set(now, "run_delay_ns", fields.next().flatten(), 1.0);
+            set(now, "slices", fields.next().flatten(), 1.0);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn set(now: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>, factor: f64) {
+    if let Some(value) = value {
+        now.insert(name.to_owned(), value * factor);
+    }
+}
+
+/// The number behind `key` at the beginning of a line.
+#[cfg(target_os = "linux")]
+fn after_key(text: &str, key: &str, separator: char) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(separator)?;
+        (name == key).then(|| value.trim().parse().ok()).flatten()
+    })
+}
+
+/// The beginning of a file: the rest of `/proc/stat` grows with the machine and is not needed.
+#[cfg(target_os = "linux")]
+fn first_bytes(path: &str) -> Option<String> {
+    use std::io::Read;
+    let mut bytes = [0u8; 256];
+    let count = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+}
+
+#[cfg(unix)]
+fn usage(now: &mut BTreeMap<String, f64>) {
+    let nanoseconds =
+        |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
+    for (who, prefix) in [
+        (libc::RUSAGE_CHILDREN, "children_"),
+        (libc::RUSAGE_SELF, ""),
+    ] {
+        // SAFETY: `rusage` is plain data for which all zeroes is a valid value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is live and exclusively borrowed, and `who` is one of the two known constants.
+        if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
+            continue;
+        }
+        let mut set = |name: &str, value: f64| {
+            now.insert(format!("{prefix}{name}"), value);
+        };
+        set("user_ns", nanoseconds(usage.ru_utime));
+        set("sys_ns", nanoseconds(usage.ru_stime));
+        if prefix.is_empty() {
+            set("minflt", usage.ru_minflt as f64);
+            set("majflt", usage.ru_majflt as f64);
+            set("nvcsw", usage.ru_nvcsw as f64);
+            set("nivcsw", usage.ru_nivcsw as f64);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_shows_in_the_counters_of_its_kind() {
+        let counters = Counters::find();
+        let before = counters.read();
+        let start = std::time::Instant::now();
+        let mut pages = Vec::new();
+        while start.elapsed() < std::time::Duration::from_millis(60) {
+            pages.push(std::hint::black_box(vec![1u8; 1 << 16]));
+        }
+        let difference = Counters::difference(&before, &counters.read());
+        assert!(
+            difference["user_ns"] + difference["sys_ns"] > 1e6,
+            "{difference:?}"
+        );
+        assert!(difference["minflt"] > 15.0, "{difference:?}");
+        assert!(difference["rchar"] > 0.0, "{difference:?}");
+        assert!(difference.values().all(|value| *value >= 0.0));
+    }
+
+    #[test]
+    fn a_counter_that_is_read_only_once_is_absent() {
+        let before = BTreeMap::from([("a".to_owned(), 1.0)]);
+        let after = BTreeMap::from([("a".to_owned(), 3.0), ("b".to_owned(), 5.0)]);
+        let difference = Counters::difference(&before, &after);
+        assert_eq!(difference, BTreeMap::from([("a".to_owned(), 2.0)]));
+    }
+
+    #[test]
+    fn a_key_is_matched_whole() {
+        let text = "nr_throttled 7\nthrottled_time 9\n";
+        assert_eq!(after_key(text, "nr_throttled", ' '), Some(7.0));
+        assert_eq!(after_key(text, "throttled", ' '), None);
+        let io = "rchar: 5\nread_bytes: 4096\ncancelled_write_bytes: 1\n";
+        assert_eq!(after_key(io, "write_bytes", ':'), None);
+        assert_eq!(after_key(io, "read_bytes", ':'), Some(4096.0));
+    }
+}

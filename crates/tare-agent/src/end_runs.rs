@@ -1,0 +1,131 @@
+//! `end-runs RUN…`: kills the processes that a dead run left behind.
+//!
+//! A process belongs to a run if its environment says `TARE_RUN=<run>`; nothing else is touched. It is
+//! held by a pidfd before its environment is read, so that the number cannot have passed to another
+//! process when the signal is sent; kernels before 5.3 have none, and there the number has to do. Printed: one line for each process.
+//! What it cannot see: processes of other users (the kernel does not show their environment), and those
+//! that removed the label from their environment.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Kills the processes of these runs; what was killed, one line each.
+///
+/// # Errors
+/// `/proc` cannot be listed.
+pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
+    let labels: Vec<String> = runs
+        .iter()
+        .filter(|run| !run.is_empty())
+        .map(|run| format!("TARE_RUN={run}"))
+        .collect();
+    let own = std::process::id();
+    let mut killed = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if pid == own {
+            continue;
+        }
+        let handle = match open(pid) {
+            Ok(handle) => Some(handle),
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => None,
+            // It has just ended.
+            Err(_) => continue,
+        };
+        let Some(label) = label_of(pid, &labels) else {
+            continue;
+        };
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if kill(pid, handle.as_ref()).is_ok() {
+            let command = command.trim();
+            killed.push(format!(
+                "killed process {pid} of {label}: {}",
+                command.escape_debug()
+            ));
+        }
+    }
+    Ok(killed)
+}
+
+/// The label among `labels` that the process carries.
+fn label_of(pid: u32, labels: &[String]) -> Option<&str> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find_map(|variable| {
+        labels
+            .iter()
+            .find(|label| label.as_bytes() == variable)
+            .map(String::as_str)
+    })
+}
+
+fn open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the system call takes two numbers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn kill(pid: u32, handle: Option<&OwnedFd>) -> io::Result<()> {
+    let result = match handle {
+        // SAFETY: the descriptor is open, and a null information pointer is allowed.
+        Some(handle) => unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                handle.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        },
+        // SAFETY: numbers only; the number is that of a process, never 0 or negative.
+        None => unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }.into(),
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn only_processes_with_the_label_of_a_named_run_are_killed() {
+        let start = |run: &str| {
+            Command::new("sleep")
+                .arg("60")
+                .env("TARE_RUN", run)
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let run = format!("end-runs-test-{}", std::process::id());
+        let (mut doomed, mut spared) = (start(&run), start(&format!("{run}-other")));
+        let mut killed = Vec::new();
+        // Between fork and exec a child still has the environment of its parent.
+        for _ in 0..200 {
+            killed.extend(end_runs(std::slice::from_ref(&run)).unwrap());
+            if !killed.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(killed.len(), 1, "{killed:?}");
+        assert!(killed[0].contains(&doomed.id().to_string()));
+        assert!(!doomed.wait().unwrap().success());
+        assert!(spared.try_wait().unwrap().is_none());
+        spared.kill().unwrap();
+        spared.wait().unwrap();
+    }
+}

@@ -1,0 +1,102 @@
+//! The agent's subcommands: one line each.
+//!
+//! A table of words rather than an argument parser: the agent takes no input from people, and every
+//! kilobyte of it is copied into every arm. `true` is answered before anything else is looked at, because
+//! its whole life is what the fork-and-exec probes time.
+
+use std::process::ExitCode;
+
+use crate::build;
+use crate::probe::Probe;
+use crate::serve::{self, ServeOptions};
+use crate::worker;
+
+/// Runs the subcommand that the process was called with; `extra` probes are known beside the registered ones.
+pub fn entry(extra: &[&'static Probe]) -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    match command.as_deref() {
+        Some("true") => ExitCode::SUCCESS,
+        Some("worker") => worker::main(&rest, extra),
+        None | Some("serve") => serve(&rest, extra),
+        Some("hold") => hold(),
+        #[cfg(target_os = "linux")]
+        Some("end-runs") => end_runs(&rest),
+        Some("version") => version(),
+        Some(other) => refuse(&format!("no subcommand `{}`", other.escape_debug())),
+    }
+}
+
+/// Says what is wrong on standard error; the status is 2, as for every misuse.
+fn refuse(problem: &str) -> ExitCode {
+    say(&format!("tare-agent: {problem}"));
+    ExitCode::from(2)
+}
+
+#[allow(
+    clippy::print_stderr,
+    reason = "standard error is the only place for a message: standard output carries frames"
+)]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "the version is what this command was asked for"
+)]
+fn version() -> ExitCode {
+    println!("tare-agent {} {}", env!("CARGO_PKG_VERSION"), build::id());
+    ExitCode::SUCCESS
+}
+
+fn serve(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
+    let options = match ServeOptions::parse(arguments) {
+        Ok(options) => options,
+        Err(problem) => return refuse(&problem),
+    };
+    match serve::standard(&options, extra) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            say(&format!("tare-agent: {problem}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn hold() -> ExitCode {
+    match crate::hold::hold() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("tare-agent: hold: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn hold() -> ExitCode {
+    refuse("`hold` is not available on this system: it is the first process of a Linux container")
+}
+
+#[cfg(target_os = "linux")]
+#[allow(
+    clippy::print_stdout,
+    reason = "what was killed is what this command answers"
+)]
+fn end_runs(runs: &[String]) -> ExitCode {
+    match crate::end_runs::end_runs(runs) {
+        Ok(killed) => {
+            for line in killed {
+                println!("{line}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("tare-agent: end-runs: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}

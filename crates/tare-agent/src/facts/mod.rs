@@ -1,0 +1,181 @@
+//! What this place is: the fingerprint of an arm, as seen from inside it.
+//!
+//! Every fact is text as the system gives it, trimmed, under a dotted name. One that could not be read
+//! stands under `unreadable.<name>` with the system's reason, so that "no such limit" and "could not look"
+//! stay apart. Read outside of every trial.
+//! What it cannot see: what the host knows better (the image's digest, the engine's version), and whatever
+//! an environment invents for those who look from inside.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use tare_model::Facts;
+
+use crate::build;
+use crate::meter::Timer;
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+/// Longest text of one fact, bytes: a fact is for reading, not for storing files.
+const TEXT_LIMIT: usize = 4 << 10;
+
+/// Collects facts under their names.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    facts: BTreeMap<String, String>,
+}
+
+impl Collector {
+    /// Records a fact.
+    pub(crate) fn set(&mut self, name: &str, value: impl AsRef<str>) {
+        let mut value = value.as_ref().trim().replace('\0', " ");
+        if value.len() > TEXT_LIMIT {
+            let end = (0..=TEXT_LIMIT)
+                .rev()
+                .find(|end| value.is_char_boundary(*end))
+                .unwrap_or(0);
+            value.truncate(end);
+            value.push('…');
+        }
+        self.facts.insert(name.to_owned(), value);
+    }
+
+    /// Records why a fact could not be read.
+    pub(crate) fn unreadable(&mut self, name: &str, error: &io::Error) {
+        self.set(&format!("unreadable.{name}"), error.to_string());
+    }
+
+    /// Records what `read` found, or why it found nothing.
+    pub(crate) fn try_set(&mut self, name: &str, read: io::Result<impl AsRef<str>>) {
+        match read {
+            Ok(value) => self.set(name, value),
+            Err(error) => self.unreadable(name, &error),
+        }
+    }
+
+    /// Records a whole file.
+    pub(crate) fn file(&mut self, name: &str, path: impl AsRef<Path>) {
+        self.try_set(name, std::fs::read_to_string(path));
+    }
+}
+
+/// Collects the facts; `paths` are those whose mount is wanted.
+pub fn collect(paths: &[String]) -> Facts {
+    let mut facts = Collector::default();
+    facts.set("os", std::env::consts::OS);
+    facts.set("machine", std::env::consts::ARCH);
+    facts.set("agent.build", build::id());
+    match std::thread::available_parallelism() {
+        Ok(count) => facts.set("cpu.usable", count.to_string()),
+        Err(error) => facts.unreadable("cpu.usable", &error),
+    }
+    let timer = Timer::measure();
+    facts.set("timer.cost_ns", timer.cost_ns.to_string());
+    if timer.resolution_ns.is_finite() {
+        facts.set("timer.resolution_ns", timer.resolution_ns.to_string());
+    }
+    let environment = std::env::vars_os();
+    let bytes: usize = environment
+        .map(|(name, value)| name.len() + value.len() + 2)
+        .sum();
+    facts.set("environment.bytes", bytes.to_string());
+    #[cfg(target_os = "linux")]
+    linux::collect(&mut facts, paths);
+    #[cfg(windows)]
+    windows(&mut facts);
+    #[cfg(not(target_os = "linux"))]
+    for path in paths {
+        facts.unreadable(
+            &format!("mount.{path}"),
+            &io::Error::from(io::ErrorKind::Unsupported),
+        );
+    }
+    facts.facts
+}
+
+/// Version and memory as Windows tells them.
+#[cfg(windows)]
+fn windows(facts: &mut Collector) {
+    /// `OSVERSIONINFOW` of the Windows SDK.
+    #[repr(C)]
+    struct Version {
+        size: u32,
+        major: u32,
+        minor: u32,
+        build: u32,
+        platform: u32,
+        service_pack: [u16; 128],
+    }
+    /// `MEMORYSTATUSEX` of the Windows SDK.
+    #[repr(C)]
+    struct Memory {
+        size: u32,
+        load: u32,
+        total: u64,
+        available: u64,
+        others: [u64; 5],
+    }
+    #[link(name = "ntdll")]
+    unsafe extern "system" {
+        fn RtlGetVersion(version: *mut Version) -> i32;
+    }
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GlobalMemoryStatusEx(memory: *mut Memory) -> i32;
+    }
+    let mut version = Version {
+        size: size_of::<Version>() as u32,
+        major: 0,
+        minor: 0,
+        build: 0,
+        platform: 0,
+        service_pack: [0; 128],
+    };
+    // SAFETY: the structure has the documented layout, is live, and says its own size.
+    if unsafe { RtlGetVersion(&raw mut version) } == 0 {
+        let Version {
+            major,
+            minor,
+            build,
+            ..
+        } = version;
+        facts.set("kernel.release", format!("{major}.{minor}.{build}"));
+    }
+    let mut memory = Memory {
+        size: size_of::<Memory>() as u32,
+        load: 0,
+        total: 0,
+        available: 0,
+        others: [0; 5],
+    };
+    // SAFETY: as above.
+    if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {
+        facts.set("memory.total_bytes", memory.total.to_string());
+        facts.set("memory.available_bytes", memory.available.to_string());
+    } else {
+        facts.unreadable("memory.total_bytes", &io::Error::last_os_error());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_that_cannot_be_read_says_why_under_its_own_name() {
+        let mut facts = Collector::default();
+        facts.file("a.b", "/nonexistent/file");
+        assert!(!facts.facts.contains_key("a.b"));
+        assert!(facts.facts["unreadable.a.b"].contains("o such file"));
+    }
+
+    #[test]
+    fn a_text_too_long_is_cut_at_a_character() {
+        let mut facts = Collector::default();
+        facts.set("long", "é".repeat(TEXT_LIMIT));
+        assert!(facts.facts["long"].len() <= TEXT_LIMIT + '…'.len_utf8());
+        assert!(facts.facts["long"].ends_with('…'));
+    }
+}

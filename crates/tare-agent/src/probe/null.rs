@@ -1,0 +1,24 @@
+//! `null`: no work at all, to see what a trial costs by itself.
+//!
+//! Inside the timed region: nothing, so a value is one difference of two adjacent readings of the clock.
+//! Outside: everything. Called with `canary = false` the worker also leaves out the long canary and the
+//! counters, so that the time between request and reply is that of the dispatch.
+//! Known bias: none; the values show the clock's resolution where that is coarser than its cost.
+//! Source: fio's `null` engine, for the idea of an engine that tests the engine's surroundings.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "null",
+    revision: 1,
+    about: "nothing between two adjacent readings of the clock",
+    run,
+};
+
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    meter.each("dispatch.null.time", 0.0, || Ok(()))
+}

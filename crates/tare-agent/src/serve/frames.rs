@@ -1,0 +1,79 @@
+//! Frames out of a stream that arrives in pieces.
+//!
+//! `tare_model::wire::read_frame` blocks until a frame is whole; a server of several streams may not.
+//! This holds what has arrived and gives out frames as they become whole.
+
+use serde::de::DeserializeOwned;
+use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError};
+
+/// Bytes that have arrived and are not yet a frame.
+#[derive(Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Adds what has arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Whether the stream could end here: nothing is left over.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The next whole frame; `None` when more must arrive first.
+    ///
+    /// # Errors
+    /// [`FrameError::Garbled`] when this is not a frame; the stream is useless from here on.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        let Some(head) = self.bytes.first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*head);
+        if length > FRAME_LIMIT_BYTES {
+            let start = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(200)]);
+            return Err(FrameError::Garbled(format!("starts with {start:?}")));
+        }
+        let end = 4 + length as usize;
+        let Some(body) = self.bytes.get(4..end) else {
+            return Ok(None);
+        };
+        let frame =
+            serde_json::from_slice(body).map_err(|error| FrameError::Garbled(error.to_string()))?;
+        self.bytes.drain(..end);
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::wire::{Request, write_frame};
+
+    #[test]
+    fn two_frames_that_arrive_byte_by_byte_come_out_whole_and_in_order() {
+        let mut stream = Vec::new();
+        write_frame(&mut stream, &Request::Cancel { trial: 1 }).unwrap();
+        write_frame(&mut stream, &Request::Bye).unwrap();
+        let mut frames = Frames::default();
+        let mut out = Vec::new();
+        for byte in stream {
+            frames.push(&[byte]);
+            out.extend(frames.take::<Request>().unwrap());
+        }
+        assert_eq!(out, [Request::Cancel { trial: 1 }, Request::Bye]);
+        assert!(frames.is_empty());
+    }
+
+    #[test]
+    fn text_is_no_frame() {
+        let mut frames = Frames::default();
+        frames.push(b"hello, world");
+        assert!(matches!(
+            frames.take::<Request>(),
+            Err(FrameError::Garbled(_))
+        ));
+    }
+}

@@ -1,0 +1,383 @@
+//! The resident side of the agent: requests in, replies out, a fresh worker process for every trial.
+//!
+//! The next worker is started ahead of time, after the reply of the last trial was sent, and waits on its
+//! pipe; so a dispatch is one write to a pipe, and no process is started while a trial runs. A worker is
+//! reaped before its trial is reported, so that the next trial does not share the machine with the end of
+//! the last. Nothing survives the agent: it kills its workers when its input ends, and the kernel kills
+//! them when it is killed (Linux).
+//!
+//! Where there is `poll` the server is one thread ([`poll`]); elsewhere each worker has threads that read
+//! ([`threads`]). Both follow [`conclude`], so they agree on what a trial's end means.
+//! What it cannot see: processes of a probe that moved themselves to another process group.
+
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use tare_model::Failure;
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::wire::{FrameError, PROTOCOL, Reply};
+
+use crate::build;
+use crate::probe::{PROBES, Probe};
+
+pub mod frames;
+#[cfg(unix)]
+pub mod poll;
+pub mod threads;
+
+/// How much of a worker's standard error is kept, bytes.
+pub const STDERR_LIMIT: usize = 64 << 10;
+
+/// How much of it becomes the message of a failure, bytes.
+const MESSAGE_LIMIT: usize = 2 << 10;
+
+/// Why the agent gave up.
+#[derive(Debug)]
+pub enum ServeError {
+    /// What arrived is no frame of ours, or the host cannot be written to.
+    Frame(FrameError),
+    /// A system call that the server itself needs failed.
+    System(&'static str, io::Error),
+}
+
+impl std::fmt::Display for ServeError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Frame(error) => write!(out, "{error}"),
+            Self::System(call, error) => write!(out, "{call}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+impl From<FrameError> for ServeError {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
+    }
+}
+
+/// How to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// The processors that the agent and its workers may use; all that are allowed, for `None`.
+    pub cpus: Option<Vec<usize>>,
+    /// Whether a worker waits ahead of its trial.
+    pub has_spare: bool,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            cpus: None,
+            has_spare: true,
+        }
+    }
+}
+
+impl ServeOptions {
+    /// Reads `--cpus 0,2` and `--no-spare`.
+    ///
+    /// # Errors
+    /// The argument that is not understood, in words.
+    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--no-spare" => options.has_spare = false,
+                "--cpus" => {
+                    let list = arguments.next().map_or("", String::as_str);
+                    let cpus: Result<Vec<usize>, _> = list.split(',').map(str::parse).collect();
+                    options.cpus = Some(cpus.map_err(|_| {
+                        format!(
+                            "`--cpus {}` is not a list such as `0,2`",
+                            list.escape_debug()
+                        )
+                    })?);
+                }
+                other => return Err(format!("no option `{}`", other.escape_debug())),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Serves the standard streams until `Bye` or their end.
+///
+/// # Errors
+/// A frame that cannot be read or a system call that the server needs.
+pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), ServeError> {
+    if let Some(cpus) = &options.cpus {
+        pin(cpus)
+            .map_err(|error| ServeError::System("cannot use the processors asked for", error))?;
+    }
+    let (input, output) =
+        streams().map_err(|error| ServeError::System("cannot use the standard streams", error))?;
+    #[cfg(unix)]
+    return poll::serve(input, output, options, extra);
+    #[cfg(not(unix))]
+    return threads::serve(input, output, options, extra);
+}
+
+/// The standard streams as files of their own, which no child inherits.
+///
+/// # Errors
+/// A stream that is closed.
+#[cfg(unix)]
+pub fn streams() -> io::Result<(File, File)> {
+    use std::os::fd::AsFd;
+    Ok((
+        File::from(io::stdin().as_fd().try_clone_to_owned()?),
+        File::from(io::stdout().as_fd().try_clone_to_owned()?),
+    ))
+}
+
+/// The standard streams as files of their own.
+///
+/// # Errors
+/// A stream that is closed.
+#[cfg(windows)]
+pub fn streams() -> io::Result<(File, File)> {
+    use std::os::windows::io::AsHandle;
+    Ok((
+        File::from(io::stdin().as_handle().try_clone_to_owned()?),
+        File::from(io::stdout().as_handle().try_clone_to_owned()?),
+    ))
+}
+
+/// Restricts this process and its children to these processors.
+#[cfg(target_os = "linux")]
+fn pin(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: `cpu_set_t` is plain data for which all zeroes, the empty set, is a valid value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in cpus {
+        if *cpu >= libc::CPU_SETSIZE as usize {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: the number was checked to lie within the set.
+        unsafe { libc::CPU_SET(*cpu, &mut set) };
+    }
+    // SAFETY: `set` is live and its size is given; 0 means this thread, the only one.
+    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_cpus: &[usize]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The answer to `Hello`.
+pub(crate) fn hello(extra: &[&'static Probe]) -> Reply {
+    Reply::Hello {
+        protocol: PROTOCOL,
+        build: build::id().to_owned(),
+        probes: PROBES
+            .iter()
+            .chain(extra)
+            .map(|probe| (probe.name.to_owned(), probe.revision))
+            .collect(),
+    }
+}
+
+/// The moment at which a trial is given up. A limit beyond a day is a day: the clock's range is finite.
+pub(crate) fn deadline(limit_ns: u64) -> Instant {
+    Instant::now() + Duration::from_nanos(limit_ns).min(Duration::from_secs(86_400))
+}
+
+/// Why a worker was killed by its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Killed {
+    /// It was over its limit.
+    Limit,
+    /// The host asked for it.
+    Cancelled,
+}
+
+/// What is known of a worker that has ended and was reaped.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The trial.
+    pub(crate) trial: u64,
+    /// Its limit, nanoseconds.
+    pub(crate) limit_ns: u64,
+    /// Why it was killed, if the agent did it.
+    pub(crate) killed: Option<Killed>,
+    /// How it ended.
+    pub(crate) exit: Exit,
+    /// Its last reply, or why its output is none.
+    pub(crate) answer: Result<Option<Reply>, String>,
+    /// The end of its standard error.
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// The reply about a trial whose worker has ended. The way it ended comes before what it said: a report of
+/// a process that then crashed is no report.
+pub(crate) fn conclude(ended: Ended) -> Reply {
+    let Ended { trial, .. } = ended;
+    let failure = match (ended.killed, ended.exit, ended.answer) {
+        (Some(Killed::Limit), ..) => Failure::TimedOut {
+            limit_ns: ended.limit_ns,
+        },
+        (_, Exit::Signal(signal), _) => Failure::Killed { signal },
+        (_, Exit::Code(0), Ok(Some(Reply::Done { mut raw, .. }))) => {
+            raw.stderr = Bytes(ended.stderr);
+            raw.exit = ended.exit;
+            return Reply::Done { trial, raw };
+        }
+        (_, Exit::Code(0), Ok(Some(reply))) => return reply,
+        (_, Exit::Code(0), Ok(None)) => {
+            Failure::Garbled("the worker ended without a report".into())
+        }
+        (_, Exit::Code(0), Err(problem)) => Failure::Garbled(problem),
+        (_, Exit::Code(code), _) => Failure::Exited {
+            code,
+            message: message(&ended.stderr),
+        },
+    };
+    Reply::Failed { trial, failure }
+}
+
+/// The end of standard error as one text.
+fn message(stderr: &[u8]) -> String {
+    let tail = &stderr[stderr.len().saturating_sub(MESSAGE_LIMIT)..];
+    String::from_utf8_lossy(tail).trim().to_owned()
+}
+
+/// Appends to the kept end of standard error.
+pub(crate) fn keep(stderr: &mut Vec<u8>, bytes: &[u8]) {
+    stderr.extend_from_slice(bytes);
+    let surplus = stderr.len().saturating_sub(STDERR_LIMIT);
+    stderr.drain(..surplus);
+}
+
+/// Sorts a worker's frame: a port is passed on at once, an answer is kept until the worker has ended.
+pub(crate) enum Said {
+    /// To be sent now.
+    Now(Reply),
+    /// To be sent when the worker has been reaped.
+    Last(Reply),
+}
+
+/// What a worker's frame means for `trial`; an error if it is about something else.
+pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
+    match reply {
+        Reply::Listening { trial: about, .. } if about == trial => Ok(Said::Now(reply)),
+        Reply::Done { trial: about, .. }
+        | Reply::Unavailable { trial: about, .. }
+        | Reply::Failed { trial: about, .. }
+            if about == trial =>
+        {
+            Ok(Said::Last(reply))
+        }
+        _ => Err("the worker answered something that it was not asked".to_owned()),
+    }
+}
+
+/// The failure of a trial for which no worker could be started.
+pub(crate) fn not_started(trial: u64, error: &io::Error) -> Reply {
+    Reply::Failed {
+        trial,
+        failure: Failure::Probe(format!("cannot start a worker: {error}")),
+    }
+}
+
+/// The failure of a trial whose number is taken.
+pub(crate) fn already_running(trial: u64) -> Reply {
+    Reply::Failed {
+        trial,
+        failure: Failure::Probe(format!("trial {trial} is already running")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::RawOutput;
+
+    fn ended(exit: Exit, answer: Result<Option<Reply>, String>) -> Ended {
+        Ended {
+            trial: 4,
+            limit_ns: 9,
+            killed: None,
+            exit,
+            answer,
+            stderr: b"why\n".to_vec(),
+        }
+    }
+
+    fn done() -> Reply {
+        Reply::Done {
+            trial: 4,
+            raw: RawOutput {
+                format: "probe/1".into(),
+                stdout: Bytes(b"{}".to_vec()),
+                stderr: Bytes::default(),
+                exit: Exit::Code(0),
+            },
+        }
+    }
+
+    #[test]
+    fn a_report_counts_only_if_the_worker_ended_well() {
+        let Reply::Done { raw, .. } = conclude(ended(Exit::Code(0), Ok(Some(done())))) else {
+            panic!("a good trial was refused");
+        };
+        assert_eq!(raw.stderr.0, b"why\n");
+        let cases = [
+            (
+                Exit::Code(3),
+                Failure::Exited {
+                    code: 3,
+                    message: "why".into(),
+                },
+            ),
+            (Exit::Signal(11), Failure::Killed { signal: 11 }),
+        ];
+        for (exit, failure) in cases {
+            let reply = conclude(ended(exit, Ok(Some(done()))));
+            assert_eq!(reply, Reply::Failed { trial: 4, failure });
+        }
+    }
+
+    #[test]
+    fn a_limit_that_was_passed_is_told_whatever_else_is_known() {
+        let mut late = ended(Exit::Signal(9), Ok(Some(done())));
+        late.killed = Some(Killed::Limit);
+        let failure = Failure::TimedOut { limit_ns: 9 };
+        assert_eq!(conclude(late), Reply::Failed { trial: 4, failure });
+    }
+
+    #[test]
+    fn an_answer_about_another_trial_is_refused() {
+        assert!(sort(done(), 4).is_ok());
+        assert!(sort(done(), 5).is_err());
+        assert!(sort(Reply::Bye, 4).is_err());
+    }
+
+    #[test]
+    fn options_that_are_not_understood_are_refused() {
+        let parse = |text: &str| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            ServeOptions::parse(&words)
+        };
+        assert_eq!(parse("--cpus 0,2").unwrap().cpus, Some(vec![0, 2]));
+        assert!(!parse("--no-spare").unwrap().has_spare);
+        for bad in ["--cpus", "--cpus a", "--cpus 1-2", "--fast"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_the_end_of_standard_error_is_kept() {
+        let mut kept = Vec::new();
+        keep(&mut kept, &vec![b'a'; STDERR_LIMIT]);
+        keep(&mut kept, b"end");
+        assert_eq!(kept.len(), STDERR_LIMIT);
+        assert!(kept.ends_with(b"aend"));
+    }
+}

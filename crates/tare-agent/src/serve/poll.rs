@@ -1,0 +1,538 @@
+//! The server where there is `poll`: one thread that waits for the host, its workers and signals at once.
+//!
+//! Signals arrive through a pipe that a handler writes to (the self-pipe trick, D. J. Bernstein): unlike
+//! `signalfd` and `pidfd` it works in every kernel and under every system-call filter. Handlers are reset
+//! by `exec`, so workers have none. A worker leads a process group of its own; when it has ended, what is
+//! left of the group is killed before the trial is reported.
+//! What it cannot see: time that the host needs to take a reply off the pipe; while it does not, the
+//! server waits.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use tare_model::outcome::Exit;
+use tare_model::wire::{Reply, Request, write_frame};
+
+use super::frames::Frames;
+use super::{
+    Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
+    keep, not_started, sort,
+};
+use crate::facts;
+use crate::probe::Probe;
+
+/// How long to wait for killed processes of a worker's group to be gone.
+const STRAYS_LIMIT: Duration = Duration::from_secs(1);
+
+/// A started worker: waiting for its request, or at work.
+struct Worker {
+    pid: libc::pid_t,
+    /// Closed when the request has been written, so that a probe that reads finds the end.
+    stdin: Option<ChildStdin>,
+    stdout: Option<File>,
+    stderr: Option<File>,
+    frames: Frames,
+    tail: Vec<u8>,
+}
+
+/// A trial that is under way.
+struct Active {
+    trial: u64,
+    limit_ns: u64,
+    deadline: Instant,
+    worker: Worker,
+    killed: Option<Killed>,
+    answer: Result<Option<Reply>, String>,
+    exit: Option<Exit>,
+}
+
+/// Whether the server goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Serve,
+    End,
+}
+
+struct Server<'a> {
+    input: File,
+    output: File,
+    requests: Frames,
+    signals: File,
+    spare: Option<Worker>,
+    active: Vec<Active>,
+    options: &'a ServeOptions,
+    extra: &'a [&'static Probe],
+}
+
+/// Serves `input` and `output` until `Bye`, the end of the input or SIGTERM. Takes over SIGCHLD, SIGTERM
+/// and SIGINT of the whole process and reaps every child of it: to be called in a process of its own.
+///
+/// # Errors
+/// A frame that cannot be read or a system call that the server needs.
+pub fn serve(
+    input: File,
+    output: File,
+    options: &ServeOptions,
+    extra: &[&'static Probe],
+) -> Result<(), ServeError> {
+    let signals =
+        take_signals().map_err(|error| ServeError::System("cannot take signals", error))?;
+    adopt_orphans();
+    let mut server = Server {
+        input,
+        output,
+        requests: Frames::default(),
+        signals,
+        spare: None,
+        active: Vec::new(),
+        options,
+        extra,
+    };
+    let result = server.run();
+    server.kill_everything();
+    result
+}
+
+impl Server<'_> {
+    fn run(&mut self) -> Result<(), ServeError> {
+        loop {
+            let ready = self.wait()?;
+            if ready.signals && self.take_signals() == Next::End {
+                return Ok(());
+            }
+            for index in 0..self.active.len() {
+                self.hear(index)?;
+            }
+            self.give_up_late_ones();
+            self.report_ended()?;
+            if ready.input && self.read_requests()? == Next::End {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until something can be read, a signal arrives or a trial is late.
+    fn wait(&mut self) -> Result<Ready, ServeError> {
+        let entry = |fd: RawFd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut entries = vec![
+            entry(self.input.as_raw_fd()),
+            entry(self.signals.as_raw_fd()),
+        ];
+        for active in &self.active {
+            let worker = &active.worker;
+            for stream in [&worker.stdout, &worker.stderr].into_iter().flatten() {
+                entries.push(entry(stream.as_raw_fd()));
+            }
+        }
+        let limit_ms = self
+            .active
+            .iter()
+            .filter(|active| active.killed.is_none())
+            .map(|active| active.deadline.saturating_duration_since(Instant::now()))
+            .min()
+            // Rounded up, or the last millisecond would be spent polling without a pause.
+            .map_or(-1, |left| left.as_millis() as i32 + 1);
+        // SAFETY: the pointer and the length are those of a live vector, exclusively borrowed.
+        let count = unsafe {
+            libc::poll(
+                entries.as_mut_ptr(),
+                entries.len() as libc::nfds_t,
+                limit_ms,
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(ServeError::System("poll", error));
+            }
+            for entry in &mut entries {
+                entry.revents = 0;
+            }
+        }
+        Ok(Ready {
+            input: entries[0].revents != 0,
+            signals: entries[1].revents != 0,
+        })
+    }
+
+    /// Empties the pipe of signals; reaps children.
+    fn take_signals(&mut self) -> Next {
+        let mut bytes = [0u8; 64];
+        let mut next = Next::Serve;
+        while let Ok(count @ 1..) = self.signals.read(&mut bytes) {
+            if bytes[..count].contains(&(libc::SIGTERM as u8)) {
+                next = Next::End;
+            }
+        }
+        self.reap();
+        next
+    }
+
+    /// Reaps every child that has ended. A worker's group is killed while the worker is not yet reaped,
+    /// because until then its number cannot belong to anybody else.
+    fn reap(&mut self) {
+        while let Some(pid) = ended_child() {
+            let is_ours = self.spare.as_ref().is_some_and(|spare| spare.pid == pid)
+                || self.active.iter().any(|active| active.worker.pid == pid);
+            if is_ours {
+                kill_group(pid);
+            }
+            let exit = reap(pid);
+            if self.spare.as_ref().is_some_and(|spare| spare.pid == pid) {
+                self.spare = None;
+            }
+            for active in &mut self.active {
+                if active.worker.pid == pid {
+                    wait_for_strays(pid);
+                    active.exit = exit;
+                }
+            }
+        }
+    }
+
+    /// Reads what a worker wrote.
+    fn hear(&mut self, index: usize) -> Result<(), ServeError> {
+        let active = &mut self.active[index];
+        read_available(&mut active.worker.stderr, |bytes| {
+            keep(&mut active.worker.tail, bytes);
+        });
+        let frames = &mut active.worker.frames;
+        let is_readable = active.answer.is_ok();
+        read_available(&mut active.worker.stdout, |bytes| {
+            if is_readable {
+                frames.push(bytes);
+            }
+        });
+        while active.answer.is_ok() {
+            let said = match active.worker.frames.take::<Reply>() {
+                Ok(None) => break,
+                Ok(Some(reply)) => sort(reply, active.trial),
+                Err(error) => Err(error.to_string()),
+            };
+            match said {
+                Ok(Said::Now(reply)) => write_frame(&mut self.output, &reply)?,
+                Ok(Said::Last(reply)) => active.answer = Ok(Some(reply)),
+                Err(problem) => active.answer = Err(problem),
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up_late_ones(&mut self) {
+        let now = Instant::now();
+        for active in &mut self.active {
+            if active.killed.is_none() && active.exit.is_none() && now >= active.deadline {
+                active.killed = Some(Killed::Limit);
+                kill_group(active.worker.pid);
+            }
+        }
+    }
+
+    /// Reports the trials whose workers are reaped; afterwards, when none is left, starts the next worker.
+    fn report_ended(&mut self) -> Result<(), ServeError> {
+        let mut index = 0;
+        while index < self.active.len() {
+            if self.active[index].exit.is_none() {
+                index += 1;
+                continue;
+            }
+            // What it wrote before it ended may still be in the pipes.
+            self.hear(index)?;
+            let mut active = self.active.swap_remove(index);
+            if active.answer.is_ok() && !active.worker.frames.is_empty() {
+                active.answer = Err("the worker's output ends inside a frame".to_owned());
+            }
+            let reply = conclude(Ended {
+                trial: active.trial,
+                limit_ns: active.limit_ns,
+                killed: active.killed,
+                exit: active.exit.unwrap_or(Exit::Code(0)),
+                answer: active.answer,
+                stderr: active.worker.tail,
+            });
+            write_frame(&mut self.output, &reply)?;
+            self.refill();
+        }
+        Ok(())
+    }
+
+    /// Starts the next worker if no trial is under way. A failure shows when the worker is needed.
+    fn refill(&mut self) {
+        if self.options.has_spare && self.active.is_empty() && self.spare.is_none() {
+            self.spare = start_worker().ok();
+        }
+    }
+
+    fn read_requests(&mut self) -> Result<Next, ServeError> {
+        let mut bytes = [0u8; 16 << 10];
+        match self.input.read(&mut bytes) {
+            Ok(0) => return Ok(Next::End),
+            Ok(count) => self.requests.push(&bytes[..count]),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) => {}
+            Err(error) => return Err(ServeError::System("read", error)),
+        }
+        while let Some(request) = self.requests.take::<Request>()? {
+            match request {
+                Request::Hello { .. } => {
+                    write_frame(&mut self.output, &hello(self.extra))?;
+                    self.refill();
+                }
+                Request::Facts { paths } => {
+                    let facts = facts::collect(&paths);
+                    write_frame(&mut self.output, &Reply::Facts { facts })?;
+                }
+                Request::Run { .. } => self.dispatch(&request)?,
+                Request::Cancel { trial } => self.cancel(trial),
+                Request::Bye => {
+                    self.kill_everything();
+                    write_frame(&mut self.output, &Reply::Bye)?;
+                    return Ok(Next::End);
+                }
+            }
+        }
+        Ok(Next::Serve)
+    }
+
+    /// Hands the request to the waiting worker, or to a new one where none waits.
+    fn dispatch(&mut self, request: &Request) -> Result<(), ServeError> {
+        let Request::Run {
+            trial, limit_ns, ..
+        } = *request
+        else {
+            return Ok(());
+        };
+        if self.active.iter().any(|active| active.trial == trial) {
+            return Ok(write_frame(&mut self.output, &already_running(trial))?);
+        }
+        let started = match self.spare.take() {
+            Some(worker) => Ok(worker),
+            None => start_worker(),
+        };
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(error) => return Ok(write_frame(&mut self.output, &not_started(trial, &error))?),
+        };
+        if let Some(mut stdin) = worker.stdin.take() {
+            // A worker that is gone already is reaped and reported like one that ended at work.
+            let _ = write_frame(&mut stdin, request);
+        }
+        self.active.push(Active {
+            trial,
+            limit_ns,
+            deadline: deadline(limit_ns),
+            worker,
+            killed: None,
+            answer: Ok(None),
+            exit: None,
+        });
+        Ok(())
+    }
+
+    fn cancel(&mut self, trial: u64) {
+        // A trial that is not under way has ended, and its reply is on the way.
+        for active in &mut self.active {
+            if active.trial == trial && active.killed.is_none() && active.exit.is_none() {
+                active.killed = Some(Killed::Cancelled);
+                kill_group(active.worker.pid);
+            }
+        }
+    }
+
+    /// Kills and reaps all workers.
+    fn kill_everything(&mut self) {
+        let spare = self.spare.take();
+        let active = self.active.drain(..).filter(|one| one.exit.is_none());
+        let workers = active.map(|active| active.worker).chain(spare);
+        for worker in workers {
+            kill_group(worker.pid);
+            reap(worker.pid);
+            wait_for_strays(worker.pid);
+        }
+    }
+}
+
+/// What [`Server::wait`] found readable, besides the workers.
+struct Ready {
+    input: bool,
+    signals: bool,
+}
+
+/// Starts a worker from this very program: its own bytes, whatever has become of its file.
+fn start_worker() -> io::Result<Worker> {
+    let program = if cfg!(target_os = "linux") && std::fs::exists("/proc/self/exe").unwrap_or(false)
+    {
+        "/proc/self/exe".into()
+    } else {
+        std::env::current_exe()?
+    };
+    #[allow(
+        clippy::zombie_processes,
+        reason = "children are reaped by number, in `reap`"
+    )]
+    let mut child = Command::new(program)
+        .arg0("tare-agent")
+        .arg("worker")
+        .arg(std::process::id().to_string())
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take().map(OwnedFd::from).map(File::from);
+    let stderr = child.stderr.take().map(OwnedFd::from).map(File::from);
+    for stream in [&stdout, &stderr].into_iter().flatten() {
+        do_not_block(stream.as_raw_fd())?;
+    }
+    Ok(Worker {
+        pid: child.id() as libc::pid_t,
+        stdin: child.stdin.take(),
+        stdout,
+        stderr,
+        frames: Frames::default(),
+        tail: Vec::new(),
+    })
+}
+
+/// Reads until the stream would block; closes it at its end.
+fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
+    let mut bytes = [0u8; 16 << 10];
+    while let Some(file) = stream {
+        match file.read(&mut bytes) {
+            Ok(count @ 1..) => take(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Ok(0) | Err(_) => *stream = None,
+        }
+    }
+}
+
+fn do_not_block(fd: RawFd) -> io::Result<()> {
+    // SAFETY: `fd` is open, owned by the caller, and both commands take and return plain numbers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    // SAFETY: as above.
+    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The writing end of the pipe of signals.
+static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// Passes the signal's number on.
+extern "C" fn on_signal(signal: libc::c_int) {
+    let byte = signal as u8;
+    // SAFETY: `write` may be called in a handler; the byte is alive, and the pipe, once opened, stays open.
+    // A full pipe loses nothing: the server is going to look anyway.
+    unsafe {
+        libc::write(
+            SIGNAL_PIPE.load(Ordering::Relaxed),
+            (&raw const byte).cast(),
+            1,
+        )
+    };
+}
+
+/// Opens the pipe of signals and installs the handlers. SIGINT is taken and ignored: at a terminal it is
+/// meant for the host, which then tells its agents.
+fn take_signals() -> io::Result<File> {
+    let mut ends = [-1; 2];
+    // SAFETY: the pointer is to an array of two numbers, as `pipe` needs.
+    if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    for end in ends {
+        do_not_block(end)?;
+        // SAFETY: `end` was just opened, and the command takes a plain number.
+        if unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    SIGNAL_PIPE.store(ends[1], Ordering::Relaxed);
+    for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: `sigaction` is plain data for which all zeroes is a valid value: no flags, an empty mask.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: `action` is live and its handler calls only what is allowed in one; the old action is
+        // not asked for.
+        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: the reading end was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(ends[0]) })
+}
+
+/// Makes the kernel hand orphans of the workers to this process, so that it can reap them.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the option takes one number. Where it fails, orphans go to the first process, as they always did.
+    unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
+    };
+}
+
+/// A child that has ended and is not yet reaped.
+fn ended_child() -> Option<libc::pid_t> {
+    // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+    let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `information` is live and exclusively borrowed.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut information, options) };
+    // SAFETY: after a successful `waitid` the field is set, to 0 when no child has ended.
+    let pid = unsafe { information.si_pid() };
+    (result == 0 && pid > 0).then_some(pid)
+}
+
+/// Waits for this child and takes its status.
+fn reap(pid: libc::pid_t) -> Option<Exit> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is live and exclusively borrowed.
+        let reaped = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        if reaped == pid {
+            break;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
+    Some(if libc::WIFSIGNALED(status) {
+        Exit::Signal(libc::WTERMSIG(status))
+    } else {
+        Exit::Code(libc::WEXITSTATUS(status))
+    })
+}
+
+/// Kills what is in the group that this worker leads.
+fn kill_group(leader: libc::pid_t) {
+    // SAFETY: numbers only. The leader is not reaped yet, so the group's number is still its own.
+    unsafe { libc::kill(-leader, libc::SIGKILL) };
+}
+
+/// Waits until the group that was killed is empty, reaping those of it that became our children.
+fn wait_for_strays(leader: libc::pid_t) {
+    let begin = Instant::now();
+    // SAFETY: numbers only; signal 0 asks whether the group has a member.
+    while unsafe { libc::kill(-leader, 0) } == 0 && begin.elapsed() < STRAYS_LIMIT {
+        // SAFETY: a null status pointer is allowed; a negative number means that group.
+        let reaped = unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) };
+        if reaped <= 0 {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The server where there is no `poll`: threads that read, one that decides.
+//!
+//! A thread reads requests, and each worker has one that reads its frames, one that reads its standard
+//! error and one that waits for its end; all send to one channel, and the one thread behind it does what
+//! the server of [`super::poll`] does, in the same order. Threads at rest use no processor time.
+//! What it cannot see: children of a worker, for there are no process groups; a probe must end its own.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use tare_model::outcome::Exit;
+use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
+
+use super::{
+    Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
+    keep, not_started, sort,
+};
+use crate::facts;
+use crate::probe::Probe;
+
+/// How often a worker that may not be waited for without taking its handle is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What the threads tell.
+enum Event {
+    Request(Result<Request, FrameError>),
+    Said(u64, Result<Reply, FrameError>),
+    Stderr(u64, Vec<u8>),
+}
+
+struct Worker {
+    /// Tells the events of one worker from those of another.
+    number: u64,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    /// Its streams that have not ended yet.
+    open: u32,
+    tail: Vec<u8>,
+}
+
+struct Active {
+    trial: u64,
+    limit_ns: u64,
+    deadline: Instant,
+    worker: Worker,
+    killed: Option<Killed>,
+    answer: Result<Option<Reply>, String>,
+}
+
+struct Server<'a> {
+    output: File,
+    sender: Sender<Event>,
+    started: u64,
+    spare: Option<Worker>,
+    active: Vec<Active>,
+    options: &'a ServeOptions,
+    extra: &'a [&'static Probe],
+}
+
+/// Serves `input` and `output` until `Bye` or the end of the input.
+///
+/// # Errors
+/// A frame that cannot be read or written.
+pub fn serve(
+    mut input: File,
+    output: File,
+    options: &ServeOptions,
+    extra: &[&'static Probe],
+) -> Result<(), ServeError> {
+    let (sender, events) = mpsc::channel();
+    let requests = sender.clone();
+    std::thread::spawn(move || {
+        loop {
+            let request = read_frame(&mut input);
+            let is_last = request.is_err();
+            if requests.send(Event::Request(request)).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    let mut server = Server {
+        output,
+        sender,
+        started: 0,
+        spare: None,
+        active: Vec::new(),
+        options,
+        extra,
+    };
+    let result = loop {
+        let event = match server.next_look() {
+            None => events.recv().ok(),
+            Some(limit) => match events.recv_timeout(limit) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            },
+        };
+        match event.map_or(Ok(true), |event| server.take(event)) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+        server.give_up_late_ones();
+        if let Err(error) = server.report_ended() {
+            break Err(error);
+        }
+    };
+    server.kill_everything();
+    result
+}
+
+impl Server<'_> {
+    /// How long to wait for an event; `None` while nothing can become late.
+    fn next_look(&self) -> Option<Duration> {
+        self.active
+            .iter()
+            .map(|active| {
+                if active.worker.open == 0 || active.killed.is_some() {
+                    LOOK
+                } else {
+                    active.deadline.saturating_duration_since(Instant::now())
+                }
+            })
+            .min()
+    }
+
+    /// Whether to go on.
+    fn take(&mut self, event: Event) -> Result<bool, ServeError> {
+        match event {
+            Event::Request(Ok(request)) => return self.obey(&request),
+            Event::Request(Err(FrameError::Closed)) => return Ok(false),
+            Event::Request(Err(error)) => return Err(error.into()),
+            Event::Stderr(number, bytes) => {
+                if let Some(worker) = self.worker(number) {
+                    if bytes.is_empty() {
+                        worker.open -= 1;
+                    }
+                    keep(&mut worker.tail, &bytes);
+                }
+            }
+            Event::Said(number, said) => {
+                if said.is_err()
+                    && let Some(worker) = self.worker(number)
+                {
+                    worker.open -= 1;
+                }
+                let Some(active) = self
+                    .active
+                    .iter_mut()
+                    .find(|active| active.worker.number == number)
+                else {
+                    return Ok(true);
+                };
+                match said.map(|reply| sort(reply, active.trial)) {
+                    Ok(Ok(Said::Now(reply))) => write_frame(&mut self.output, &reply)?,
+                    Ok(Ok(Said::Last(reply))) => active.answer = Ok(Some(reply)),
+                    Ok(Err(problem)) => active.answer = Err(problem),
+                    Err(FrameError::Closed) => {}
+                    Err(error) => active.answer = Err(error.to_string()),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn worker(&mut self, number: u64) -> Option<&mut Worker> {
+        self.active
+            .iter_mut()
+            .map(|active| &mut active.worker)
+            .chain(self.spare.as_mut())
+            .find(|worker| worker.number == number)
+    }
+
+    fn obey(&mut self, request: &Request) -> Result<bool, ServeError> {
+        match request {
+            Request::Hello { .. } => {
+                write_frame(&mut self.output, &hello(self.extra))?;
+                self.refill();
+            }
+            Request::Facts { paths } => {
+                let facts = facts::collect(paths);
+                write_frame(&mut self.output, &Reply::Facts { facts })?;
+            }
+            Request::Run {
+                trial, limit_ns, ..
+            } => self.dispatch(request, *trial, *limit_ns)?,
+            Request::Cancel { trial } => {
+                for active in &mut self.active {
+                    if active.trial == *trial && active.killed.is_none() {
+                        active.killed = Some(Killed::Cancelled);
+                        let _ = active.worker.child.kill();
+                    }
+                }
+            }
+            Request::Bye => {
+                self.kill_everything();
+                write_frame(&mut self.output, &Reply::Bye)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn dispatch(&mut self, request: &Request, trial: u64, limit_ns: u64) -> Result<(), ServeError> {
+        if self.active.iter().any(|active| active.trial == trial) {
+            return Ok(write_frame(&mut self.output, &already_running(trial))?);
+        }
+        // One that died while it waited is not used.
+        let spare = self
+            .spare
+            .take()
+            .and_then(|mut worker| matches!(worker.child.try_wait(), Ok(None)).then_some(worker));
+        let started = match spare {
+            Some(worker) => Ok(worker),
+            None => self.start_worker(),
+        };
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(error) => return Ok(write_frame(&mut self.output, &not_started(trial, &error))?),
+        };
+        if let Some(mut stdin) = worker.stdin.take() {
+            // A worker that is gone already is reported like one that ended at work.
+            let _ = write_frame(&mut stdin, request);
+        }
+        self.active.push(Active {
+            trial,
+            limit_ns,
+            deadline: deadline(limit_ns),
+            worker,
+            killed: None,
+            answer: Ok(None),
+        });
+        Ok(())
+    }
+
+    fn give_up_late_ones(&mut self) {
+        let now = Instant::now();
+        for active in &mut self.active {
+            if active.killed.is_none() && now >= active.deadline {
+                active.killed = Some(Killed::Limit);
+                let _ = active.worker.child.kill();
+            }
+        }
+    }
+
+    /// Reports the trials whose workers have ended and are reaped.
+    fn report_ended(&mut self) -> Result<(), ServeError> {
+        let mut index = 0;
+        while index < self.active.len() {
+            let active = &mut self.active[index];
+            // Its streams end before or with it; a child that holds them open does not keep a killed one.
+            let may_have_ended = active.worker.open == 0 || active.killed.is_some();
+            let status = if may_have_ended {
+                active.worker.child.try_wait().ok().flatten()
+            } else {
+                None
+            };
+            let Some(status) = status else {
+                index += 1;
+                continue;
+            };
+            let active = self.active.swap_remove(index);
+            let reply = conclude(Ended {
+                trial: active.trial,
+                limit_ns: active.limit_ns,
+                killed: active.killed,
+                exit: exit(status),
+                answer: active.answer,
+                stderr: active.worker.tail,
+            });
+            write_frame(&mut self.output, &reply)?;
+            self.refill();
+        }
+        Ok(())
+    }
+
+    fn refill(&mut self) {
+        if self.options.has_spare && self.active.is_empty() && self.spare.is_none() {
+            self.spare = self.start_worker().ok();
+        }
+    }
+
+    fn start_worker(&mut self) -> io::Result<Worker> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("worker")
+            .arg(std::process::id().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        self.started += 1;
+        let number = self.started;
+        if let Some(mut stdout) = child.stdout.take() {
+            let sender = self.sender.clone();
+            std::thread::spawn(move || {
+                loop {
+                    let said = read_frame::<Reply>(&mut stdout);
+                    let is_last = said.is_err();
+                    if is_last {
+                        // A worker that is not read from would fail for that, which hides its own fault.
+                        let _ = io::copy(&mut stdout, &mut io::sink());
+                    }
+                    if sender.send(Event::Said(number, said)).is_err() || is_last {
+                        return;
+                    }
+                }
+            });
+        }
+        if let Some(mut stderr) = child.stderr.take() {
+            let sender = self.sender.clone();
+            std::thread::spawn(move || {
+                loop {
+                    let mut bytes = vec![0u8; 4096];
+                    let count = stderr.read(&mut bytes).unwrap_or(0);
+                    bytes.truncate(count);
+                    // An empty piece tells the end.
+                    if sender.send(Event::Stderr(number, bytes)).is_err() || count == 0 {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(Worker {
+            number,
+            stdin: child.stdin.take(),
+            child,
+            open: 2,
+            tail: Vec::new(),
+        })
+    }
+
+    fn kill_everything(&mut self) {
+        let active = self.active.drain(..).map(|active| active.worker);
+        for mut worker in active.chain(self.spare.take()) {
+            let _ = worker.child.kill();
+            let _ = worker.child.wait();
+        }
+    }
+}
+
+#[cfg(unix)]
+fn exit(status: std::process::ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    status
+        .signal()
+        .map_or_else(|| Exit::Code(status.code().unwrap_or(-1)), Exit::Signal)
+}
+
+#[cfg(not(unix))]
+fn exit(status: std::process::ExitStatus) -> Exit {
+    Exit::Code(status.code().unwrap_or(-1))
+}

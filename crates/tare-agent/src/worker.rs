@@ -1,0 +1,234 @@
+//! A worker: one process, one request, one probe, one report.
+//!
+//! A worker is started ahead of its trial and waits on its standard input, with the clock already
+//! measured; so it has a fresh address space, and starting it costs the trial nothing. Replies go to what
+//! was standard output when it was started; afterwards standard output is standard error, so that nothing
+//! that a probe or its children print can spoil a frame.
+//!
+//! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
+//! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
+//! therefore never inside a timed region, and the canary is not inside the counters.
+//! What it cannot see: memory or time of processes that a probe started and did not reap.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
+use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason};
+
+use crate::counters::Counters;
+use crate::meter::{Meter, ProbeError, Timer};
+use crate::probe::{self, Probe};
+
+/// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so
+/// about 5 ms on a core of 2.5 GHz. The same number everywhere, or the canaries could not be compared.
+pub const CANARY_STEPS: u64 = 1_400_000;
+
+/// Steps of the canary of a call with `canary = false`: about a microsecond, for trials whose own
+/// duration is what is measured.
+pub const SHORT_CANARY_STEPS: u64 = 280;
+
+/// Serves one request; `arguments` holds the process id of the agent that started the worker.
+pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
+    if !is_tied_to_its_agent(arguments) {
+        return ExitCode::FAILURE;
+    }
+    let Ok((mut input, mut output)) = streams() else {
+        return ExitCode::FAILURE;
+    };
+    let timer = Timer::measure();
+    let counters = Counters::find();
+    match read_frame::<Request>(&mut input) {
+        Ok(Request::Run {
+            trial,
+            call,
+            target_ns,
+            workdir,
+            ..
+        }) => {
+            let begin = Instant::now();
+            let Some(probe) = probe::find(&call.name).or_else(|| find(extra, &call.name)) else {
+                let reason = Reason::Unsupported(format!(
+                    "this agent has no probe `{}`",
+                    call.name.escape_debug()
+                ));
+                return send(&mut output, &Reply::Unavailable { trial, reason });
+            };
+            let mut meter = Meter::with_timer(timer, target_ns, Path::new(&workdir));
+            if let Ok(mut output) = output.try_clone() {
+                meter.set_announcer(Box::new(move |port| {
+                    // A host that is gone is noticed by the agent, which then ends this process.
+                    let _ = write_frame(&mut output, &Reply::Listening { trial, port });
+                }));
+            }
+            let reply = match run(probe, meter, &call.args, &counters, begin) {
+                Ok(report) => completed(trial, &report),
+                Err(ProbeError::Unavailable(reason)) => Reply::Unavailable { trial, reason },
+                Err(ProbeError::Failed(failure)) => Reply::Failed { trial, failure },
+            };
+            send(&mut output, &reply)
+        }
+        // The agent ended without a trial for this worker.
+        Err(FrameError::Closed) => ExitCode::SUCCESS,
+        Ok(_) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn find(probes: &[&'static Probe], name: &str) -> Option<&'static Probe> {
+    probes.iter().copied().find(|probe| probe.name == name)
+}
+
+/// One trial: canary, counters, probe, counters, canary.
+fn run(
+    probe: &Probe,
+    mut meter: Meter,
+    args: &Params,
+    counters: &Counters,
+    begin: Instant,
+) -> Result<ProbeReport, ProbeError> {
+    let is_short = args.bool("canary") == Some(false);
+    let steps = if is_short {
+        SHORT_CANARY_STEPS
+    } else {
+        CANARY_STEPS
+    };
+    let canary_before_ns = canary(steps);
+    let before = (!is_short).then(|| counters.read());
+    (probe.run)(&mut meter, args)?;
+    let after = (!is_short).then(|| counters.read());
+    let canary_after_ns = canary(steps);
+    let unavailable = meter.take_unavailable();
+    let (series, checksum, timer) = meter.finish();
+    Ok(ProbeReport {
+        probe: probe.name.to_owned(),
+        revision: probe.revision,
+        series,
+        unavailable,
+        checksum: checksum.map(|checksum| format!("{checksum:016x}")),
+        canary_ns: [canary_before_ns, canary_after_ns],
+        elapsed_ns: begin.elapsed().as_nanos() as u64,
+        counters: before
+            .zip(after)
+            .map(|(before, after)| Counters::difference(&before, &after))
+            .unwrap_or_default(),
+        timer,
+    })
+}
+
+/// Nanoseconds of `steps` dependent integer operations.
+fn canary(steps: u64) -> f64 {
+    let start = Instant::now();
+    black_box(probe::integer::chain(
+        black_box(0x9e37_79b9_7f4a_7c15),
+        black_box(steps),
+    ));
+    start.elapsed().as_nanos() as f64
+}
+
+/// The report as a reply; the agent puts in what it saw of standard error and the exit.
+fn completed(trial: u64, report: &ProbeReport) -> Reply {
+    match serde_json::to_vec(report) {
+        Ok(json) => Reply::Done {
+            trial,
+            raw: RawOutput {
+                format: PROBE_FORMAT.to_owned(),
+                stdout: Bytes(json),
+                stderr: Bytes::default(),
+                exit: Exit::Code(0),
+            },
+        },
+        Err(error) => Reply::Failed {
+            trial,
+            failure: Failure::Garbled(format!("the report cannot be written: {error}")),
+        },
+    }
+}
+
+fn send(output: &mut File, reply: &Reply) -> ExitCode {
+    match write_frame(output, reply) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Asks the kernel to end this process with its agent, and says whether the agent is still there.
+#[cfg(target_os = "linux")]
+fn is_tied_to_its_agent(arguments: &[String]) -> bool {
+    // SAFETY: PR_SET_PDEATHSIG takes one number and touches no memory of ours.
+    let tied = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } == 0;
+    // SAFETY: `getppid` has no precondition and cannot fail.
+    let parent = unsafe { libc::getppid() };
+    // The agent may have ended before the call above; then the parent is already another process.
+    tied && arguments.first().map(String::as_str) == Some(parent.to_string().as_str())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_tied_to_its_agent(_arguments: &[String]) -> bool {
+    true
+}
+
+/// Where the request comes from and where the replies go; standard output becomes standard error.
+#[cfg(unix)]
+fn streams() -> std::io::Result<(File, File)> {
+    use std::os::fd::AsFd;
+    let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    // SAFETY: both numbers are this process's own standard streams, open since it was started, and nothing
+    // has buffered anything for them yet.
+    if unsafe { libc::dup2(2, 1) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok((input, output))
+}
+
+/// Where the request comes from and where the replies go.
+#[cfg(windows)]
+fn streams() -> std::io::Result<(File, File)> {
+    use std::os::windows::io::AsHandle;
+    let input = File::from(std::io::stdin().as_handle().try_clone_to_owned()?);
+    let output = File::from(std::io::stdout().as_handle().try_clone_to_owned()?);
+    Ok((input, output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_stands_in_done_as_json_of_format_probe_1() {
+        let meter = Meter::new(0, Path::new("/"));
+        let args = Params::new().with("canary", false);
+        let counters = Counters::find();
+        let report = run(&probe::null::PROBE, meter, &args, &counters, Instant::now()).unwrap();
+        assert!(report.canary_ns.iter().all(|canary_ns| *canary_ns > 0.0));
+        assert!(report.counters.is_empty());
+        let Reply::Done { trial: 3, raw } = completed(3, &report) else {
+            panic!("no reply of the right kind");
+        };
+        assert_eq!(raw.format, "probe/1");
+        let read: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        assert_eq!(read, report);
+        assert_eq!(read.series[0].metric, "dispatch.null.time");
+    }
+
+    #[test]
+    fn the_long_canary_brings_counters_with_it() {
+        let meter = Meter::new(0, Path::new("/"));
+        let counters = Counters::find();
+        let report = run(
+            &probe::null::PROBE,
+            meter,
+            &Params::new(),
+            &counters,
+            Instant::now(),
+        )
+        .unwrap();
+        assert!(report.canary_ns[0] > 100_000.0);
+        assert_eq!(report.counters.contains_key("minflt"), cfg!(unix));
+    }
+}

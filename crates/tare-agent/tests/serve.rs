@@ -1,0 +1,433 @@
+//! The server as a process of its own, with real workers: what a host would see of it.
+//!
+//! The agent under test is `examples/faulty_agent.rs`, the same library with probes that misbehave. Tests
+//! that need nothing of Unix are run against both servers.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+use tare_model::{Failure, Params, ProbeCall, ProbeReport, Reason};
+
+/// Far more than any answer takes; passing it means a hang.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Both servers, by the subcommand of the example.
+const SERVERS: [&str; 2] = ["serve", "threads"];
+
+/// The example, built from the present sources.
+fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let agent = PathBuf::from(env!("CARGO_BIN_EXE_tare-agent"));
+        let debug = agent.parent().unwrap();
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "tare-agent"])
+            .args(["--example", "faulty_agent", "--target-dir"])
+            .arg(debug.parent().unwrap())
+            .status();
+        assert!(status.unwrap().success(), "the example cannot be built");
+        debug.join("examples/faulty_agent")
+    })
+}
+
+/// A running agent.
+struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    replies: Receiver<Result<Reply, FrameError>>,
+    label: String,
+}
+
+impl Agent {
+    fn start(arguments: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let label = format!("agent-test-{}-{count}", std::process::id());
+        let mut child = Command::new(program())
+            .args(arguments)
+            .env("TARE_RUN", &label)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let mut output = child.stdout.take().unwrap();
+        let (sender, replies) = mpsc::channel();
+        std::thread::spawn(move || {
+            loop {
+                let reply = read_frame(&mut output);
+                let is_last = reply.is_err();
+                if sender.send(reply).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        let mut agent = Self {
+            child,
+            input,
+            replies,
+            label,
+        };
+        let hello = agent.ask(&Request::Hello { protocol: PROTOCOL });
+        assert!(matches!(hello, Reply::Hello { .. }), "{hello:?}");
+        agent
+    }
+
+    fn send(&mut self, request: &Request) {
+        write_frame(self.input.as_mut().unwrap(), request).unwrap();
+    }
+
+    fn reply(&mut self) -> Reply {
+        self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
+    }
+
+    fn ask(&mut self, request: &Request) -> Reply {
+        self.send(request);
+        self.reply()
+    }
+
+    /// The reply about the fault `how`.
+    fn fault(&mut self, how: &str) -> Reply {
+        self.ask(&fault(1, how, ANSWER_LIMIT))
+    }
+
+    fn failure(&mut self, how: &str) -> Failure {
+        match self.fault(how) {
+            Reply::Failed { trial: 1, failure } => failure,
+            other => panic!("no failure but {other:?}"),
+        }
+    }
+
+    /// Everything that carries this agent's label, itself included.
+    fn processes(&self) -> BTreeSet<u32> {
+        let label = format!("TARE_RUN={}", self.label);
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid: &u32| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ"));
+                environment
+                    .unwrap_or_default()
+                    .split(|byte| *byte == 0)
+                    .any(|variable| variable == label.as_bytes())
+            })
+            .collect()
+    }
+
+    /// The processes below it, once there are `count`.
+    fn below(&self, count: usize) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        for _ in 0..400 {
+            found = self.processes();
+            found.remove(&self.child.id());
+            if found.len() == count {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{found:?} instead of {count} processes");
+    }
+
+    fn kill(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Waits until it and all below it are gone.
+    fn assert_all_gone(mut self) {
+        let begin = Instant::now();
+        while self.child.try_wait().unwrap().is_none() || !self.processes().is_empty() {
+            assert!(
+                begin.elapsed() < ANSWER_LIMIT,
+                "{:?} survive",
+                self.processes()
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(trial: u64, name: &str, args: Params, limit: Duration) -> Request {
+    Request::Run {
+        trial,
+        call: ProbeCall {
+            name: name.to_owned(),
+            args,
+        },
+        target_ns: 0,
+        limit_ns: limit.as_nanos() as u64,
+        workdir: "/tmp".to_owned(),
+    }
+}
+
+fn fault(trial: u64, how: &str, limit: Duration) -> Request {
+    run(trial, "fault", Params::new().with("how", how), limit)
+}
+
+fn null(trial: u64) -> Request {
+    let args = Params::new().with("canary", false);
+    run(trial, "null", args, ANSWER_LIMIT)
+}
+
+#[test]
+fn a_null_trial_comes_back_as_a_report() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        for trial in 1..4 {
+            let reply = agent.ask(&null(trial));
+            let Reply::Done { trial: about, raw } = reply else {
+                panic!("{server}: not done but {reply:?}");
+            };
+            assert_eq!(about, trial);
+            let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            assert_eq!(report.series[0].metric, "dispatch.null.time");
+            assert!(report.timer.contains_key("cost_ns"));
+        }
+        assert_eq!(agent.ask(&Request::Bye), Reply::Bye);
+        agent.assert_all_gone();
+    }
+}
+
+#[test]
+fn facts_are_those_of_the_place_where_the_agent_runs() {
+    let mut agent = Agent::start(&["serve", "--cpus", "0"]);
+    let paths = vec!["/proc".to_owned()];
+    let Reply::Facts { facts } = agent.ask(&Request::Facts { paths }) else {
+        panic!("no facts");
+    };
+    assert_eq!(facts["mount./proc.fstype"], "proc");
+    assert_eq!(facts["cpu.affinity"], "0");
+}
+
+#[test]
+fn a_worker_that_hangs_is_killed_and_reported() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        let limit = Duration::from_millis(150);
+        let begin = Instant::now();
+        let reply = agent.ask(&fault(1, "hang", limit));
+        let limit_ns = limit.as_nanos() as u64;
+        let failure = Failure::TimedOut { limit_ns };
+        assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
+        assert!(begin.elapsed() >= limit);
+        assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+    }
+}
+
+#[test]
+fn each_way_in_which_a_worker_may_end_has_a_failure_of_its_own() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        assert_eq!(agent.failure("abort"), Failure::Killed { signal: 6 });
+        let message = "last words".to_owned();
+        assert_eq!(agent.failure("exit"), Failure::Exited { code: 7, message });
+        assert!(matches!(agent.failure("garbage"), Failure::Garbled(_)));
+        assert!(matches!(agent.failure("silent"), Failure::Garbled(_)));
+        assert_eq!(agent.failure("fail"), Failure::Probe("it failed".into()));
+        let reason = Reason::MissingTool("x".into());
+        assert_eq!(
+            agent.fault("unavailable"),
+            Reply::Unavailable { trial: 1, reason }
+        );
+        let unknown = agent.ask(&run(1, "no-such", Params::new(), ANSWER_LIMIT));
+        assert!(
+            matches!(
+                &unknown,
+                Reply::Unavailable { reason: Reason::Unsupported(what), .. } if what.contains("no-such")
+            ),
+            "{unknown:?}"
+        );
+        assert!(matches!(agent.fault(""), Reply::Done { .. }), "{server}");
+    }
+}
+
+#[test]
+fn what_a_probe_prints_is_kept_apart_from_the_frames() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        let Reply::Done { raw, .. } = agent.fault("print") else {
+            panic!("{server}: printing spoiled the report");
+        };
+        assert_eq!(raw.stderr.0, b"a probe that prints\n");
+    }
+}
+
+#[test]
+fn the_port_of_a_server_is_told_while_its_worker_goes_on() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        let first = agent.fault("listen");
+        assert_eq!(
+            first,
+            Reply::Listening {
+                trial: 1,
+                port: 4711
+            },
+            "{server}"
+        );
+        assert!(matches!(agent.reply(), Reply::Done { trial: 1, .. }));
+    }
+}
+
+#[test]
+fn of_two_trials_at_once_one_can_be_cancelled_and_the_other_go_on() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        agent.send(&fault(1, "hang", ANSWER_LIMIT));
+        assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+        let taken = agent.ask(&null(1));
+        assert!(
+            matches!(&taken, Reply::Failed { trial: 1, failure: Failure::Probe(why) } if why.contains("already")),
+            "{taken:?}"
+        );
+        let reply = agent.ask(&Request::Cancel { trial: 1 });
+        let failure = Failure::Killed { signal: 9 };
+        assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
+        // There is nothing to cancel any more, and that is no error.
+        agent.send(&Request::Cancel { trial: 1 });
+        assert!(matches!(agent.ask(&null(3)), Reply::Done { trial: 3, .. }));
+    }
+}
+
+#[test]
+fn when_the_host_goes_nothing_of_the_agent_stays() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        agent.send(&fault(1, "hang", ANSWER_LIMIT));
+        agent.send(&fault(2, "hang", ANSWER_LIMIT));
+        agent.below(2);
+        drop(agent.input.take());
+        agent.assert_all_gone();
+    }
+}
+
+#[test]
+fn when_the_agent_is_killed_its_workers_are_gone_too() {
+    let mut agent = Agent::start(&["serve"]);
+    agent.send(&fault(1, "hang", ANSWER_LIMIT));
+    agent.below(1);
+    agent.kill("-KILL");
+    agent.assert_all_gone();
+}
+
+#[test]
+fn a_termination_signal_ends_the_agent_and_an_interrupt_does_not() {
+    let mut agent = Agent::start(&["serve"]);
+    agent.send(&fault(1, "hang", ANSWER_LIMIT));
+    agent.kill("-INT");
+    assert!(matches!(agent.ask(&null(2)), Reply::Done { trial: 2, .. }));
+    agent.kill("-TERM");
+    agent.assert_all_gone();
+}
+
+#[test]
+fn one_worker_waits_ahead_of_each_trial_and_none_is_started_during_one() {
+    let mut agent = Agent::start(&["serve"]);
+    let first = agent.below(1);
+    agent.send(&fault(1, "hang", ANSWER_LIMIT));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(agent.below(1), first, "the worker that waited must be used");
+    agent.ask(&Request::Cancel { trial: 1 });
+    let second = agent.below(1);
+    assert!(first.is_disjoint(&second), "each trial has a new process");
+}
+
+#[test]
+fn a_worker_that_dies_while_it_waits_does_not_spoil_the_next_trial() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        let waiting = agent.below(1).pop_first().unwrap().to_string();
+        let status = Command::new("kill").args(["-KILL", &waiting]).status();
+        assert!(status.unwrap().success());
+        std::thread::sleep(Duration::from_millis(100));
+        let reply = agent.ask(&null(1));
+        assert!(matches!(reply, Reply::Done { .. }), "{server}: {reply:?}");
+    }
+}
+
+#[test]
+fn without_a_spare_there_is_no_process_but_the_agents_own() {
+    let mut agent = Agent::start(&["serve", "--no-spare"]);
+    assert!(matches!(agent.ask(&null(1)), Reply::Done { .. }));
+    std::thread::sleep(Duration::from_millis(50));
+    agent.below(0);
+}
+
+#[test]
+fn a_child_that_a_probe_leaves_behind_is_gone_before_the_trial_is_reported() {
+    let mut agent = Agent::start(&["serve", "--no-spare"]);
+    assert!(matches!(agent.fault("stray"), Reply::Done { .. }));
+    let left = agent.processes();
+    assert_eq!(left, BTreeSet::from([agent.child.id()]));
+}
+
+#[test]
+fn an_agent_that_is_spoken_to_in_no_frames_ends_with_an_error() {
+    for server in SERVERS {
+        let mut agent = Agent::start(&[server]);
+        let mut input = agent.input.take().unwrap();
+        input.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let begin = Instant::now();
+        while agent.child.try_wait().unwrap().is_none() {
+            assert!(begin.elapsed() < ANSWER_LIMIT, "{server} goes on");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(agent.child.wait().unwrap().code(), Some(1));
+    }
+}
+
+#[test]
+fn the_small_subcommands_do_what_they_say() {
+    let call = |argument: &str| {
+        Command::new(env!("CARGO_BIN_EXE_tare-agent"))
+            .arg(argument)
+            .output()
+            .unwrap()
+    };
+    let silent = call("true");
+    assert!(silent.status.success() && silent.stdout.is_empty() && silent.stderr.is_empty());
+    let version = call("version");
+    let words = String::from_utf8(version.stdout).unwrap();
+    assert!(words.contains(tare_agent::build::id()), "{words}");
+    assert_eq!(call("no-such-subcommand").status.code(), Some(2));
+}
+
+#[test]
+fn the_shipped_agent_has_no_probe_that_misbehaves() {
+    assert!(tare_agent::probe::find("fault").is_none());
+    let bytes = std::fs::read(env!("CARGO_BIN_EXE_tare-agent")).unwrap();
+    let needle = b"this is no frame";
+    assert!(!bytes.windows(needle.len()).any(|window| window == needle));
+}
+
+#[test]
+fn hold_stays_until_it_is_told_to_end() {
+    let mut hold = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
+        .arg("hold")
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(hold.try_wait().unwrap().is_none());
+    let pid = hold.id().to_string();
+    let status = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(status.unwrap().success());
+    assert!(hold.wait().unwrap().success());
+}

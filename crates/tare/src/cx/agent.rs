@@ -1,0 +1,344 @@
+//! Finding the agents: the files that are put into the arms.
+//!
+//! In this order: the file that the user named; those that `cargo xtask dist` embedded in this program;
+//! those that lie in the workspace's target folder or next to this program. Static ones come first, for
+//! only they run in every arm, and the host's arm gets the same bytes as the others.
+//! An agent is known by the build id in its bytes, which `Hello` must repeat; it need not be executed for
+//! that, so an agent for another system can be handled too.
+//! What it cannot see: whether an agent found in the target folder is older than its sources.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::AgentBinary;
+use super::files::{self, FileError};
+
+/// What stands before and after the build id in an agent's file.
+const MARKS: (&[u8], u8) = (b"<tare-agent-build ", b'>');
+
+/// Agents inside of this program: target and bytes.
+static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/agents.rs"));
+
+/// The target that this program was built for.
+const OWN_TARGET: &str = env!("TARE_TARGET");
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// There is none anywhere; build it with `cargo xtask dist`, or name one with `--agent`.
+    #[error("no agent for this machine: none is embedded, and none lies in {}", list(.looked))]
+    Missing {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// A file is not an agent.
+    #[error("`{}` is not an agent of Tare: it holds no build id", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    paths.join(", ")
+}
+
+/// One agent with what decides where it can run.
+#[derive(Debug, Clone)]
+struct Known {
+    /// Its target triple, as its build id says.
+    target: String,
+    is_static: bool,
+    binary: AgentBinary,
+}
+
+/// All agents that are at hand.
+#[derive(Debug, Clone)]
+pub struct Agents {
+    /// Best first.
+    known: Vec<Known>,
+    own: AgentBinary,
+}
+
+impl Agents {
+    /// Finds the agents. `chosen` is the file that the user named; embedded ones are written to `folder`,
+    /// once, under a name with their hash.
+    pub fn locate(chosen: Option<&Path>, folder: &Path) -> Result<Self, AgentError> {
+        let mut known = Vec::new();
+        if let Some(path) = chosen {
+            known.push(read(path)?);
+        }
+        for (target, bytes) in EMBEDDED {
+            known.push(unpack(target, bytes, folder)?);
+        }
+        let looked = candidates();
+        if EMBEDDED.is_empty() {
+            for path in looked.iter().filter(|path| path.is_file()) {
+                known.push(read(path)?);
+            }
+        }
+        // A stable sort: where two are alike, the order above stands; the one that was named stays first.
+        let from = usize::from(chosen.is_some());
+        known[from..].sort_by_key(|agent| !agent.is_static);
+        let own = known
+            .iter()
+            .find(|agent| runs_on(&agent.target, OWN_TARGET))
+            .map(|agent| agent.binary.clone())
+            .ok_or(AgentError::Missing { looked })?;
+        Ok(Self { known, own })
+    }
+
+    /// A set of one agent, which is the host's own.
+    pub fn only(path: &Path) -> Result<Self, AgentError> {
+        let agent = read(path)?;
+        Ok(Self {
+            own: agent.binary.clone(),
+            known: vec![agent],
+        })
+    }
+
+    /// The host's own.
+    pub fn host(&self) -> &AgentBinary {
+        &self.own
+    }
+
+    /// The one with this build id, which is how an agent answers to `Hello`; `None` for any other's.
+    pub fn of_build(&self, build: &str) -> Option<&AgentBinary> {
+        self.known
+            .iter()
+            .map(|agent| &agent.binary)
+            .find(|binary| binary.build == build)
+    }
+
+    /// One for Linux on this machine type (`x86_64`, `aarch64`) that needs no library; `None` where there
+    /// is none. For engines whose containers run Linux, wherever the host runs.
+    pub fn linux(&self, arch: &str) -> Option<&AgentBinary> {
+        self.known
+            .iter()
+            .find(|agent| {
+                agent.is_static && runs_on(&agent.target, &format!("{arch}-unknown-linux"))
+            })
+            .map(|agent| &agent.binary)
+    }
+}
+
+/// Whether an agent for `target` runs where `place` runs: same machine type and system, any C library.
+fn runs_on(target: &str, place: &str) -> bool {
+    let system = |triple: &str| {
+        ["linux", "windows", "darwin", "freebsd"]
+            .into_iter()
+            .find(|system| triple.contains(system))
+    };
+    target.split('-').next() == place.split('-').next() && system(target) == system(place)
+}
+
+/// Where an agent may lie: the target folder that this program lies in, and next to this program.
+fn candidates() -> Vec<PathBuf> {
+    let Ok(program) = std::env::current_exe() else {
+        return Vec::new();
+    };
+    let name = format!("tare-agent{}", std::env::consts::EXE_SUFFIX);
+    let arch = std::env::consts::ARCH;
+    let mut paths = Vec::new();
+    // `target/debug/tare` lies one folder below the target folder, a test's program two.
+    for folder in program.ancestors().skip(2).take(2) {
+        for target in [&format!("{arch}-unknown-linux-musl"), OWN_TARGET] {
+            let name = if target.contains("linux") {
+                "tare-agent"
+            } else {
+                &name
+            };
+            paths.push(folder.join("agent").join(target).join("agent").join(name));
+        }
+    }
+    paths.extend(
+        program
+            .ancestors()
+            .skip(1)
+            .take(2)
+            .map(|folder| folder.join(&name)),
+    );
+    paths
+}
+
+fn read(path: &Path) -> Result<Known, AgentError> {
+    let bytes = files::read(path)?;
+    know(path, &bytes)
+}
+
+fn know(path: &Path, bytes: &[u8]) -> Result<Known, AgentError> {
+    let build = build_id(bytes).ok_or_else(|| AgentError::Foreign {
+        path: path.to_owned(),
+    })?;
+    // `version-hash-level-target`: the target is all that follows the third dash.
+    let target = build.splitn(4, '-').nth(3).unwrap_or_default().to_owned();
+    Ok(Known {
+        target,
+        is_static: !needs_interpreter(bytes),
+        binary: AgentBinary {
+            path: path.to_owned(),
+            sha256: sha256(bytes),
+            build,
+        },
+    })
+}
+
+/// Writes an embedded agent to `folder` unless it lies there already.
+fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<Known, AgentError> {
+    let hash = sha256(bytes);
+    let suffix = if target.contains("windows") {
+        ".exe"
+    } else {
+        ""
+    };
+    let path = folder.join(format!("agent-{}{suffix}", &hash[..12]));
+    if !files::read(&path).is_ok_and(|found| found == bytes) {
+        files::create_folder(folder)?;
+        files::write_program(&path, bytes)?;
+    }
+    know(&path, bytes)
+}
+
+/// SHA-256 as hexadecimal digits.
+fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut digits, byte| {
+            write!(digits, "{byte:02x}").expect("writing to a String cannot fail");
+            digits
+        })
+}
+
+/// The build id between its marks.
+fn build_id(bytes: &[u8]) -> Option<String> {
+    let (open, close) = MARKS;
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(open.len()).position(|window| window == open) {
+        rest = &rest[at + open.len()..];
+        let end = rest.iter().take(128).position(|byte| *byte == close);
+        // The mark alone also stands in the code that takes the id out of it; an id is plain text.
+        let id = end.map(|end| &rest[..end]).filter(|id| {
+            !id.is_empty()
+                && id
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(byte))
+        });
+        if let Some(id) = id {
+            return Some(String::from_utf8_lossy(id).into_owned());
+        }
+    }
+    None
+}
+
+/// Whether this is a 64-bit little-endian ELF file that names a program interpreter, that is, a dynamic
+/// linker and with it libraries. Source: System V ABI, program header, `PT_INTERP` = 3.
+fn needs_interpreter(bytes: &[u8]) -> bool {
+    let number = |at: usize, width: usize| {
+        bytes.get(at..at + width).map(|digits| {
+            digits
+                .iter()
+                .rev()
+                .fold(0usize, |number, digit| number << 8 | usize::from(*digit))
+        })
+    };
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return false;
+    }
+    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
+    else {
+        return false;
+    };
+    (0..count).any(|index| {
+        index
+            .checked_mul(size)
+            .and_then(|offset| offset.checked_add(table))
+            .filter(|at| *at < bytes.len())
+            .and_then(|at| number(at, 4))
+            == Some(3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake(id: &str) -> Vec<u8> {
+        let mut bytes = b"code <tare-agent-build  and more".to_vec();
+        bytes.extend_from_slice(format!("<tare-agent-build {id}> data").as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_build_id_is_the_plain_text_between_the_marks() {
+        let id = "0.1.0-00ff-o3-x86_64-unknown-linux-musl";
+        assert_eq!(build_id(&fake(id)).as_deref(), Some(id));
+        assert_eq!(build_id(b"<tare-agent-build no end"), None);
+        assert_eq!(build_id(b""), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_agent_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bash");
+        files::write(&path, b"\x7fELF something else").unwrap();
+        let error = Agents::locate(Some(&path), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("bash"), "{error}");
+    }
+
+    #[test]
+    fn the_agent_that_was_named_is_the_hosts_own_if_it_runs_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine");
+        files::write(&path, &fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"))).unwrap();
+        let agents = Agents::locate(Some(&path), folder.path()).unwrap();
+        assert_eq!(agents.host().path, path);
+        assert_eq!(agents.host().sha256.len(), 64);
+        let arch = std::env::consts::ARCH;
+        assert_eq!(
+            agents.linux(arch).map(|agent| &agent.path),
+            OWN_TARGET.contains("linux").then_some(&path)
+        );
+        assert_eq!(agents.linux("riscv64"), None);
+    }
+
+    #[test]
+    fn an_embedded_agent_is_written_once_and_repaired_when_it_was_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = fake("0.1.0-ab-o3-aarch64-unknown-linux-musl");
+        let first = unpack("aarch64-unknown-linux-musl", &bytes, folder.path()).unwrap();
+        assert_eq!(first.target, "aarch64-unknown-linux-musl");
+        files::write(&first.binary.path, b"broken").unwrap();
+        let second = unpack("aarch64-unknown-linux-musl", &bytes, folder.path()).unwrap();
+        assert_eq!(second.binary, first.binary);
+        assert_eq!(files::read(&first.binary.path).unwrap(), bytes);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_program_with_libraries_is_told_from_a_static_one() {
+        let own = files::read(&std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(
+            needs_interpreter(&own),
+            OWN_TARGET.ends_with("gnu"),
+            "a test's program uses libraries where the target does"
+        );
+        assert!(!needs_interpreter(b"\x7fELF\x02\x01"));
+    }
+
+    #[test]
+    fn an_agent_runs_on_its_own_machine_type_and_system_only() {
+        let musl = "x86_64-unknown-linux-musl";
+        assert!(runs_on(musl, "x86_64-unknown-linux-gnu"));
+        assert!(!runs_on(musl, "aarch64-unknown-linux-gnu"));
+        assert!(!runs_on(musl, "x86_64-pc-windows-gnu"));
+    }
+}

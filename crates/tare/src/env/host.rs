@@ -1,0 +1,321 @@
+//! `host`: a plain process, started as any program of the user's.
+//!
+//! The baseline of most studies: no isolation at all, only the agent that every arm has. It takes the
+//! processors of its own if asked, so that a container with a cpuset has an honest counterpart.
+//! What it cannot see: limits that are on Tare itself, such as a control group of the user's session; the
+//! agent's facts tell those.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Params, Reason, Value};
+
+use super::channel::StreamChannel;
+use super::{
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
+    SettingsError, StartMode,
+};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
+#[cfg(target_os = "linux")]
+use crate::cx::{owner, vars};
+
+/// How long an agent may take to end after it was told to.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long the probe of [`Driver::detect`] may take.
+const DETECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// The driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Host;
+
+impl Driver for Host {
+    fn id(&self) -> &'static str {
+        "host"
+    }
+
+    fn about(&self) -> &'static str {
+        "a plain process on this machine"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        &[SettingSpec {
+            name: "cpus",
+            doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
+        }]
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        let command = CommandLine::new(cx.agent.path.display().to_string(), ["version"]);
+        let absent = |why: String| Availability::Absent {
+            why,
+            fix: Some("name an agent that runs here with `--agent`".to_owned()),
+        };
+        match cx.exec.run(&command, &[], DETECT_LIMIT) {
+            Ok(finished) if finished.status == Some(0) => Availability::Ready(Facts::from([(
+                "agent.version".to_owned(),
+                String::from_utf8_lossy(&finished.stdout).trim().to_owned(),
+            )])),
+            Ok(finished) => absent(format!(
+                "the agent does not run here: {}",
+                String::from_utf8_lossy(&finished.stderr)
+                    .trim()
+                    .escape_debug()
+            )),
+            Err(error) => absent(error.to_string()),
+        }
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        let mut cpus = None;
+        for (name, value) in &settings.0 {
+            match name.as_str() {
+                "cpus" => cpus = Some(cpu_list(value)?),
+                other => {
+                    return Err(SettingsError {
+                        setting: other.to_owned(),
+                        problem: format!("`host` has no setting `{}`", other.escape_debug()),
+                        hint: Some("its only setting is `cpus`".to_owned()),
+                    });
+                }
+            }
+        }
+        Ok(Box::new(HostEnvironment { arm, cpus }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        let runs: Vec<String> = match (run, vars::state_folder()) {
+            (Some(run), _) => vec![run.to_owned()],
+            (None, Some(state)) => owner::dead_runs(&state)?
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            (None, None) => Vec::new(),
+        };
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = std::iter::once("end-runs".to_owned()).chain(runs);
+        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+        if finished.status != Some(0) {
+            return Err(EnvError::Refused {
+                what: "ending the processes of dead runs".to_owned(),
+                answer: String::from_utf8_lossy(&finished.stderr)
+                    .trim()
+                    .escape_debug()
+                    .to_string(),
+            });
+        }
+        Ok(String::from_utf8_lossy(&finished.stdout)
+            .lines()
+            .map(|line| line.escape_debug().to_string())
+            .collect())
+    }
+
+    /// Elsewhere no process can be asked for its environment; an agent ends by itself when its host is
+    /// gone, because its input ends.
+    #[cfg(not(target_os = "linux"))]
+    fn sweep(&self, _cx: &Context<'_>, _run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The processors as the agent's option takes them: from a number, a list, or a text such as `0,2-3`.
+fn cpu_list(value: &Value) -> Result<String, SettingsError> {
+    let wrong = |problem: String| SettingsError {
+        setting: "cpus".to_owned(),
+        problem,
+        hint: Some("write the processors as a list, for example \"0,2\"".to_owned()),
+    };
+    if !cfg!(target_os = "linux") {
+        return Err(wrong(
+            "choosing processors is not available on this system".to_owned(),
+        ));
+    }
+    let text = value.to_string();
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let range = match part.split_once('-') {
+            Some((first, last)) => first.parse::<u32>().ok().zip(last.parse::<u32>().ok()),
+            None => part.parse::<u32>().ok().map(|cpu| (cpu, cpu)),
+        };
+        // The kernel's set ends at 1024 processors.
+        let Some((first, last)) = range.filter(|(first, last)| first <= last && *last < 1024)
+        else {
+            return Err(wrong(format!(
+                "`{}` is not a processor",
+                part.escape_debug()
+            )));
+        };
+        cpus.extend((first..=last).map(|cpu| cpu.to_string()));
+    }
+    Ok(cpus.join(","))
+}
+
+/// A configured `host`.
+struct HostEnvironment {
+    arm: ArmId,
+    cpus: Option<String>,
+}
+
+impl HostEnvironment {
+    fn folder(&self, cx: &Context<'_>) -> PathBuf {
+        cx.scratch.join(self.arm.as_str())
+    }
+}
+
+impl Environment for HostEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        Ok(files::create_folder(&self.folder(cx))?)
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let workdir = self.folder(cx);
+        files::create_folder(&workdir)?;
+        let mut arguments = vec!["serve".to_owned()];
+        if mode == StartMode::Once {
+            arguments.push("--no-spare".to_owned());
+        }
+        if let Some(cpus) = &self.cpus {
+            arguments.extend(["--cpus".to_owned(), cpus.clone()]);
+        }
+        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
+            .variable("TARE_RUN", cx.run.as_str());
+        let mut running = cx.exec.spawn(&command)?;
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+        };
+        Ok(Box::new(HostInstance {
+            channel: HostChannel {
+                stream: StreamChannel::new(writer, reader),
+                running,
+            },
+            workdir: workdir.display().to_string(),
+        }))
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        self.cpus
+            .iter()
+            .map(|cpus| ("host.cpus".to_owned(), cpus.clone()))
+            .collect()
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        Ok(files::remove_folder(&self.folder(cx))?)
+    }
+}
+
+/// The agent's pipes together with its process, whose last words explain why a pipe ended.
+struct HostChannel {
+    stream: StreamChannel,
+    running: Box<dyn Running>,
+}
+
+impl HostChannel {
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(text) = error else {
+            return error;
+        };
+        // Its last words may still be on their way while it ends.
+        let _ = self.running.wait(Duration::from_millis(200));
+        let words = self.running.stderr_tail();
+        match words.trim() {
+            "" => ChannelError::Closed(text),
+            words => ChannelError::Closed(words.escape_debug().to_string()),
+        }
+    }
+}
+
+impl Channel for HostChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
+    }
+}
+
+/// A started `host`.
+struct HostInstance {
+    channel: HostChannel,
+    workdir: String,
+}
+
+impl Instance for HostInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        Ok(Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        Ok(Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn workdir(&self) -> String {
+        self.workdir.clone()
+    }
+
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+        // An agent that has crashed cannot be told, and need not be.
+        let told = self.channel.stream.send(&Request::Bye).is_ok();
+        let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
+        if !ended {
+            self.channel.running.kill();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus(value: impl Into<Value>) -> Result<String, SettingsError> {
+        cpu_list(&value.into())
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processors_are_read_from_a_number_a_text_and_a_range() {
+        assert_eq!(cpus(1i64).unwrap(), "1");
+        assert_eq!(cpus("0, 2-4").unwrap(), "0,2,3,4");
+        let list = Value::List(vec![Value::Int(0), Value::Int(3)]);
+        assert_eq!(cpu_list(&list).unwrap(), "0,3");
+    }
+
+    #[test]
+    fn what_is_no_processor_is_refused_under_the_settings_name() {
+        for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999999"] {
+            assert_eq!(cpus(bad).unwrap_err().setting, "cpus", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_it_does_not_have_is_refused_by_name() {
+        let settings = Params::new().with("memory", "1g");
+        let arm = ArmId::new("host").unwrap();
+        let error = Host.configure(arm, &settings).err().unwrap();
+        assert_eq!(error.setting, "memory");
+    }
+}

@@ -1,0 +1,201 @@
+//! What every driver must do, as one test that is run against each.
+//!
+//! It is the same for all, so that a driver is right when it behaves like `host` seen from outside: it
+//! answers, it gives up what hangs, it tells a crash from silence, and it leaves nothing. Only the shipped
+//! probes are used, because the agent under test is the shipped one.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare::cx::Context;
+use tare::env::{Availability, Channel, ChannelError, Driver, Environment, Instance, StartMode};
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
+
+use crate::world::{Snapshot, World, labelled, skip};
+
+/// Far more than any answer takes; passing it means a hang.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Runs the whole contract with these settings; prints why and returns where the driver is absent.
+pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
+    // One at a time: each looks at what the machine holds before and after.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let world = World::new(driver.id());
+    let cx = world.cx();
+    let before = Snapshot::take(&world);
+
+    detect_is_quick(driver, &cx);
+    before.assert_restored(&world, "detect");
+    if let Availability::Absent { why, .. } = driver.detect(&cx) {
+        return skip(
+            driver.id(),
+            &format!("{} is not available: {why}", driver.id()),
+        );
+    }
+    an_unknown_setting_is_refused(driver);
+    let arm = ArmId::new("contract").unwrap();
+    let mut environment = driver.configure(arm, settings).unwrap();
+    assert_eq!(environment.arm().as_str(), "contract");
+    before.assert_restored(&world, "configure");
+
+    environment.prepare(&cx).unwrap();
+    environment.prepare(&cx).unwrap();
+    environment.describe(&cx);
+
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    let facts = greet(instance.as_mut(), &cx);
+    assert!(facts.contains_key("machine"), "{facts:?}");
+    assert!(!instance.workdir().is_empty());
+    // Either an address or a reason: both are answers, and neither may panic.
+    let _ = (instance.address_from_host(), instance.host_address());
+    a_null_trial_is_done(instance.as_mut(), 1);
+    a_worker_that_hangs_is_given_up_within_its_limit(instance.as_mut());
+    a_null_trial_is_done(instance.as_mut(), 3);
+    a_trial_can_be_cancelled(instance.as_mut());
+    a_null_trial_is_done(instance.as_mut(), 5);
+    instance.stop(&cx).unwrap();
+
+    a_crash_is_told_and_can_be_stopped(environment.as_mut(), &world);
+
+    let mut once = environment.start(&cx, StartMode::Once).unwrap();
+    greet(once.as_mut(), &cx);
+    once.stop(&cx).unwrap();
+
+    environment.remove(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+    before.assert_restored(&world, "remove");
+    let swept = driver.sweep(&cx, Some(world.run.as_str())).unwrap();
+    assert!(swept.is_empty(), "remove left this for sweep: {swept:?}");
+}
+
+fn detect_is_quick(driver: &dyn Driver, cx: &Context<'_>) {
+    let begin = Instant::now();
+    driver.detect(cx);
+    assert!(begin.elapsed() < ANSWER_LIMIT, "detect does not end");
+}
+
+fn an_unknown_setting_is_refused(driver: &dyn Driver) {
+    let settings = Params::new().with("no-such-setting", 1i64);
+    let arm = ArmId::new("contract").unwrap();
+    let error = driver.configure(arm, &settings).err();
+    let error = error.expect("an unknown setting was accepted");
+    assert_eq!(error.setting, "no-such-setting");
+}
+
+/// Hello and Facts.
+fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
+    let workdir = instance.workdir();
+    let channel = instance.channel();
+    let reply = ask(channel, &Request::Hello { protocol: PROTOCOL });
+    let Reply::Hello {
+        protocol,
+        build,
+        probes,
+    } = reply
+    else {
+        panic!("no Hello but {reply:?}");
+    };
+    assert_eq!((protocol, &build), (PROTOCOL, &cx.agent.build));
+    assert!(probes.iter().any(|(name, _)| name == "null"));
+    let paths = vec![workdir];
+    let reply = ask(channel, &Request::Facts { paths });
+    let Reply::Facts { facts } = reply else {
+        panic!("no Facts but {reply:?}");
+    };
+    facts
+}
+
+fn ask(channel: &mut dyn Channel, request: &Request) -> Reply {
+    channel.send(request).unwrap();
+    channel.receive(ANSWER_LIMIT).unwrap()
+}
+
+/// A request for a trial of `probe` that aims at `target` and is given up after `limit`.
+fn run(
+    instance: &dyn Instance,
+    trial: u64,
+    probe: &str,
+    target: Duration,
+    limit: Duration,
+) -> Request {
+    Request::Run {
+        trial,
+        call: tare_model::ProbeCall {
+            name: probe.to_owned(),
+            args: Params::new(),
+        },
+        target_ns: target.as_nanos() as u64,
+        limit_ns: limit.as_nanos() as u64,
+        workdir: instance.workdir(),
+    }
+}
+
+fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
+    let request = run(instance, trial, "null", Duration::ZERO, ANSWER_LIMIT);
+    let reply = ask(instance.channel(), &request);
+    let Reply::Done { trial: about, raw } = reply else {
+        panic!("not done but {reply:?}");
+    };
+    assert_eq!((about, raw.format.as_str()), (trial, "probe/1"));
+    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    assert_eq!(report.probe, "null");
+    assert_eq!(report.series[0].metric, "dispatch.null.time");
+}
+
+/// A trial that would take an hour.
+fn endless(instance: &dyn Instance, trial: u64, limit: Duration) -> Request {
+    run(instance, trial, "integer", Duration::from_secs(3600), limit)
+}
+
+fn a_worker_that_hangs_is_given_up_within_its_limit(instance: &mut dyn Instance) {
+    let limit = Duration::from_millis(300);
+    let request = endless(instance, 2, limit);
+    let begin = Instant::now();
+    let reply = ask(instance.channel(), &request);
+    let limit_ns = limit.as_nanos() as u64;
+    let failure = Failure::TimedOut { limit_ns };
+    assert_eq!(reply, Reply::Failed { trial: 2, failure });
+    assert!(begin.elapsed() >= limit, "given up before its limit");
+}
+
+fn a_trial_can_be_cancelled(instance: &mut dyn Instance) {
+    let request = endless(instance, 4, Duration::from_secs(3600));
+    instance.channel().send(&request).unwrap();
+    let reply = ask(instance.channel(), &Request::Cancel { trial: 4 });
+    let failure = Failure::Killed { signal: 9 };
+    assert_eq!(reply, Reply::Failed { trial: 4, failure });
+}
+
+fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: &World) {
+    let cx = world.cx();
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    greet(instance.as_mut(), &cx);
+    let request = endless(instance.as_ref(), 6, Duration::from_secs(3600));
+    instance.channel().send(&request).unwrap();
+    let agents: Vec<u32> = labelled(world.run.as_str())
+        .into_iter()
+        .filter(|(_, command)| command.split(' ').any(|word| word == "serve"))
+        .map(|(pid, _)| pid)
+        .collect();
+    if agents.is_empty() {
+        println!("skipped: the agent's process cannot be seen from here, so it cannot be killed");
+    } else {
+        for pid in agents {
+            let kill = std::process::Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .output();
+            assert!(kill.unwrap().status.success());
+        }
+        let answer = instance.channel().receive(ANSWER_LIMIT);
+        assert!(
+            matches!(answer, Err(ChannelError::Closed(_))),
+            "a crash was answered by {answer:?}"
+        );
+    }
+    // Whatever it returns, the instance must be gone: the last snapshot tells.
+    if let Err(error) = instance.stop(&cx) {
+        println!("stop after a crash: {error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! What a test of an environment needs: an agent, a folder, a run of its own, and a look at the machine.
+//!
+//! The agent is built by cargo from the present sources, statically where the target is installed, so that
+//! a test never meets an old one and the same file runs inside a container without libraries.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tare::cx::observer::Silent;
+use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
+use tare_model::RunId;
+
+/// A context with everything that it borrows.
+pub(crate) struct World {
+    pub(crate) exec: SystemExec,
+    pub(crate) clock: SystemClock,
+    pub(crate) observer: Silent,
+    pub(crate) cancel: Cancel,
+    pub(crate) agents: Agents,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) run: RunId,
+}
+
+impl World {
+    /// A new one; its run's name begins with `name`.
+    pub(crate) fn new(name: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self {
+            exec: SystemExec,
+            clock: SystemClock::default(),
+            observer: Silent,
+            cancel: Cancel::new(),
+            agents: Agents::only(agent()).unwrap(),
+            folder: tempfile::Builder::new()
+                .prefix("tare-it-")
+                .tempdir()
+                .unwrap(),
+            run: RunId::new(format!("it-{name}-{}-{count}", std::process::id())).unwrap(),
+        }
+    }
+
+    /// The context.
+    pub(crate) fn cx(&self) -> Context<'_> {
+        Context {
+            exec: &self.exec,
+            clock: &self.clock,
+            observer: &self.observer,
+            cancel: &self.cancel,
+            agent: self.agents.host(),
+            agents: &self.agents,
+            scratch: self.folder.path(),
+            run: &self.run,
+        }
+    }
+}
+
+/// The agent of the present sources, built once for each test program.
+pub(crate) fn agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        let program = std::env::current_exe().unwrap();
+        // The test lies in `<target>/debug/deps`.
+        let target = program.ancestors().nth(3).unwrap();
+        let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+        if cfg!(target_os = "linux") && build(target, Some(&musl)) {
+            return target.join(musl).join("debug/tare-agent");
+        }
+        assert!(build(target, None), "the agent cannot be built");
+        let name = format!("tare-agent{}", std::env::consts::EXE_SUFFIX);
+        target.join("debug").join(name)
+    })
+}
+
+fn build(folder: &Path, target: Option<&str>) -> bool {
+    let mut command = Command::new(env!("CARGO"));
+    command.args([
+        "build",
+        "--quiet",
+        "--package",
+        "tare-agent",
+        "--bin",
+        "tare-agent",
+    ]);
+    command.arg("--target-dir").arg(folder);
+    command.args(target.iter().flat_map(|target| ["--target", target]));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.output().unwrap().status.success()
+}
+
+/// Says that a test cannot run here; fails instead if `TARE_REQUIRE` names what it needs.
+pub(crate) fn skip(needs: &str, reason: &str) {
+    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|name| name.trim() == needs),
+        "`{needs}` is required here, but {reason}"
+    );
+    println!("skipped: {reason}");
+}
+
+/// Processes that carry the run's label, with their command lines.
+pub(crate) fn labelled(run: &str) -> BTreeMap<u32, String> {
+    let label = format!("TARE_RUN={run}");
+    let mut found = BTreeMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == label.as_bytes())
+        {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            found.insert(pid, command.trim().to_owned());
+        }
+    }
+    found
+}
+
+/// What of the machine an environment may change and has to put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    processes: BTreeMap<u32, String>,
+    mounts: Vec<String>,
+    interfaces: BTreeSet<String>,
+    groups: BTreeSet<PathBuf>,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Snapshot {
+    /// Looks at the machine.
+    pub(crate) fn take(world: &World) -> Self {
+        let mut groups = BTreeSet::new();
+        walk(Path::new("/sys/fs/cgroup"), 5, &mut |path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name.starts_with("tare") {
+                groups.insert(path.to_owned());
+            }
+        });
+        let mut files = BTreeSet::new();
+        walk(world.folder.path(), 16, &mut |path| {
+            files.insert(path.to_owned());
+        });
+        Self {
+            processes: labelled(world.run.as_str()),
+            mounts: mounts(),
+            interfaces: interfaces(),
+            groups,
+            files,
+        }
+    }
+
+    /// Waits until the machine is as it was here, at most five seconds; else says what is different.
+    pub(crate) fn assert_restored(&self, world: &World, after: &str) {
+        for _ in 0..100 {
+            if Self::take(world) == *self {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        assert_eq!(Self::take(world), *self, "left behind after {after}");
+    }
+}
+
+/// Mount points of this namespace, but those that engines keep for containers of other people.
+fn mounts() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut points: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .filter(|point| {
+            !["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"]
+                .iter()
+                .any(|prefix| point.starts_with(prefix))
+        })
+        .map(str::to_owned)
+        .collect();
+    points.sort();
+    points
+}
+
+/// Network interfaces, but those that engines name at random for containers of other people.
+fn interfaces() -> BTreeSet<String> {
+    let Ok(entries) = std::fs::read_dir("/sys/class/net") else {
+        return BTreeSet::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with("veth") && !name.starts_with("br-"))
+        .collect()
+}
+
+fn walk(folder: &Path, depth: u32, visit: &mut impl FnMut(&Path)) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        visit(&path);
+        if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            walk(&path, depth - 1, visit);
+        }
+    }
+}
