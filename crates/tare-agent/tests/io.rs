@@ -83,6 +83,30 @@ fn failure(answer: Answer) -> String {
     }
 }
 
+/// Runs `work` on a thread with namespaces of its own; `None`, with a word, where that is not allowed.
+#[cfg(target_os = "linux")]
+fn unshared<T: Send + 'static>(
+    flags: libc::c_int,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    std::thread::spawn(move || {
+        // SAFETY: takes one number; neither flag used here needs a process of a single thread, and what it
+        // unshares is this thread's alone.
+        if unsafe { libc::unshare(flags) } == 0 {
+            return Some(work());
+        }
+        let error = std::io::Error::last_os_error();
+        assert!(
+            !std::env::var("TARE_REQUIRE").is_ok_and(|names| names.contains("root")),
+            "root is required: {error}"
+        );
+        println!("skipped: namespaces: {error}");
+        None
+    })
+    .join()
+    .unwrap()
+}
+
 #[cfg(target_os = "linux")]
 mod disk {
     use super::*;
@@ -240,6 +264,63 @@ mod disk {
             let text = failure(run(name, &folder, 1_000_000, &params));
             assert!(!text.is_empty());
             assert!(folder.files().is_empty(), "{params:?}");
+        }
+    }
+
+    /// Runs a probe in a work directory on a fresh file system of this type, in a mount namespace of its
+    /// own; it is gone with the thread.
+    fn run_mounted(name: &'static str, kind: &'static str, flags: libc::c_ulong) -> Option<Answer> {
+        unshared(libc::CLONE_NEWNS, move || {
+            let folder = temporary(&format!("mounted-{name}-{kind}-{flags}"));
+            let target = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
+            let mount = |kind: &std::ffi::CStr, target: &std::ffi::CStr, flags| {
+                // SAFETY: three texts that end in zero and live until the call returns; no data.
+                let status = unsafe {
+                    libc::mount(
+                        kind.as_ptr(),
+                        target.as_ptr(),
+                        kind.as_ptr(),
+                        flags,
+                        std::ptr::null(),
+                    )
+                };
+                assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
+            };
+            // Nothing of this reaches the namespace that we came from.
+            mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE);
+            let kind = std::ffi::CString::new(kind).unwrap();
+            mount(&kind, &target, flags);
+            let params = Params::new().with("file_mib", SMALL);
+            let answer = run(name, &folder, 2_000_000, &params);
+            // SAFETY: a text that ends in zero; only this namespace has the mount.
+            unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+            answer
+        })
+    }
+
+    #[test]
+    fn a_file_system_without_direct_reads_makes_the_disk_probes_unavailable() {
+        for name in ["disk-random", "disk-sequential"] {
+            let Some(answer) = run_mounted(name, "ramfs", 0) else {
+                return;
+            };
+            let Err(ProbeError::Unavailable(Reason::Unsupported(what))) = answer else {
+                panic!("{answer:?}")
+            };
+            assert_eq!(what, "O_DIRECT on this file system (ramfs)");
+        }
+    }
+
+    #[test]
+    fn a_read_only_work_directory_makes_the_disk_probes_unavailable() {
+        for name in ["disk-random", "disk-sequential", "fsync"] {
+            let Some(answer) = run_mounted(name, "tmpfs", libc::MS_RDONLY) else {
+                return;
+            };
+            let Err(ProbeError::Unavailable(Reason::Unsupported(what))) = answer else {
+                panic!("{answer:?}")
+            };
+            assert!(what.contains("read-only"), "{what}");
         }
     }
 
@@ -493,6 +574,24 @@ mod network {
         let text = failure(run("tcp-round-trip", &folder, 5_000_000, &params));
         assert!(text.contains("no answer within 2 s"), "{text}");
         assert!(begin.elapsed() < Duration::from_secs(4));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_loopback_that_is_down_is_a_reason_and_no_failure() {
+        for name in ["tcp-round-trip", "tcp-stream"] {
+            let answer = unshared(libc::CLONE_NEWNET, move || {
+                let folder = temporary(&format!("down-{name}"));
+                run(name, &folder, 1_000_000, &Params::new())
+            });
+            match answer {
+                None => return,
+                Some(Err(ProbeError::Unavailable(Reason::NoPath(what)))) => {
+                    assert!(what.starts_with("127.0.0.1"), "{what}");
+                }
+                Some(other) => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]
