@@ -7,11 +7,12 @@
 //! What it cannot see: whether a linker for another system is there; cargo says so when it is not.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use crate::workspace::{cargo, must, root, target_folder};
+use crate::shell::{cargo, program, step};
+use crate::workspace::target_folder;
 
 /// The agent may not be larger; kept in DESIGN §10.
 const AGENT_LIMIT_BYTES: u64 = 2 << 20;
@@ -41,13 +42,11 @@ pub(crate) fn dist() -> anyhow::Result<PathBuf> {
         );
         list.push(format!("{target}={}", path.display()));
     }
-    must(
-        cargo()
-            .args(["build", "--release", "--package", "tare", "--bin", "tare"])
-            .arg("--target-dir")
-            .arg(target_folder())
-            .env("TARE_AGENT_FILES", list.join(";")),
-    )?;
+    let folder = target_folder();
+    cargo(&["build", "--release", "--package", "tare", "--bin", "tare"])
+        .arguments(&["--target-dir", &folder.to_string_lossy()])
+        .variable("TARE_AGENT_FILES", list.join(";"))
+        .run()?;
     let name = format!("tare{}", std::env::consts::EXE_SUFFIX);
     let built = target_folder().join("release").join(&name);
     let folder = target_folder().join("dist");
@@ -66,7 +65,13 @@ fn size(path: &Path) -> anyhow::Result<u64> {
     Ok(metadata.len())
 }
 
-/// Builds the agents that this machine's `tare` carries.
+/// Builds the agent that this machine's `tare` puts into its own arms; returns where it lies.
+pub(crate) fn own_agent() -> anyhow::Result<PathBuf> {
+    let (_, path) = agents()?.into_iter().next().context("no agent was built")?;
+    Ok(path)
+}
+
+/// Builds the agents that this machine's `tare` carries, its own first.
 fn agents() -> anyhow::Result<Vec<(String, PathBuf)>> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
@@ -94,15 +99,13 @@ fn agents() -> anyhow::Result<Vec<(String, PathBuf)>> {
 /// Builds the agent for one target.
 fn agent(target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
     let folder = target_folder().join("agent");
-    let mut command = cargo();
-    command
-        .args(["build", "--package", "tare-agent", "--bin", "tare-agent"])
-        .args(["--profile", "agent", "--target", target, "--target-dir"])
-        .arg(&folder);
+    let mut build = cargo(&["build", "--package", "tare-agent", "--bin", "tare-agent"])
+        .arguments(&["--profile", "agent", "--target", target])
+        .arguments(&["--target-dir", &folder.to_string_lossy()]);
     if !flags.is_empty() {
-        command.env("RUSTFLAGS", flags);
+        build = build.variable("RUSTFLAGS", flags);
     }
-    must(&mut command)?;
+    build.run()?;
     let name = if target.contains("windows") {
         "tare-agent.exe"
     } else {
@@ -115,31 +118,23 @@ fn agent(target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
 }
 
 /// Whether the standard library for this target is there.
-fn is_installed(target: &str) -> bool {
-    let output = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", target])
-        .current_dir(root())
-        .output();
-    output.is_ok_and(|output| {
-        output.status.success()
-            && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
-    })
+pub(crate) fn is_installed(target: &str) -> bool {
+    program("rustc", &["--print", "target-libdir", "--target", target])
+        .output()
+        .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
 /// Asks rustup for the target; `false` where there is no rustup or no network.
-fn add(target: &str) -> bool {
-    Command::new("rustup")
-        .args(["target", "add", target])
-        .current_dir(root())
-        .stdout(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+pub(crate) fn add(target: &str) -> bool {
+    step(&format!("adding Rust's target {target}"));
+    program("rustup", &["target", "add", target])
+        .output()
+        .is_ok()
 }
 
 /// The target that this machine's compiler builds for by itself.
 fn host_target() -> anyhow::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output()?;
-    let text = String::from_utf8(output.stdout)?;
+    let text = program("rustc", &["-vV"]).output()?;
     text.lines()
         .find_map(|line| line.strip_prefix("host: "))
         .map(str::to_owned)

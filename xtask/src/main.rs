@@ -10,8 +10,13 @@
 
 use std::process::ExitCode;
 
+mod aa;
+mod bench;
 mod dist;
+mod provision;
 mod run;
+mod shell;
+mod test;
 mod workspace;
 
 /// A command: its name, what it does, and how.
@@ -32,6 +37,21 @@ const COMMANDS: &[Command] = &[
         "run",
         "`dist`, then `tare run` with the further arguments",
         run::main,
+    ),
+    (
+        "test",
+        "every check and test; `--provision` installs what they need and starts an own Docker engine",
+        test::main,
+    ),
+    (
+        "bench",
+        "what SPECIFICATION.md promises, measured beside the tools of the field",
+        bench::main,
+    ),
+    (
+        "aa",
+        "live comparisons of the host with itself; `-n N` of them",
+        aa::main,
     ),
 ];
 

@@ -153,7 +153,7 @@ fn windows(facts: &mut Collector) {
         available: 0,
         others: [0; 5],
     };
-    // SAFETY: as above.
+    // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
     if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {
         facts.set("memory.total_bytes", memory.total.to_string());
         facts.set("memory.available_bytes", memory.available.to_string());
