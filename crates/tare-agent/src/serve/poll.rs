@@ -428,7 +428,7 @@ fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
 fn do_not_block(fd: RawFd) -> io::Result<()> {
     // SAFETY: `fd` is open, owned by the caller, and both commands take and return plain numbers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above.
+    // SAFETY: `fd` is open, and F_SETFL takes a plain number.
     if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
         return Err(io::Error::last_os_error());
     }
