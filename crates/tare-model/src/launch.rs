@@ -18,6 +18,10 @@ pub const REFUSED_STATUS: i32 = 125;
 pub const RUN_VARIABLE: &str = "TARE_RUN";
 
 /// What to build and what to run in it.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and they are set in every combination"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(
@@ -82,6 +86,10 @@ pub enum UserNamespace {
 }
 
 /// One switch a namespace.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and they are set in every combination"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(
