@@ -144,7 +144,7 @@ fn draw_arm(
 ) {
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let heading = format!(
-        "{} against {}: {}",
+        "{} against {}, {}",
         harmless(&arm.id),
         harmless(baseline),
         sum(cells)
