@@ -451,7 +451,7 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
     }
     let dossier = plan.dossier();
     let style = Style {
-        width: 200,
+        width: 500,
         colour: false,
     };
     let drawn = table(&dossier, style);
