@@ -9,6 +9,7 @@
 
 mod generator;
 mod invariants;
+mod methodology;
 mod precision;
 mod schema;
 mod snapshots;

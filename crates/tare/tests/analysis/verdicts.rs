@@ -465,3 +465,21 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
         .unwrap();
     assert_eq!(item.result, "fail");
 }
+
+#[test]
+fn heavy_tails_are_told_with_the_mean_beside() {
+    let mut run = Plan::default().run();
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.block % 7 == 3,
+        |report| {
+            for value in &mut report.series[0].values {
+                *value *= 30.0;
+            }
+        },
+    );
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert!(has(cell, "tails"), "{:?}", cell.flags);
+    assert!(has(cell, "outliers"), "{:?}", cell.flags);
+}
