@@ -190,7 +190,7 @@ pub struct DossierClaim {
 pub struct CheckItem {
     /// Its name.
     pub id: String,
-    /// `pass`, `fail` or `n.a.`.
+    /// `pass`, `fail`, `differs` (not equal, and part of what is compared) or `n.a.`.
     pub result: String,
     /// With what.
     pub detail: String,

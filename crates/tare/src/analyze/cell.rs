@@ -166,6 +166,13 @@ impl Judge<'_> {
             further_blocks: None,
             flags: Vec::new(),
         };
+        if n == 0 {
+            cell.flags.push(flag(
+                diagnostics::NOT_MEASURED,
+                "no block has a value on both sides".to_owned(),
+            ));
+            return cell;
+        }
         if pairs.halves > 0 {
             cell.flags.push(flag(
                 diagnostics::INCOMPLETE_BLOCKS,
@@ -175,13 +182,6 @@ impl Judge<'_> {
                     n + pairs.halves
                 ),
             ));
-        }
-        if n == 0 {
-            cell.flags.push(flag(
-                diagnostics::NOT_MEASURED,
-                "no block has a value on both sides".to_owned(),
-            ));
-            return cell;
         }
         let differences: Vec<f64> = env
             .iter()

@@ -11,11 +11,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study};
+use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study, Trial};
 
 use super::Find;
 use super::failures::{Counted, Kind, Tally};
-use super::input::TrialData;
 use super::reading::{Reading, read};
 use crate::workload::Workload;
 
@@ -132,9 +131,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Decodes one trial.
-    pub(crate) fn add(&mut self, data: &TrialData) {
+    pub(crate) fn add(&mut self, trial: &Trial, outcome: &Outcome, host_elapsed_ns: u64) {
         self.trials += 1;
-        let cell = &data.trial.cell;
+        let cell = &trial.cell;
         let (arm, workload) = (cell.arm.as_str(), cell.workload.as_str());
         let counted = |kind, why: &dyn std::fmt::Display| Counted {
             arm: arm.to_owned(),
@@ -149,7 +148,7 @@ impl<'a> Collector<'a> {
             return;
         };
         let key = GroupKey {
-            workload_index: data.trial.workload_index,
+            workload_index: trial.workload_index,
             instances: cell.instances,
         };
         let find = self.find;
@@ -161,7 +160,7 @@ impl<'a> Collector<'a> {
             workload: find(workload),
             arms: vec![BTreeMap::new(); arms],
         });
-        let raw = match &data.outcome {
+        let raw = match outcome {
             Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {
                 let hint = super::failures::hint_for(reason);
@@ -195,15 +194,15 @@ impl<'a> Collector<'a> {
                     });
                 }
                 let kept = Kept {
-                    position: data.trial.position,
-                    host_ns: data.host_elapsed_ns,
+                    position: trial.position,
+                    host_ns: host_elapsed_ns,
                     readings: decoded.readings,
                     probe: decoded.probe.map(Box::new),
                     replaced: false,
                 };
                 let of_arm = &mut group.arms[arm_index];
-                let before = of_arm.insert(data.trial.block, kept);
-                if let (Some(_), Some(now)) = (before, of_arm.get_mut(&data.trial.block)) {
+                let before = of_arm.insert(trial.block, kept);
+                if let (Some(_), Some(now)) = (before, of_arm.get_mut(&trial.block)) {
                     now.replaced = true;
                 }
             }

@@ -115,6 +115,19 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
             hint: arm.fix.clone(),
         });
     }
+    for (index, spec) in head.study.workloads.iter().enumerate() {
+        let mut groups = collected.groups.keys();
+        if !groups.any(|key| key.workload_index as usize == index) {
+            list.push(DossierFailure {
+                arm: head.study.baseline.to_string(),
+                workload: Some(spec.id.to_string()),
+                kind: Kind::Failed.name().to_owned(),
+                reason: "it was not reached before the run ended".to_owned(),
+                trials: 0,
+                hint: Some("resume the run".to_owned()),
+            });
+        }
+    }
     for ((arm, workload, kind), reasons) in &tally.by_place {
         if *kind == Kind::Unavailable && absent.contains(&arm.as_str()) {
             continue;

@@ -57,8 +57,9 @@ pub fn analyze_each<T: std::borrow::Borrow<TrialData>>(
     find: Find<'_>,
 ) -> Dossier {
     let mut collected = Collector::new(&head.study, find);
-    for trial in trials {
-        collected.add(trial.borrow());
+    for data in trials {
+        let data = data.borrow();
+        collected.add(&data.trial, &data.outcome, data.host_elapsed_ns);
     }
     conclude(head, collected)
 }

@@ -36,42 +36,28 @@ struct Compared {
 const COMPARED: &[Compared] = &[
     Compared {
         id: "cpus",
-        names: &["cpu.affinity", "cpu.allowed", "status.Cpus_allowed_list"],
+        names: &["cpu.affinity"],
         result: FAIL,
         meaning: "not the same processors: work in several threads is not comparable",
         settings: &["cpuset", "cpus"],
     },
     Compared {
-        id: "cpu-quota",
-        names: &["cgroup.cpu.max", "cgroup.cpu.quota", "cpu.quota"],
-        result: FAIL,
-        meaning: "not the same share of a processor: long work is throttled",
-        settings: &["cpus"],
-    },
-    Compared {
-        id: "memory-limit",
-        names: &["cgroup.memory.max", "cgroup.memory.limit", "memory.limit"],
-        result: FAIL,
-        meaning: "not the same memory: page cache and large buffers are cut off earlier",
-        settings: &["memory"],
-    },
-    Compared {
         id: "clocksource",
-        names: &["clock.source", "clocksource", "clock.clocksource"],
+        names: &["clocksource.current"],
         result: FAIL,
         meaning: "not the same clock: reading it costs differently, and its steps differ",
         settings: &[],
     },
     Compared {
         id: "huge-pages",
-        names: &["memory.thp", "thp.enabled", "thp"],
+        names: &["thp.enabled", "status.THP_enabled"],
         result: FAIL,
         meaning: "not the same use of huge pages: first touch and translation cost differently",
         settings: &[],
     },
     Compared {
         id: "mitigations",
-        names: &["mitigation.*", "vulnerability.*", "cpu.vulnerability.*"],
+        names: &["mitigation.*"],
         result: DIFFERS,
         meaning: "not the same mitigations: kernel entries cost differently",
         settings: &[],
@@ -97,16 +83,139 @@ const COMPARED: &[Compared] = &[
         meaning: "system calls pass a filter on one side",
         settings: &[],
     },
-    Compared {
-        id: "workdir",
-        names: &["workdir.fstype", "mount.workdir.fstype"],
-        result: DIFFERS,
-        meaning: "files are worked on in another file system",
-        settings: &[],
+];
+
+const KERNEL: &[&str] = &["kernel.release"];
+
+/// Limits of control groups, made comparable between v1 and v2.
+struct Limit {
+    id: &'static str,
+    /// What cannot be read as a whole where this is unreadable.
+    controller: &'static str,
+    read: fn(&Facts) -> Option<String>,
+    meaning: &'static str,
+    setting: &'static str,
+}
+
+const LIMITS: &[Limit] = &[
+    Limit {
+        id: "cpu-quota",
+        controller: "unreadable.cgroup.cpu",
+        read: cpu_quota,
+        meaning: "not the same share of the processors: long work is stopped at the limit",
+        setting: "cpus",
+    },
+    Limit {
+        id: "memory-limit",
+        controller: "unreadable.cgroup.memory",
+        read: memory_limit,
+        meaning: "not the same memory: page cache and large buffers are cut off earlier",
+        setting: "memory",
     },
 ];
 
-const KERNEL: &[&str] = &["kernel.release", "kernel.version", "os.kernel"];
+/// Neither number nor file: what a group without a limit has.
+const NO_LIMIT: &str = "none";
+
+/// Processors that the quota amounts to. Without a quota `cpu.max` begins with `max`, `cfs_quota_us` is −1,
+/// and the root group of v2 has no file.
+fn cpu_quota(facts: &Facts) -> Option<String> {
+    let (quota, period) = match facts.get("cgroup.cpu.max") {
+        Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
+        None => match facts.get("cgroup.cpu.cfs_quota_us") {
+            Some(quota) => (
+                quota.as_str(),
+                facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
+            ),
+            None => return Some(NO_LIMIT.to_owned()),
+        },
+    };
+    if quota == "max" || quota.starts_with('-') {
+        return Some(NO_LIMIT.to_owned());
+    }
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (period > 0.0).then(|| format!("{:.2} processors", quota / period))
+}
+
+/// Bytes. Without a limit v2 says `max` and v1 a number near 2⁶³.
+fn memory_limit(facts: &Facts) -> Option<String> {
+    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let Some(text) = names.iter().find_map(|name| facts.get(*name)) else {
+        return Some(NO_LIMIT.to_owned());
+    };
+    if text == "max" {
+        return Some(NO_LIMIT.to_owned());
+    }
+    let bytes: u64 = text.parse().ok()?;
+    Some(if bytes >= 1 << 62 {
+        NO_LIMIT.to_owned()
+    } else {
+        format!("{bytes} bytes")
+    })
+}
+
+impl Limit {
+    fn of(&self, base: &ArmData, arm: &ArmData) -> CheckItem {
+        let known = |side: &ArmData| {
+            let looked = side.facts.contains_key("cgroup.layout");
+            let readable = !side.facts.contains_key(self.controller);
+            (looked && readable)
+                .then(|| (self.read)(&side.facts))
+                .flatten()
+        };
+        let (result, detail) = match (known(base), known(arm)) {
+            (Some(there), Some(here)) if there == here => (PASS, here),
+            (Some(there), Some(here)) => {
+                let detail = told_apart(base, &there, arm, &here, self.meaning);
+                match arm.spec.settings.value(self.setting) {
+                    Some(_) => (
+                        DIFFERS,
+                        format!("{detail} (asked for by `{}`)", self.setting),
+                    ),
+                    None => (FAIL, detail),
+                }
+            }
+            _ => (NOT_KNOWN, unread(base, arm, &[])),
+        };
+        item(arm, self.id, result, detail)
+    }
+}
+
+fn told_apart(base: &ArmData, there: &str, arm: &ArmData, here: &str, meaning: &str) -> String {
+    format!(
+        "`{there}` in `{}`, `{here}` in `{}`: {meaning}",
+        base.spec.id, arm.spec.id
+    )
+}
+
+/// The file systems under the paths that were asked about: those of the probes' files.
+fn workdir(base: &ArmData, arm: &ArmData) -> CheckItem {
+    let kinds = |side: &ArmData| {
+        let mounts = side.facts.iter();
+        let mut kinds: Vec<&str> = mounts
+            .filter(|(name, _)| name.starts_with("mount.") && name.ends_with(".fstype"))
+            .map(|(_, kind)| kind.as_str())
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
+    };
+    let (result, detail) = match (kinds(base), kinds(arm)) {
+        (Some(there), Some(here)) if there == here => (PASS, here),
+        (Some(there), Some(here)) => (
+            DIFFERS,
+            told_apart(
+                base,
+                &there,
+                arm,
+                &here,
+                "files are worked on in another file system",
+            ),
+        ),
+        _ => (NOT_KNOWN, unread(base, arm, &[])),
+    };
+    item(arm, "workdir", result, detail)
+}
 
 /// Compares every available arm with the baseline.
 pub(crate) fn compared(head: &RunHead) -> Vec<CheckItem> {
@@ -125,33 +234,20 @@ pub(crate) fn compared(head: &RunHead) -> Vec<CheckItem> {
     for arm in others {
         items.push(agent(base, arm));
         items.push(kernel(base, arm));
+        items.extend(LIMITS.iter().map(|what| what.of(base, arm)));
         items.extend(COMPARED.iter().map(|what| what.of(base, arm)));
+        items.push(workdir(base, arm));
     }
     items
 }
 
 /// The number of processors that are online, if the facts tell.
 pub(crate) fn online_cpus(facts: &Facts) -> Option<f64> {
-    ["cpu.online", "cpus.online", "cpu.count"]
-        .iter()
-        .filter_map(|name| facts.get(*name))
-        .find_map(|text| counted_in(text))
-        .filter(|count| *count > 0)
-        .map(f64::from)
-}
-
-/// `2` or `0-3,8` as a number of processors. A list always holds a `-` or a `,`, or is the lone processor 0.
-fn counted_in(text: &str) -> Option<u32> {
-    if !text.contains(['-', ',']) {
-        return text.trim().parse().ok().map(|count: u32| count.max(1));
-    }
-    let mut count = 0;
-    for part in text.split(',') {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
-        count += high.checked_sub(low)? + 1;
-    }
-    Some(count)
+    facts
+        .get("cpu.count")?
+        .parse()
+        .ok()
+        .filter(|count: &f64| *count > 0.0)
 }
 
 impl Compared {
@@ -168,10 +264,7 @@ impl Compared {
             (None, _) | (_, None) => (NOT_KNOWN, unread(base, arm, self.names)),
             (Some(there), Some(here)) if there == here => (PASS, there.clone()),
             (Some(there), Some(here)) => {
-                let detail = format!(
-                    "`{there}` in `{}`, `{here}` in `{}`: {}",
-                    base.spec.id, arm.spec.id, self.meaning
-                );
+                let detail = told_apart(base, there, arm, here, self.meaning);
                 match asked {
                     Some(name) => (DIFFERS, format!("{detail} (asked for by `{name}`)")),
                     None => (self.result, detail),
@@ -205,14 +298,7 @@ fn unread(base: &ArmData, arm: &ArmData, names: &[&str]) -> String {
             .find_map(|name| side.facts.get(&format!("unreadable.{name}")))?;
         Some(format!("not read in `{}`: {reason}", side.spec.id))
     });
-    why.unwrap_or_else(|| {
-        let missing = if picked(&base.facts, names).is_none() {
-            base
-        } else {
-            arm
-        };
-        format!("`{}` does not tell", missing.spec.id)
-    })
+    why.unwrap_or_else(|| format!("`{}` or `{}` does not tell", base.spec.id, arm.spec.id))
 }
 
 fn agent(base: &ArmData, arm: &ArmData) -> CheckItem {
@@ -256,17 +342,39 @@ fn item(arm: &ArmData, id: &str, result: &str, detail: String) -> CheckItem {
 mod tests {
     use super::*;
 
+    fn facts(pairs: &[(&str, &str)]) -> Facts {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
     #[test]
-    fn processors_are_counted_in_lists_and_in_numbers() {
-        for (text, count) in [
-            ("0-1", Some(2)),
-            ("0-3,8", Some(5)),
-            ("2", Some(2)),
-            ("0", Some(1)),
-            ("3-1", None),
-            ("many", None),
-        ] {
-            assert_eq!(counted_in(text), count, "{text}");
-        }
+    fn limits_are_the_same_text_in_both_versions_of_control_groups() {
+        let quota = |pairs: &[(&str, &str)]| cpu_quota(&facts(pairs));
+        let none = Some(NO_LIMIT.to_owned());
+        let half = Some("0.50 processors".to_owned());
+        assert_eq!(quota(&[("cgroup.cpu.max", "max 100000")]), none);
+        assert_eq!(quota(&[("cgroup.cpu.max", "50000 100000")]), half);
+        let v1 = |quota| {
+            [
+                ("cgroup.cpu.cfs_quota_us", quota),
+                ("cgroup.cpu.cfs_period_us", "100000"),
+            ]
+        };
+        assert_eq!(quota(&v1("-1")), none);
+        assert_eq!(quota(&v1("50000")), half);
+        assert_eq!(quota(&[]), none);
+        assert_eq!(quota(&[("cgroup.cpu.max", "many few")]), None);
+        let memory = |pairs: &[(&str, &str)]| memory_limit(&facts(pairs));
+        assert_eq!(
+            memory(&[("cgroup.memory.limit_in_bytes", "9223372036854771712")]),
+            none
+        );
+        assert_eq!(memory(&[("cgroup.memory.max", "max")]), none);
+        assert_eq!(
+            memory(&[("cgroup.memory.max", "1024")]),
+            Some("1024 bytes".to_owned())
+        );
     }
 }

@@ -44,8 +44,9 @@ impl<'a> PrecisionRule<'a> {
     }
 
     /// Takes note of one trial. Every trial once, between trials, in any order.
-    pub fn add(&mut self, trial: &TrialData) {
-        self.collected.add(trial);
+    pub fn add(&mut self, data: &TrialData) {
+        self.collected
+            .add(&data.trial, &data.outcome, data.host_elapsed_ns);
     }
 
     /// Places, in the study's list, of the workloads that are done; to be asked after whole blocks. A
@@ -65,10 +66,11 @@ impl<'a> PrecisionRule<'a> {
         &self.done
     }
 
-    /// Whether every workload of the study is done.
-    pub fn all_done(&mut self) -> bool {
-        let workloads = self.study.workloads.len();
-        self.done().len() >= workloads
+    /// For each workload of the study, in its order, whether it is done.
+    pub fn finished(&mut self) -> Vec<bool> {
+        let workloads = self.study.workloads.len() as u32;
+        let done = self.done();
+        (0..workloads).map(|index| done.contains(&index)).collect()
     }
 
     fn is_narrow(&self, group: &Group) -> bool {

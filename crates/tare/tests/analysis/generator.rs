@@ -21,7 +21,7 @@ use tare_stats::Stream;
 
 /// A workload whose output is a probe's report.
 #[derive(Debug)]
-pub struct Synthetic {
+pub(crate) struct Synthetic {
     id: &'static str,
     metrics: &'static [MetricSpec],
 }
@@ -59,7 +59,7 @@ const fn metric(id: &'static str, unit: Unit, better: Better, class: ResourceCla
 }
 
 /// One time, compute: margin 2 %.
-pub static INTEGER: Synthetic = Synthetic {
+pub(crate) static INTEGER: Synthetic = Synthetic {
     id: "integer",
     metrics: &[metric(
         "cpu.integer.time",
@@ -69,7 +69,7 @@ pub static INTEGER: Synthetic = Synthetic {
     )],
 };
 /// One time, kernel: margin 2 %.
-pub static SYSCALL: Synthetic = Synthetic {
+pub(crate) static SYSCALL: Synthetic = Synthetic {
     id: "syscall",
     metrics: &[metric(
         "syscall.getppid.time",
@@ -79,7 +79,7 @@ pub static SYSCALL: Synthetic = Synthetic {
     )],
 };
 /// One rate, network: margin 5 %.
-pub static STREAM: Synthetic = Synthetic {
+pub(crate) static STREAM: Synthetic = Synthetic {
     id: "stream",
     metrics: &[metric(
         "net.tcp.throughput",
@@ -89,7 +89,7 @@ pub static STREAM: Synthetic = Synthetic {
     )],
 };
 /// Two metrics, disk: margin 5 %.
-pub static FILES: Synthetic = Synthetic {
+pub(crate) static FILES: Synthetic = Synthetic {
     id: "files",
     metrics: &[
         metric(
@@ -108,7 +108,7 @@ pub static FILES: Synthetic = Synthetic {
 };
 
 /// The registry of these tests.
-pub fn find(id: &str) -> Option<&'static dyn Workload> {
+pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
     let all: [&'static Synthetic; 4] = [&INTEGER, &SYSCALL, &STREAM, &FILES];
     let found = all.into_iter().find(|workload| workload.id == id)?;
     Some(found)
@@ -116,7 +116,7 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 
 /// What an arm does to a value of cost orientation.
 #[derive(Debug, Clone, Copy)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// Multiplies by this.
     Times(f64),
     /// Adds this, in the metric's unit.
@@ -131,20 +131,20 @@ pub enum Effect {
 
 /// How a generated run is to look.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    pub seed: u64,
-    pub blocks: u32,
-    pub workloads: Vec<&'static str>,
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) blocks: u32,
+    pub(crate) workloads: Vec<&'static str>,
     /// Arms beside the baseline and A′.
-    pub arms: Vec<&'static str>,
+    pub(crate) arms: Vec<&'static str>,
     /// Standard deviation of a trial, on the ln scale.
-    pub trial_noise: f64,
+    pub(crate) trial_noise: f64,
     /// Standard deviation of a block, shared by its trials.
-    pub block_noise: f64,
+    pub(crate) block_noise: f64,
     /// By arm and metric.
-    pub effects: BTreeMap<(&'static str, &'static str), Effect>,
+    pub(crate) effects: BTreeMap<(&'static str, &'static str), Effect>,
     /// Observations in a trial.
-    pub observations: usize,
+    pub(crate) observations: usize,
 }
 
 impl Default for Plan {
@@ -163,13 +163,13 @@ impl Default for Plan {
 }
 
 impl Plan {
-    pub fn with(mut self, arm: &'static str, metric: &'static str, effect: Effect) -> Self {
+    pub(crate) fn with(mut self, arm: &'static str, metric: &'static str, effect: Effect) -> Self {
         self.effects.insert((arm, metric), effect);
         self
     }
 
     /// The run.
-    pub fn run(&self) -> RunData {
+    pub(crate) fn run(&self) -> RunData {
         let study = self.study();
         let mut trials = Vec::new();
         let orders = tare_stats::BlockOrders::new(study.arms.len(), self.seed);
@@ -221,11 +221,11 @@ impl Plan {
     }
 
     /// The dossier of the run.
-    pub fn dossier(&self) -> Dossier {
+    pub(crate) fn dossier(&self) -> Dossier {
         analyze(&self.run(), &find)
     }
 
-    pub fn study(&self) -> Study {
+    pub(crate) fn study(&self) -> Study {
         let mut ids = vec!["host", A_PRIME];
         ids.extend(&self.arms);
         Study {
@@ -322,19 +322,18 @@ fn apply(effect: Option<Effect>, costs: &mut [f64], block: u32) {
         .unwrap();
     for (place, cost) in costs.iter_mut().enumerate() {
         match effect {
-            None => {}
             Some(Effect::Times(factor)) => *cost *= factor,
             Some(Effect::Plus(amount)) => *cost += amount,
             Some(Effect::AllButFloor(factor)) if place != best => *cost *= factor,
             Some(Effect::Floor(factor)) if place == best => *cost *= factor,
-            Some(Effect::AllButFloor(_) | Effect::Floor(_)) => {}
+            None | Some(Effect::AllButFloor(_) | Effect::Floor(_)) => {}
             Some(Effect::Drift(factor)) => *cost *= factor.powi(block as i32),
         }
     }
 }
 
 /// What the agent's report looks like to the store.
-pub fn completed(report: &ProbeReport) -> Outcome {
+pub(crate) fn completed(report: &ProbeReport) -> Outcome {
     Outcome::Completed(RawOutput {
         format: PROBE_FORMAT.to_owned(),
         stdout: Bytes(serde_json::to_vec(report).unwrap()),
@@ -344,7 +343,7 @@ pub fn completed(report: &ProbeReport) -> Outcome {
 }
 
 /// Changes the report of every trial that `which` picks.
-pub fn rewrite(
+pub(crate) fn rewrite(
     run: &mut RunData,
     which: impl Fn(&Trial) -> bool,
     change: impl Fn(&mut ProbeReport),
@@ -363,12 +362,12 @@ pub fn rewrite(
 }
 
 /// Whether a trial is of this arm.
-pub fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
+pub(crate) fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
     move |trial| trial.cell.arm.as_str() == arm
 }
 
 /// The one cell of this arm and metric.
-pub fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCell {
+pub(crate) fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCell {
     let all = dossier.cells.iter().chain(&dossier.aa);
     let mut found = all.filter(|cell| cell.arm == arm && cell.metric == metric);
     let cell = found
@@ -379,7 +378,7 @@ pub fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCel
 }
 
 /// Whether a cell has a flag.
-pub fn has(cell: &DossierCell, flag: &str) -> bool {
+pub(crate) fn has(cell: &DossierCell, flag: &str) -> bool {
     cell.flags.iter().any(|it| it.id == flag)
 }
 
@@ -416,13 +415,16 @@ fn arm_data(spec: &ArmSpec) -> ArmData {
 }
 
 /// What a place tells about itself.
-pub fn facts() -> Facts {
+pub(crate) fn facts() -> Facts {
     let facts = [
         ("kernel.release", "6.18.44"),
         ("cpu.model", "Test CPU @ 2.50GHz"),
-        ("cpu.online", "0-1"),
+        ("cpu.count", "2"),
         ("status.Seccomp", "0"),
-        ("status.Cpus_allowed_list", "0-1"),
+        ("cpu.affinity", "0-1"),
+        ("cgroup.layout", "v2"),
+        ("cgroup.cpu.max", "max 100000"),
+        ("mount./var/tmp.fstype", "ext4"),
     ];
     let facts = facts.iter();
     facts

@@ -2,9 +2,14 @@
 //!
 //! One binary, so that the library is linked once. The runs are made by a seeded generator with effects that
 //! are known, so that a verdict can be right or wrong.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may end where its own generator fails"
+)]
 
 mod generator;
 mod invariants;
+mod methodology;
 mod precision;
 mod schema;
 mod snapshots;

@@ -29,7 +29,7 @@ fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
         rule.add(trial);
     }
     assert_eq!(rule.done().iter().copied().collect::<Vec<_>>(), [0]);
-    assert!(!rule.all_done());
+    assert_eq!(rule.finished(), [true, false]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
         failed.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: 9 });
         rule.add(&failed);
     }
-    assert!(rule.all_done());
+    assert_eq!(rule.finished(), [true, true]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Planted effects come out as the verdicts that they deserve.
 
 use tare::analyze::analyze;
+use tare::report::terminal::{Style, table};
 use tare_model::study::A_PRIME;
 use tare_model::{Failure, Outcome, Reason};
 
@@ -390,7 +391,7 @@ fn a_finding_among_many_that_chance_explains_is_marked() {
 fn what_the_arms_were_given_is_compared() {
     let mut run = Plan::default().run();
     let facts = &mut run.head.arms[2].facts;
-    facts.insert("status.Cpus_allowed_list".to_owned(), "0".to_owned());
+    facts.insert("cpu.affinity".to_owned(), "0".to_owned());
     facts.insert("status.Seccomp".to_owned(), "2".to_owned());
     facts.insert("kernel.release".to_owned(), "6.1.0".to_owned());
     run.head.arms[2].agent_sha256 = Some("00".repeat(32));
@@ -403,7 +404,9 @@ fn what_the_arms_were_given_is_compared() {
     assert_eq!(result("box.cpus").0, "fail");
     assert_eq!(result("box.agent").0, "fail");
     assert_eq!(result("box.seccomp").0, "differs");
-    assert_eq!(result("box.memory-limit").0, "n.a.");
+    assert_eq!(result("box.cpu-quota"), ("pass", "none"));
+    assert_eq!(result("box.clocksource").0, "n.a.");
+    assert_eq!(result("box.workdir").0, "pass");
     assert!(
         result("box.kernel")
             .1
@@ -419,4 +422,64 @@ fn a_workload_that_this_version_does_not_know_is_a_failure() {
     assert!(dossier.cells.is_empty());
     assert_eq!(dossier.failures.iter().map(|it| it.trials).sum::<u32>(), 60);
     assert!(dossier.failures[0].reason.contains("no workload `integer`"));
+}
+
+#[test]
+fn a_workload_that_was_not_reached_is_listed() {
+    let mut run = Plan {
+        workloads: vec!["integer", "syscall"],
+        ..Plan::default()
+    }
+    .run();
+    run.trials.retain(|data| data.trial.workload_index == 0);
+    let dossier = analyze(&run, &find);
+    let [failure] = dossier.failures.as_slice() else {
+        panic!("{:?}", dossier.failures);
+    };
+    assert_eq!(failure.workload.as_deref(), Some("syscall"));
+    assert!(failure.reason.contains("not reached"));
+}
+
+#[test]
+fn more_false_alarms_than_chance_gives_are_said_aloud() {
+    let mut plan = Plan {
+        workloads: vec!["integer", "syscall", "stream"],
+        ..Plan::default()
+    };
+    for metric in [INTEGER, SYSCALL, "net.tcp.throughput"] {
+        plan = plan.with(A_PRIME, metric, Effect::Times(1.2));
+    }
+    let dossier = plan.dossier();
+    let style = Style {
+        width: 500,
+        colour: false,
+    };
+    let drawn = table(&dossier, style);
+    let first = drawn.lines().next().unwrap();
+    assert!(first.contains("3 false alarms"), "{first}");
+    assert!(first.contains("DOUBT EVERY VERDICT"), "{first}");
+    let item = dossier
+        .checklist
+        .iter()
+        .find(|item| item.id == "a-a")
+        .unwrap();
+    assert_eq!(item.result, "fail");
+}
+
+#[test]
+fn heavy_tails_are_told_with_the_mean_beside() {
+    let mut run = Plan::default().run();
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.block == 3,
+        |report| {
+            for value in &mut report.series[0].values {
+                *value *= 3.0;
+            }
+        },
+    );
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert!(has(cell, "tails"), "{:?}", cell.flags);
+    assert!(has(cell, "outliers"), "{:?}", cell.flags);
 }

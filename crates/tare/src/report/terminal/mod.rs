@@ -18,7 +18,7 @@ mod words;
 
 pub use text::harmless;
 
-use number::{Digits, Scale, difference, interval, scale_for, value, with_unit};
+use number::{Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// How to draw.
@@ -144,7 +144,7 @@ fn draw_arm(
 ) {
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let heading = format!(
-        "{} against {}: {}",
+        "{} against {}, {}",
         harmless(&arm.id),
         harmless(baseline),
         sum(cells)
@@ -291,20 +291,23 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
     )
 }
 
-/// `92.10 → 106.8 ns`.
+/// `92.1 → 107 ns`, both with the digits of the one that deserves fewer.
 fn both(cell: &DossierCell, scale: Scale) -> String {
-    let alone = |span: Option<&Span>| {
-        span.map_or_else(|| "–".to_owned(), |it| value(it, scale, Digits::Short))
-    };
-    if cell.base.is_none() && cell.env.is_none() {
+    let spans = [cell.base, cell.env];
+    let known = spans.iter().flatten();
+    let Some(decimals) = known
+        .map(|span| decimals_of_value(span, scale, Digits::Short))
+        .min()
+    else {
         return "–".to_owned();
-    }
-    let values = format!(
-        "{} → {}",
-        alone(cell.base.as_ref()),
-        alone(cell.env.as_ref())
-    );
-    with_unit(&values, scale)
+    };
+    let [base, env] = spans.map(|span| {
+        span.map_or_else(
+            || "–".to_owned(),
+            |span| format!("{:.decimals$}", span.point / scale.factor),
+        )
+    });
+    with_unit(&format!("{base} → {env}"), scale)
 }
 
 /// The difference, for metrics of which it means something elsewhere too: the times of short operations.

@@ -99,15 +99,19 @@ pub(super) enum Digits {
     Short,
 }
 
+/// Digits after the point of a value's point.
+pub(super) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
+    let full = decimals_of(span, scale.factor);
+    match digits {
+        Digits::Full => full,
+        Digits::Short => full.min(significant((span.point / scale.factor).abs(), 3)),
+    }
+}
+
 /// The point alone, in a given scale, without its unit.
 pub(super) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
-    let point = span.point / scale.factor;
-    let full = decimals_of(span, scale.factor);
-    let decimals = match digits {
-        Digits::Full => full,
-        Digits::Short => full.min(significant(point.abs(), 3)),
-    };
-    format!("{point:.decimals$}")
+    let decimals = decimals_of_value(span, scale, digits);
+    format!("{:.decimals$}", span.point / scale.factor)
 }
 
 /// A number and its unit, a space between them.
