@@ -8,6 +8,7 @@
 pub mod dossier;
 pub mod facts;
 pub mod id;
+pub mod launch;
 pub mod lifecycle_report;
 pub mod outcome;
 pub mod params;

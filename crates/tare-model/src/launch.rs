@@ -1,0 +1,360 @@
+//! What the built-in container is to be made of, and what came of it: shared by the host's driver and the
+//! agent's launcher.
+//!
+//! Every mechanism has a switch of its own, because the cost of an environment is explained by switching
+//! its mechanisms off one at a time. A mechanism that was asked for and cannot be had is either refused or
+//! listed under [`LaunchReport::missing`]; it is never left out silently.
+
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::RunId;
+
+/// The status with which the launcher exits when the container was not started.
+pub const REFUSED_STATUS: i32 = 125;
+
+/// The environment variable that labels every process of a run.
+pub const RUN_VARIABLE: &str = "TARE_RUN";
+
+/// What to build and what to run in it.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and they are set in every combination"
+)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchSpec {
+    /// The run: label of all that is created.
+    pub run: RunId,
+    /// Names this instance within the run; cgroups are called `tare-<run>-<name>`.
+    pub name: String,
+    /// The program and its arguments. The first element `agent` stands for the agent's own file, wherever it
+    /// lies inside.
+    pub argv: Vec<String>,
+    /// The agent's file on the host.
+    pub agent: String,
+    /// A folder on a disk that exists and is this instance's own: holds upper, work and mount point.
+    pub scratch: String,
+    /// Where the report is written, by renaming, each time it changes.
+    pub report: String,
+    /// The namespaces to enter.
+    pub namespaces: Namespaces,
+    /// The root file system.
+    pub rootfs: Rootfs,
+    /// File systems mounted anew.
+    pub mounts: Mounts,
+    /// Hides and write-protects the paths of /proc and /sys that Docker hides and protects.
+    pub masked_paths: bool,
+    /// The capabilities to keep, by name; `None` keeps what the launcher has.
+    pub capabilities: Option<Vec<String>>,
+    /// Sets no_new_privs.
+    pub no_new_privs: bool,
+    /// The system-call filter.
+    pub seccomp: Seccomp,
+    /// Loads the filter with `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: before Linux 5.16 a filter without it also
+    /// switched speculative store bypass off.
+    pub seccomp_spec_allow: bool,
+    /// Makes the instance a member of cgroups of its own.
+    pub cgroup: bool,
+    /// Limits; each needs `cgroup`.
+    pub limits: Limits,
+    /// The network.
+    pub network: Network,
+    /// The host name inside; needs the uts namespace.
+    pub hostname: String,
+    /// The working directory inside, created if it is missing.
+    pub workdir: String,
+    /// How the standard streams reach the inside.
+    pub stdio: Stdio,
+}
+
+/// When to enter a user namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserNamespace {
+    /// Never.
+    No,
+    /// Always; root maps every id to itself, others map their own id to 0.
+    Yes,
+    /// Only if the launcher is not root and could do nothing without.
+    IfNeeded,
+}
+
+/// One switch a namespace.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and they are set in every combination"
+)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Namespaces {
+    /// User and group ids, capabilities.
+    pub user: UserNamespace,
+    /// Mounts.
+    pub mount: bool,
+    /// Process ids.
+    pub pid: bool,
+    /// Host name.
+    pub uts: bool,
+    /// System V IPC and POSIX message queues.
+    pub ipc: bool,
+    /// Network stack; must be set unless [`LaunchSpec::network`] is `host`.
+    pub net: bool,
+    /// The view of the cgroup tree.
+    pub cgroup: bool,
+}
+
+/// The root file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rootfs {
+    /// The host's own.
+    Host,
+    /// An overlay whose lower layer is the host's root file system. Other file systems that the host has
+    /// mounted below `/` are not visible in it.
+    Overlay,
+}
+
+/// File systems mounted anew inside; each needs the mount namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mounts {
+    /// A new /proc.
+    pub proc: bool,
+    /// A new /sys, read-only, with the instance's cgroups.
+    pub sys: bool,
+    /// A /dev on tmpfs with few devices, pts, shm of 64 MiB and mqueue.
+    pub dev: bool,
+}
+
+/// The system-call filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seccomp {
+    /// None.
+    Off,
+    /// Docker's default list.
+    DockerDefault,
+}
+
+/// The network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// The host's own stack.
+    Host,
+    /// A stack with a loopback device only.
+    None,
+    /// A stack with a veth pair to the host.
+    Veth,
+}
+
+/// How the standard streams reach the inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdio {
+    /// The launcher's own streams, handed on.
+    Inherit,
+    /// Pipes of which the launcher copies every byte, as an engine's shim does.
+    Relay,
+}
+
+/// Limits of the instance's cgroups; `None` is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Processor time per wall time, in processors; becomes a quota per 100 ms.
+    pub cpus: Option<f64>,
+    /// Processors that may be used, in the kernel's list form, for example `0-1,3`.
+    pub cpuset: Option<String>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Number of processes and threads.
+    pub pids: Option<u64>,
+}
+
+impl Limits {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How far a launch got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LaunchState {
+    /// Being made; cgroups and links listed so far exist.
+    Starting,
+    /// The program inside has been executed.
+    Running,
+    /// It was not started; see `error`.
+    Refused,
+    /// It ended, and what was made for it is removed.
+    Ended,
+}
+
+/// Something that was asked for and could not be had, but without which the rest is still of use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Why a launch was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{step}: {problem}")]
+pub struct LaunchError {
+    /// The step that failed, for example `mount the overlay`.
+    pub step: String,
+    /// What the system said, or what is wrong with the specification.
+    pub problem: String,
+    /// The system's error number.
+    pub errno: Option<i32>,
+    /// What would help.
+    pub hint: Option<String>,
+}
+
+/// The two addresses of a veth pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairAddresses {
+    /// Of the host's end.
+    pub host: Ipv4Addr,
+    /// Of the end inside.
+    pub arm: Ipv4Addr,
+    /// Length of the prefix that both share, bits.
+    pub prefix_bits: u8,
+}
+
+/// What is known of a loaded filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeccompReport {
+    /// Its length in BPF instructions.
+    pub instructions: usize,
+    /// Names of the list that have no number on this architecture and were skipped.
+    pub skipped: Vec<String>,
+}
+
+/// What came of a [`LaunchSpec`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchReport {
+    /// How far it got.
+    pub state: LaunchState,
+    /// Why it was refused.
+    pub error: Option<LaunchError>,
+    /// What could not be had.
+    pub missing: Vec<Missing>,
+    /// Process id of the launcher.
+    pub launcher: u32,
+    /// Process id of the program inside, as the host sees it.
+    pub init: Option<u32>,
+    /// The agent's file as seen inside.
+    pub agent: String,
+    /// Whether a user namespace was entered.
+    pub has_user_namespace: bool,
+    /// `v1`, `v2` or `hybrid`, or nothing where there are no cgroups.
+    pub cgroup_version: Option<String>,
+    /// The cgroup folders that were made.
+    pub cgroups: Vec<String>,
+    /// The network devices that were made on the host.
+    pub links: Vec<String>,
+    /// The addresses of the veth pair.
+    pub addresses: Option<PairAddresses>,
+    /// The filter.
+    pub seccomp: Option<SeccompReport>,
+    /// How the program ended: its status, or 128 plus the signal's number.
+    pub exit: Option<i32>,
+}
+
+/// Docker's default capabilities, as in moby's `oci/caps/defaults.go` of the 20.10 branch: mask a80425fb.
+pub const DOCKER_CAPABILITIES: [&str; 14] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FSETID",
+    "CAP_FOWNER",
+    "CAP_MKNOD",
+    "CAP_NET_RAW",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETFCAP",
+    "CAP_SETPCAP",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SYS_CHROOT",
+    "CAP_KILL",
+    "CAP_AUDIT_WRITE",
+];
+
+/// Every capability by its number, as in `include/uapi/linux/capability.h`.
+pub const CAPABILITIES: [&str; 41] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETPCAP",
+    "CAP_LINUX_IMMUTABLE",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_BROADCAST",
+    "CAP_NET_ADMIN",
+    "CAP_NET_RAW",
+    "CAP_IPC_LOCK",
+    "CAP_IPC_OWNER",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_PACCT",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_BOOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_RESOURCE",
+    "CAP_SYS_TIME",
+    "CAP_SYS_TTY_CONFIG",
+    "CAP_MKNOD",
+    "CAP_LEASE",
+    "CAP_AUDIT_WRITE",
+    "CAP_AUDIT_CONTROL",
+    "CAP_SETFCAP",
+    "CAP_MAC_OVERRIDE",
+    "CAP_MAC_ADMIN",
+    "CAP_SYSLOG",
+    "CAP_WAKE_ALARM",
+    "CAP_BLOCK_SUSPEND",
+    "CAP_AUDIT_READ",
+    "CAP_PERFMON",
+    "CAP_BPF",
+    "CAP_CHECKPOINT_RESTORE",
+];
+
+/// The number of the capability of this name.
+pub fn capability_number(name: &str) -> Option<u32> {
+    CAPABILITIES
+        .iter()
+        .position(|known| *known == name)
+        .map(|position| position as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_capabilities_are_the_mask_that_docker_shows() {
+        let mask = DOCKER_CAPABILITIES.iter().fold(0u64, |mask, name| {
+            mask | 1 << capability_number(name).unwrap()
+        });
+        assert_eq!(mask, 0xa804_25fb);
+    }
+
+    #[test]
+    fn a_switch_that_does_not_exist_is_refused() {
+        let text = r#"{"cpus":1.0,"cpuset":null,"memory_bytes":null,"pids":null,"memroy":1}"#;
+        assert!(serde_json::from_str::<Limits>(text).is_err());
+    }
+}
