@@ -23,6 +23,10 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         Some("hold") => hold(),
         #[cfg(target_os = "linux")]
         Some("end-runs") => end_runs(&rest),
+        #[cfg(target_os = "linux")]
+        Some("launch") => crate::launch::main(&rest),
+        #[cfg(target_os = "linux")]
+        Some("sweep") => crate::launch::sweep::main(&rest),
         Some("version") => version(),
         Some(other) => refuse(&format!("no subcommand `{}`", other.escape_debug())),
     }

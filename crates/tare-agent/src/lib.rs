@@ -15,6 +15,8 @@ pub mod entry;
 pub mod facts;
 #[cfg(target_os = "linux")]
 pub mod hold;
+#[cfg(target_os = "linux")]
+pub mod launch;
 pub mod meter;
 pub mod probe;
 pub mod serve;

@@ -1,0 +1,168 @@
+//! The first process of the container, from its creation to the execution of its program.
+//!
+//! It waits until the launcher has mapped its ids, put it into its cgroups and given it its device; then it
+//! builds its surroundings and gives up its rights, in the order in which each step still has the right it
+//! needs: without no_new_privs the filter is loaded before the capabilities go, with it after.
+//! What could not be had, and what went wrong, goes to the launcher through a pipe that the execution closes.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tare_model::launch::{LaunchError, Missing, PairAddresses, REFUSED_STATUS};
+
+use super::cgroup::Group;
+use super::rootfs::{self, Layers};
+use super::seccomp::Filter;
+use super::spec::Plan;
+use super::{capabilities, mounts, network, refused, sys};
+
+/// What the first process tells the launcher, one JSON value a line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Word {
+    /// Something could not be had.
+    Missing(Missing),
+    /// Nothing will be executed.
+    Failed(LaunchError),
+}
+
+/// What the first process needs to know.
+#[derive(Debug)]
+pub(super) struct Inside<'a> {
+    /// What was asked for.
+    pub(super) plan: &'a Plan,
+    /// The overlay's folders, if there is one.
+    pub(super) layers: Option<&'a Layers>,
+    /// The instance's cgroups.
+    pub(super) groups: &'a [Group],
+    /// Its addresses, if there is a veth pair.
+    pub(super) addresses: Option<&'a PairAddresses>,
+    /// The filter, if there is one.
+    pub(super) filter: Option<&'a Filter>,
+    /// The capabilities to keep; `None` drops nothing.
+    pub(super) kept: Option<&'a [String]>,
+    /// Pipes that become the standard streams, if the launcher relays them.
+    pub(super) streams: Option<[OwnedFd; 3]>,
+}
+
+fn say(status: &mut File, word: &Word) {
+    // The launcher may be gone, and then there is nobody to tell.
+    if let Ok(mut line) = serde_json::to_vec(word) {
+        line.push(b'\n');
+        let _ = status.write_all(&line);
+    }
+}
+
+/// Waits for the launcher's byte, builds, executes. `go` ends without a byte when the launcher is gone.
+pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
+    let mut status = File::from(status);
+    let mut byte = [0u8; 1];
+    let bound = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+    if File::from(go).read_exact(&mut byte).is_err() {
+        sys::leave(REFUSED_STATUS);
+    }
+    let mut missing = Vec::new();
+    let built = bound
+        .map(drop)
+        .map_err(refused("bind this life to the launcher's"))
+        .and_then(|()| build(inside, &mut missing));
+    for item in missing {
+        say(&mut status, &Word::Missing(item));
+    }
+    let failure = if let Err(error) = built {
+        error
+    } else {
+        let argv = arguments(inside);
+        let error = sys::execute(&argv);
+        refused(&format!("execute `{}`", argv[0]))(error)
+    };
+    say(&mut status, &Word::Failed(failure));
+    sys::leave(REFUSED_STATUS)
+}
+
+/// The program's arguments, with the agent's path inside put in for the word `agent`.
+fn arguments(inside: &Inside<'_>) -> Vec<String> {
+    let spec = &inside.plan.spec;
+    let mut argv = spec.argv.clone();
+    if let Some(first) = argv.first_mut().filter(|first| *first == "agent") {
+        agent_path(inside.plan).clone_into(first);
+    }
+    argv
+}
+
+/// Where the agent's file lies inside.
+pub(super) fn agent_path(plan: &Plan) -> &str {
+    match plan.spec.rootfs {
+        tare_model::launch::Rootfs::Host => &plan.spec.agent,
+        tare_model::launch::Rootfs::Overlay => rootfs::AGENT_INSIDE,
+    }
+}
+
+fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchError> {
+    let plan = inside.plan;
+    let spec = &plan.spec;
+    if let Some(streams) = &inside.streams {
+        for (target, stream) in streams.iter().enumerate() {
+            sys::duplicate_onto(stream, target as i32).map_err(refused("connect the streams"))?;
+        }
+    }
+    sys::reset_signals().map_err(refused("reset the signals"))?;
+    sys::new_session().map_err(refused("start a session"))?;
+    if spec.namespaces.cgroup {
+        sys::unshare(libc::CLONE_NEWCGROUP).map_err(refused("enter a cgroup namespace"))?;
+    }
+    if spec.namespaces.mount {
+        mounts::make_private()?;
+        let root = match inside.layers {
+            Some(layers) => rootfs::mount(layers, plan.has_user_namespace, missing)?,
+            None => Path::new("/").to_owned(),
+        };
+        mounts::mount_all(spec, &root, inside.groups, plan.has_user_namespace, missing)?;
+        if inside.layers.is_some() {
+            rootfs::enter(&root)?;
+        }
+    }
+    if spec.namespaces.net {
+        network::raise_inside(inside.addresses)?;
+    }
+    if spec.namespaces.uts {
+        sys::set_host_name(&spec.hostname).map_err(refused("set the host name"))?;
+    }
+    std::env::set_current_dir(&spec.workdir)
+        .map_err(refused(&format!("enter `{}`", spec.workdir)))?;
+    sys::close_others_on_execution().or_else(|error| {
+        // Before Linux 5.9 there is no such call. Everything that the launcher opens closes itself on
+        // execution; only what the launcher itself inherited stays.
+        if error.raw_os_error() == Some(libc::ENOSYS) {
+            missing.push(Missing {
+                what: "closing of inherited descriptors".into(),
+                why: "this kernel has no close_range".into(),
+            });
+            Ok(())
+        } else {
+            Err(refused("close inherited descriptors")(error))
+        }
+    })?;
+    if spec.no_new_privs {
+        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(refused("set no_new_privs"))?;
+    } else {
+        load(inside)?;
+    }
+    if let Some(kept) = inside.kept {
+        capabilities::keep_only(kept)?;
+    }
+    if spec.no_new_privs {
+        load(inside)?;
+    }
+    // A change of credentials may have cleared it.
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
+        .map(drop)
+        .map_err(refused("bind this life to the launcher's"))
+}
+
+fn load(inside: &Inside<'_>) -> Result<(), LaunchError> {
+    inside.filter.map_or(Ok(()), Filter::load)
+}

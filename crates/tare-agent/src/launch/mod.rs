@@ -1,0 +1,376 @@
+//! The built-in container: a launcher that makes it from system calls.
+//!
+//! No runtime library, no daemon, no image. `tare-agent launch SPEC.json` reads a [`LaunchSpec`], makes cgroups,
+//! namespaces, root, mounts and network as it says, and starts the program inside with its own standard
+//! streams. It stays outside as the supervisor, writes a [`LaunchReport`] and removes everything at the end;
+//! `kill -9` of it kills all that is inside, because the first process is bound to its life.
+//! The launcher has one thread only: it forks by hand, and code that runs after a fork of a threaded program
+//! may find locks that nobody will ever release.
+//! What it cannot do: anything about security modules (AppArmor, SELinux) or device rules; a study that needs
+//! those uses an engine.
+
+mod capabilities;
+mod cgroup;
+mod devices;
+mod hierarchy;
+mod inside;
+mod limits;
+mod mounts;
+mod netlink;
+mod network;
+mod rootfs;
+mod seccomp;
+mod spec;
+mod supervise;
+pub mod sweep;
+mod sys;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tare_model::launch::{
+    LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, REFUSED_STATUS, RUN_VARIABLE,
+    Stdio,
+};
+
+use cgroup::Groups;
+use inside::{Inside, Word};
+use seccomp::Filter;
+use spec::Plan;
+use supervise::{Relay, supervise};
+
+/// Turns a system's error into a refusal of the named step.
+fn refused(step: &str) -> impl Fn(io::Error) -> LaunchError + use<> {
+    let step = step.to_owned();
+    move |error| LaunchError {
+        step: step.clone(),
+        problem: error.to_string(),
+        errno: error.raw_os_error(),
+        hint: None,
+    }
+}
+
+/// The report as it grows.
+struct Reporter {
+    path: PathBuf,
+    report: LaunchReport,
+}
+
+impl Reporter {
+    fn new(path: &str) -> Self {
+        Self {
+            path: PathBuf::from(path),
+            report: LaunchReport {
+                state: LaunchState::Starting,
+                error: None,
+                missing: Vec::new(),
+                launcher: std::process::id(),
+                init: None,
+                agent: String::new(),
+                has_user_namespace: false,
+                cgroup_version: None,
+                cgroups: Vec::new(),
+                links: Vec::new(),
+                addresses: None,
+                seccomp: None,
+                exit: None,
+            },
+        }
+    }
+
+    /// Writes a neighbour and renames it, so that no reader sees half a report.
+    fn write(&mut self, state: LaunchState) -> Result<(), LaunchError> {
+        self.report.state = state;
+        let neighbour = self.path.with_extension("part");
+        serde_json::to_vec(&self.report)
+            .map_err(io::Error::other)
+            .and_then(|bytes| fs::write(&neighbour, bytes))
+            .and_then(|()| fs::rename(&neighbour, &self.path))
+            .map_err(refused(&format!(
+                "write the report `{}`",
+                self.path.display()
+            )))
+    }
+}
+
+/// Everything that exists outside because of this launch.
+#[derive(Debug, Default)]
+struct Made {
+    groups: Groups,
+    link: Option<String>,
+    process: Option<libc::pid_t>,
+    scratch: PathBuf,
+}
+
+impl Made {
+    /// Removes all of it; every part is tried, and the first failure returned.
+    fn undo(&mut self) -> io::Result<()> {
+        let mut first = Ok(());
+        let mut keep_first = |result: io::Result<()>| {
+            if first.is_ok() {
+                first = result;
+            }
+        };
+        if let Some(process) = self.process.take() {
+            // It may have ended already; reaping tells.
+            let _ = sys::kill(process, libc::SIGKILL);
+            keep_first(sys::reap(process, true).map(drop));
+        }
+        if let Some(link) = self.link.take() {
+            keep_first(network::remove(&link).map(drop));
+        }
+        keep_first(self.groups.remove());
+        rootfs::open_work_layers(&self.scratch);
+        first
+    }
+}
+
+/// Why a user namespace may be refused, from the switches that distributions have.
+fn namespace_hint(plan: &Plan, errno: Option<i32>) -> Option<String> {
+    let is =
+        |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    if plan.has_user_namespace {
+        let switches = [
+            (
+                "kernel/unprivileged_userns_clone",
+                "0",
+                "kernel.unprivileged_userns_clone=1",
+            ),
+            (
+                "kernel/apparmor_restrict_unprivileged_userns",
+                "1",
+                "kernel.apparmor_restrict_unprivileged_userns=0",
+            ),
+            (
+                "user/max_user_namespaces",
+                "0",
+                "user.max_user_namespaces=15000",
+            ),
+        ];
+        for (file, forbidding, command) in switches {
+            if is(&format!("/proc/sys/{file}"), forbidding) {
+                return Some(format!("run as root, or `sudo sysctl -w {command}`"));
+            }
+        }
+    }
+    match errno {
+        Some(libc::EPERM) => Some("needs CAP_SYS_ADMIN: run as root".into()),
+        Some(libc::ENOSPC) => {
+            Some("a limit under /proc/sys/user/max_*_namespaces is reached".into())
+        }
+        Some(libc::EINVAL) => Some("this kernel was built without one of the namespaces".into()),
+        _ => None,
+    }
+}
+
+/// Maps the ids of a new user namespace: root maps all to themselves, others their own to 0.
+fn map_ids(process: libc::pid_t, is_rootless: bool) -> Result<(), LaunchError> {
+    let write = |file: &str, text: &str| {
+        let path = format!("/proc/{process}/{file}");
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(refused(&format!("write `{file}` of the user namespace")))
+    };
+    if is_rootless {
+        write("uid_map", &format!("0 {} 1", sys::effective_user()))?;
+        // Without this the kernel lets nobody but root map a group.
+        write("setgroups", "deny")?;
+        write("gid_map", &format!("0 {} 1", sys::effective_group()))
+    } else {
+        write("uid_map", "0 0 4294967295")?;
+        write("gid_map", "0 0 4294967295")
+    }
+}
+
+/// Makes and starts everything; what exists stands in `made` even on an error.
+fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay, LaunchError> {
+    let spec = &plan.spec;
+    let report = &mut reporter.report;
+    report.has_user_namespace = plan.has_user_namespace;
+    inside::agent_path(plan).clone_into(&mut report.agent);
+    made.scratch = PathBuf::from(&spec.scratch);
+
+    let kept = capabilities::kept(
+        spec.capabilities.as_deref(),
+        plan.has_user_namespace,
+        &mut report.missing,
+    )?;
+    let filter = Filter::new(spec.seccomp, spec.seccomp_spec_allow, &kept)?;
+    report.seccomp = filter.as_ref().map(Filter::report);
+    let layers = rootfs::prepare(spec)?;
+    if spec.cgroup {
+        made.groups = Groups::make(&plan.cgroup_name(), &spec.limits, &mut report.missing)?;
+        report.cgroup_version = made.groups.version.map(str::to_owned);
+        report.cgroups = made
+            .groups
+            .groups
+            .iter()
+            .map(|group| group.folder.display().to_string())
+            .collect();
+    }
+    report.addresses = plan
+        .has_pair
+        .then(|| network::choose(&plan.label()))
+        .transpose()?;
+    let (relay, streams) = match spec.stdio {
+        Stdio::Inherit => (Relay::default(), None),
+        Stdio::Relay => {
+            let (relay, streams) = Relay::new().map_err(refused("make the pipes"))?;
+            (relay, Some(streams))
+        }
+    };
+    let (go_read, go_write) = sys::pipe().map_err(refused("make a pipe"))?;
+    let (status_read, status_write) = sys::pipe().map_err(refused("make a pipe"))?;
+
+    let process = sys::clone_process(plan.namespace_flags()).map_err(|error| {
+        let mut refusal = refused("make the namespaces")(error);
+        refusal.hint = namespace_hint(plan, refusal.errno);
+        refusal
+    })?;
+    if process == 0 {
+        // Only the launcher may hold these ends, else neither side sees the other's end.
+        drop((go_write, status_read, relay));
+        let inside = Inside {
+            plan,
+            layers: layers.as_ref(),
+            groups: &made.groups.groups,
+            addresses: report.addresses.as_ref(),
+            filter: filter.as_ref(),
+            kept: spec.capabilities.as_ref().map(|_| kept.as_slice()),
+            streams,
+        };
+        inside::run(&inside, go_read, status_write);
+    }
+    made.process = Some(process);
+    report.init = Some(process as u32);
+    drop((go_read, status_write, streams));
+
+    if plan.has_user_namespace {
+        map_ids(process, plan.is_rootless)?;
+    }
+    made.groups.admit(process)?;
+    if let Some(addresses) = report.addresses {
+        let outer = network::outer_name(&plan.label());
+        network::make_pair(&outer, &spec.run, process, &addresses)?;
+        report.links.push(outer.clone());
+        made.link = Some(outer);
+    }
+    // Written before anything runs inside, so that a crash from here on leaves a record of what to remove.
+    reporter.write(LaunchState::Starting)?;
+    File::from(go_write)
+        .write_all(b"g")
+        .map_err(refused("start the first process"))?;
+    hear(File::from(status_read), &mut reporter.report.missing, plan)?;
+    Ok(relay)
+}
+
+/// Listens to the first process until it has executed its program.
+fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), LaunchError> {
+    for line in BufReader::new(status).lines() {
+        let line = line.map_err(refused("listen to the first process"))?;
+        match serde_json::from_str(&line) {
+            Ok(Word::Missing(item)) => missing.push(item),
+            Ok(Word::Failed(mut error)) => {
+                if error.hint.is_none() && matches!(error.errno, Some(libc::EPERM | libc::EACCES)) {
+                    error.hint = namespace_hint(plan, error.errno);
+                }
+                return Err(error);
+            }
+            Err(error) => {
+                return Err(refused("listen to the first process")(error.into()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError> {
+    let signals = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD];
+    let signals = sys::signals_as_descriptor(&signals).map_err(refused("block the signals"))?;
+    sys::ignore_signal(libc::SIGINT);
+    sys::ignore_signal(libc::SIGPIPE);
+    let parent = sys::parent();
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1 as libc::c_ulong)
+        .map_err(refused("bind this life to the parent's"))?;
+    // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+    unsafe { std::env::set_var(RUN_VARIABLE, spec.run.as_str()) };
+
+    reporter.write(LaunchState::Starting)?;
+    let plan = spec::plan(spec, &mut reporter.report.missing)?;
+    let mut made = Made::default();
+    let ended = start(&plan, &mut made, reporter).and_then(|relay| {
+        reporter.write(LaunchState::Running)?;
+        let process = made.process.take().unwrap_or(0);
+        let end = supervise(process, parent, &signals, relay);
+        // An error of the supervision leaves the process to be ended below.
+        if end.is_err() {
+            made.process = Some(process);
+        }
+        end.map_err(refused("supervise the container"))
+    });
+    let undone = made.undo();
+    let status = match (ended, undone) {
+        (Ok(status), Ok(())) => status,
+        (Ok(_), Err(error)) => return Err(refused("remove what was made")(error)),
+        (Err(error), Ok(())) => return Err(error),
+        (Err(mut error), Err(then)) => {
+            error.problem = format!("{}; and cleaning up failed too: {then}", error.problem);
+            return Err(error);
+        }
+    };
+    reporter.report.exit = Some(status);
+    reporter.write(LaunchState::Ended)?;
+    Ok(status)
+}
+
+#[allow(
+    clippy::print_stderr,
+    reason = "standard error is where a launcher's caller looks"
+)]
+fn complain(error: &LaunchError) {
+    eprintln!("tare-agent: {error}");
+    if let Some(hint) = &error.hint {
+        eprintln!("hint: {hint}");
+    }
+}
+
+/// Launches what a file says; the status.
+fn launch_file(path: &str) -> i32 {
+    let spec = match spec::read(Path::new(path)) {
+        Ok(spec) => spec,
+        Err(error) => {
+            complain(&error);
+            return REFUSED_STATUS;
+        }
+    };
+    let mut reporter = Reporter::new(&spec.report);
+    launch(spec, &mut reporter).unwrap_or_else(|error| {
+        complain(&error);
+        reporter.report.error = Some(error);
+        if let Err(unwritten) = reporter.write(LaunchState::Refused) {
+            complain(&unwritten);
+        }
+        REFUSED_STATUS
+    })
+}
+
+/// Runs `launch SPEC.json`; `arguments` are those after `launch`. The status is the program's own, or
+/// [`REFUSED_STATUS`] if it was not started.
+pub fn main(arguments: &[String]) -> ExitCode {
+    let status = if let [path] = arguments {
+        launch_file(path)
+    } else {
+        complain(&LaunchError {
+            step: "read the arguments".into(),
+            problem: "one file is expected: launch SPEC.json".into(),
+            errno: None,
+            hint: None,
+        });
+        2
+    };
+    ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
+}

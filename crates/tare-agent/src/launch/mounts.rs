@@ -1,0 +1,265 @@
+//! What is mounted anew inside: /proc, /sys with the instance's cgroups, /dev; and the paths that are hidden or
+//! write-protected there.
+//!
+//! Everything happens in a mount namespace of its own whose propagation was made private before, so that
+//! nothing reaches the host's. Where the root stays the host's, the new file systems cover the old ones in
+//! that namespace alone.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use tare_model::launch::{LaunchError, LaunchSpec, Missing};
+
+use super::cgroup::Group;
+use super::{devices, refused, sys};
+
+/// Hidden by Docker 20.10 (`MaskedPaths` in moby's `oci/defaults.go`).
+const MASKED: [&str; 10] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+];
+
+/// Write-protected by Docker 20.10 (`ReadonlyPaths` there).
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+const QUIET: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+
+/// Makes every mount of this namespace private: nothing done here is seen outside.
+pub(super) fn make_private() -> Result<(), LaunchError> {
+    sys::mount(
+        OsStr::new(""),
+        Path::new("/"),
+        "",
+        libc::MS_REC | libc::MS_PRIVATE,
+        "",
+    )
+    .map_err(refused("make the mounts private"))
+}
+
+fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
+    sys::mount(source, target, "", libc::MS_BIND | libc::MS_REC, "")
+}
+
+/// Remounts a bind read-only. Flags that the mount was locked with must be repeated in a user namespace.
+fn protect(target: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    let change = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
+    sys::mount(OsStr::new(""), target, "", change | flags, "")
+}
+
+fn below(root: &Path, path: &str) -> std::path::PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// Mounts a file system; where that is not allowed, binds the host's and says so.
+fn new_or_bound(
+    root: &Path,
+    path: &str,
+    kind: &str,
+    flags: libc::c_ulong,
+    missing: &mut Vec<Missing>,
+) -> Result<(), LaunchError> {
+    let target = below(root, path);
+    let Err(error) = sys::mount(OsStr::new(kind), &target, kind, flags, "") else {
+        return Ok(());
+    };
+    missing.push(Missing {
+        what: format!("new {path}"),
+        why: format!("mounting {kind}: {error}; the host's is bound instead"),
+    });
+    if root == Path::new("/") {
+        return Ok(());
+    }
+    bind(OsStr::new(path), &target).map_err(refused(&format!("bind the host's {path}")))
+}
+
+/// Where a cgroup folder of the host stays reachable after /sys was covered.
+struct Source<'a> {
+    group: &'a Group,
+    folder: Option<fs::File>,
+}
+
+/// Shows the instance's groups under /sys/fs/cgroup, read-only, in the layout that the host has.
+fn mount_cgroups(
+    root: &Path,
+    sources: &[Source<'_>],
+    has_namespace: bool,
+) -> Result<(), LaunchError> {
+    let top = below(root, "/sys/fs/cgroup");
+    let mount_one = |source: &Source<'_>, target: &Path| {
+        let hierarchy = &source.group.hierarchy;
+        if has_namespace {
+            let kind = if hierarchy.is_unified {
+                "cgroup2"
+            } else {
+                "cgroup"
+            };
+            sys::mount(
+                OsStr::new("cgroup"),
+                target,
+                kind,
+                QUIET | libc::MS_RDONLY,
+                &hierarchy.options,
+            )
+        } else if let Some(folder) = &source.folder {
+            let folder = format!("/proc/self/fd/{}", folder.as_raw_fd());
+            bind(OsStr::new(&folder), target).and_then(|()| protect(target, QUIET))
+        } else {
+            Err(io::Error::from(io::ErrorKind::NotFound))
+        }
+    };
+    if let [only] = sources
+        && only.group.hierarchy.is_unified
+    {
+        return mount_one(only, &top).map_err(refused("mount the cgroup"));
+    }
+    sys::mount(
+        OsStr::new("tmpfs"),
+        &top,
+        "tmpfs",
+        QUIET,
+        "mode=755,size=64k",
+    )
+    .map_err(refused("mount tmpfs on /sys/fs/cgroup"))?;
+    for source in sources {
+        let name = source
+            .group
+            .hierarchy
+            .mount_point
+            .file_name()
+            .unwrap_or(OsStr::new("unified"));
+        let target = top.join(name);
+        fs::create_dir(&target)
+            .and_then(|()| mount_one(source, &target))
+            .map_err(refused(&format!("mount the cgroup `{}`", name.display())))?;
+    }
+    protect(&top, QUIET).map_err(refused("write-protect /sys/fs/cgroup"))
+}
+
+fn mount_sys(
+    spec: &LaunchSpec,
+    root: &Path,
+    groups: &[Group],
+    missing: &mut Vec<Missing>,
+) -> Result<(), LaunchError> {
+    let sources: Vec<Source<'_>> = groups
+        .iter()
+        .map(|group| Source {
+            group,
+            folder: fs::OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_PATH)
+                .open(&group.folder)
+                .ok(),
+        })
+        .collect();
+    let before = missing.len();
+    new_or_bound(root, "/sys", "sysfs", QUIET | libc::MS_RDONLY, missing)?;
+    // A bound /sys brings the host's cgroups along; nothing is mounted over those.
+    if missing.len() > before || sources.is_empty() {
+        return Ok(());
+    }
+    if let Err(error) = mount_cgroups(root, &sources, spec.namespaces.cgroup) {
+        missing.push(Missing {
+            what: "cgroups in /sys/fs/cgroup".into(),
+            why: error.to_string(),
+        });
+    }
+    Ok(())
+}
+
+/// Covers or write-protects paths; those that this kernel does not have are passed over, as runtimes do.
+fn mask(root: &Path, missing: &mut Vec<Missing>) {
+    let null = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open("/dev/null");
+    let mut report = |path: &str, result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => missing.push(Missing {
+            what: format!("masking of {path}"),
+            why: error.to_string(),
+        }),
+        _ => {}
+    };
+    for path in MASKED {
+        let target = below(root, path);
+        let result = match fs::metadata(&target) {
+            Err(error) => Err(error),
+            Ok(found) if found.is_dir() => sys::mount(
+                OsStr::new("tmpfs"),
+                &target,
+                "tmpfs",
+                libc::MS_RDONLY,
+                "size=0k",
+            ),
+            Ok(_) => match &null {
+                Ok(null) => {
+                    let source = format!("/proc/self/fd/{}", null.as_raw_fd());
+                    bind(OsStr::new(&source), &target)
+                }
+                Err(error) => Err(io::Error::from(error.kind())),
+            },
+        };
+        report(path, result);
+    }
+    for path in READ_ONLY {
+        let target = below(root, path);
+        let result = bind(target.as_os_str(), &target).and_then(|()| protect(&target, QUIET));
+        report(path, result);
+    }
+}
+
+/// Mounts everything that the specification asks for under `root`. Where a part is not asked for and the root
+/// is not the host's, the host's part is bound, so that programs find what they expect.
+pub(super) fn mount_all(
+    spec: &LaunchSpec,
+    root: &Path,
+    groups: &[Group],
+    has_user_namespace: bool,
+    missing: &mut Vec<Missing>,
+) -> Result<(), LaunchError> {
+    let is_host_root = root == Path::new("/");
+    let bind_host = |path: &str| {
+        if is_host_root {
+            return Ok(());
+        }
+        bind(OsStr::new(path), &below(root, path))
+            .map_err(refused(&format!("bind the host's {path}")))
+    };
+    if spec.mounts.dev {
+        devices::mount(&below(root, "/dev"), has_user_namespace, missing)?;
+    } else {
+        bind_host("/dev")?;
+    }
+    if spec.mounts.sys {
+        mount_sys(spec, root, groups, missing)?;
+    } else {
+        bind_host("/sys")?;
+    }
+    if spec.mounts.proc {
+        new_or_bound(root, "/proc", "proc", QUIET, missing)?;
+    } else {
+        bind_host("/proc")?;
+    }
+    if spec.masked_paths {
+        mask(root, missing);
+    }
+    Ok(())
+}

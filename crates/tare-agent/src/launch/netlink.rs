@@ -1,0 +1,306 @@
+//! Messages of the kernel's route and link interface, put together and taken apart by hand.
+//!
+//! Only what a veth pair needs. Layouts from `include/uapi/linux/{netlink,rtnetlink,if_link}.h`; every number
+//! is in the machine's byte order, addresses in network order.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use super::sys;
+
+/// A message under construction.
+#[derive(Debug)]
+pub(super) struct Message {
+    bytes: Vec<u8>,
+}
+
+/// Where a nested attribute begins; hand it to [`Message::close`].
+#[derive(Debug)]
+pub(super) struct Nest(usize);
+
+impl Message {
+    /// A request of a kind with flags besides `NLM_F_REQUEST`.
+    pub(super) fn new(kind: u16, flags: i32) -> Self {
+        let mut bytes = vec![0u8; 16];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&((flags | libc::NLM_F_REQUEST) as u16).to_ne_bytes());
+        Self { bytes }
+    }
+
+    /// Appends the fixed part of a link message (`struct ifinfomsg`).
+    pub(super) fn link(mut self, index: i32, flags: u32, change: u32) -> Self {
+        self.bytes.extend([0, 0, 0, 0]);
+        self.bytes.extend(index.to_ne_bytes());
+        self.bytes.extend(flags.to_ne_bytes());
+        self.bytes.extend(change.to_ne_bytes());
+        self
+    }
+
+    /// Appends the fixed part of an address message (`struct ifaddrmsg`), IPv4.
+    pub(super) fn address(mut self, index: u32, prefix_bits: u8) -> Self {
+        self.bytes
+            .extend([libc::AF_INET as u8, prefix_bits, 0, libc::RT_SCOPE_UNIVERSE]);
+        self.bytes.extend(index.to_ne_bytes());
+        self
+    }
+
+    /// Appends the fixed part of a route message (`struct rtmsg`), IPv4.
+    pub(super) fn route(mut self, table: u8, kind: u8) -> Self {
+        self.bytes.extend([
+            libc::AF_INET as u8,
+            0,
+            0,
+            0,
+            table,
+            libc::RTPROT_STATIC,
+            libc::RT_SCOPE_UNIVERSE,
+            kind,
+        ]);
+        self.bytes.extend(0u32.to_ne_bytes());
+        self
+    }
+
+    /// Appends an attribute.
+    pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+        self.bytes.extend(((value.len() + 4) as u16).to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend(value);
+        self.pad();
+        self
+    }
+
+    /// Appends a NUL-terminated text as an attribute.
+    pub(super) fn text(self, kind: u16, text: &str) -> Self {
+        let mut value = text.as_bytes().to_vec();
+        value.push(0);
+        self.attribute(kind, &value)
+    }
+
+    /// Opens a nested attribute.
+    pub(super) fn open(mut self, kind: u16) -> (Self, Nest) {
+        let start = self.bytes.len();
+        self.bytes.extend([0, 0]);
+        self.bytes.extend(kind.to_ne_bytes());
+        (self, Nest(start))
+    }
+
+    /// Closes a nested attribute.
+    pub(super) fn close(mut self, nest: &Nest) -> Self {
+        let length = (self.bytes.len() - nest.0) as u16;
+        self.bytes[nest.0..nest.0 + 2].copy_from_slice(&length.to_ne_bytes());
+        self.pad();
+        self
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let length = self.bytes.len() as u32;
+        self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        self.bytes
+    }
+}
+
+/// One message that came back: its kind and what follows its header.
+#[derive(Debug)]
+struct Answer<'a> {
+    kind: u16,
+    body: &'a [u8],
+}
+
+fn u16_at(bytes: &[u8], position: usize) -> Option<u16> {
+    bytes
+        .get(position..position + 2)
+        .map(|two| u16::from_ne_bytes([two[0], two[1]]))
+}
+
+fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
+    bytes
+        .get(position..position + 4)
+        .map(|four| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]))
+}
+
+fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
+    let mut answers = Vec::new();
+    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
+        let length = length as usize;
+        if length < 16 || length > bytes.len() {
+            break;
+        }
+        answers.push(Answer {
+            kind,
+            body: &bytes[16..length],
+        });
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    answers
+}
+
+/// The attributes after a fixed part.
+fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
+    let mut attributes = Vec::new();
+    while let (Some(length), Some(kind)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {
+        let length = usize::from(length);
+        if length < 4 || length > bytes.len() {
+            break;
+        }
+        attributes.push((kind & 0x3fff, &bytes[4..length]));
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    attributes
+}
+
+fn refusal(body: &[u8]) -> io::Result<()> {
+    match u32_at(body, 0).map(|code| code as i32) {
+        Some(0) => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        None => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+/// Sends a request and waits for the kernel's acknowledgement.
+pub(super) fn ask(socket: &OwnedFd, message: Message) -> io::Result<()> {
+    sys::send(socket, &message.finish())?;
+    let mut buffer = vec![0u8; 16 << 10];
+    loop {
+        let length = sys::receive(socket, &mut buffer)?;
+        for answer in answers(&buffer[..length]) {
+            if answer.kind == libc::NLMSG_ERROR as u16 {
+                return refusal(answer.body);
+            }
+        }
+    }
+}
+
+/// The index of the device of this name; `None` when there is none.
+pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>> {
+    let message = Message::new(libc::RTM_GETLINK, 0)
+        .link(0, 0, 0)
+        .text(libc::IFLA_IFNAME, name);
+    sys::send(socket, &message.finish())?;
+    let mut buffer = vec![0u8; 32 << 10];
+    let length = sys::receive(socket, &mut buffer)?;
+    for answer in answers(&buffer[..length]) {
+        if answer.kind == libc::RTM_NEWLINK {
+            return Ok(u32_at(answer.body, 4).map(|index| index as i32));
+        }
+        if answer.kind == libc::NLMSG_ERROR as u16 {
+            return match refusal(answer.body) {
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+                Err(error) => Err(error),
+                Ok(()) => Ok(None),
+            };
+        }
+    }
+    Ok(None)
+}
+
+/// Every device that has an alias: index, name, alias.
+pub(super) fn aliases(socket: &OwnedFd) -> io::Result<Vec<(i32, String, String)>> {
+    let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
+    sys::send(socket, &message.finish())?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0u8; 64 << 10];
+    loop {
+        let length = sys::receive(socket, &mut buffer)?;
+        for answer in answers(&buffer[..length]) {
+            if answer.kind == libc::NLMSG_DONE as u16 {
+                return Ok(found);
+            }
+            if answer.kind == libc::NLMSG_ERROR as u16 {
+                return refusal(answer.body).map(|()| found);
+            }
+            if answer.kind != libc::RTM_NEWLINK || answer.body.len() < 16 {
+                continue;
+            }
+            let attributes = attributes(&answer.body[16..]);
+            let text = |wanted: u16| {
+                attributes
+                    .iter()
+                    .find(|(kind, _)| *kind == wanted)
+                    .map(|(_, value)| {
+                        String::from_utf8_lossy(value)
+                            .trim_end_matches('\0')
+                            .to_owned()
+                    })
+            };
+            let index = u32_at(answer.body, 4).unwrap_or(0) as i32;
+            if let (Some(name), Some(alias)) = (text(libc::IFLA_IFNAME), text(libc::IFLA_IFALIAS)) {
+                found.push((index, name, alias));
+            }
+        }
+    }
+}
+
+/// The destinations of every IPv4 route of every table, local addresses included, as network and prefix
+/// length; the default routes have length 0.
+pub(super) fn destinations(socket: &OwnedFd) -> io::Result<Vec<(Ipv4Addr, u8)>> {
+    let message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP).route(0, 0);
+    sys::send(socket, &message.finish())?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0u8; 64 << 10];
+    loop {
+        let length = sys::receive(socket, &mut buffer)?;
+        for answer in answers(&buffer[..length]) {
+            if answer.kind == libc::NLMSG_DONE as u16 {
+                return Ok(found);
+            }
+            if answer.kind == libc::NLMSG_ERROR as u16 {
+                return refusal(answer.body).map(|()| found);
+            }
+            let is_route = answer.kind == libc::RTM_NEWROUTE && answer.body.len() >= 12;
+            if !is_route || i32::from(answer.body[0]) != libc::AF_INET {
+                continue;
+            }
+            let destination = attributes(&answer.body[12..])
+                .into_iter()
+                .find(|(kind, value)| *kind == libc::RTA_DST && value.len() == 4)
+                .map_or(Ipv4Addr::UNSPECIFIED, |(_, value)| {
+                    Ipv4Addr::new(value[0], value[1], value[2], value[3])
+                });
+            found.push((destination, answer.body[1]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_count_padding_of_what_is_inside_and_not_their_own() {
+        let (message, nest) = Message::new(16, 0).open(18);
+        let bytes = message.text(3, "abcd").text(4, "x").close(&nest).finish();
+        assert_eq!(bytes.len(), 16 + 4 + 12 + 8);
+        assert_eq!(u32_at(&bytes, 0), Some(40));
+        assert_eq!(u16_at(&bytes, 16), Some(24));
+        let inner = attributes(&bytes[20..]);
+        assert_eq!(inner, vec![(3, &b"abcd\0"[..]), (4, &b"x\0"[..])]);
+    }
+
+    #[test]
+    fn a_message_that_is_cut_off_is_not_read_beyond_its_end() {
+        let bytes = Message::new(16, 0).link(1, 2, 3).finish();
+        for length in 0..bytes.len() {
+            assert!(answers(&bytes[..length]).is_empty());
+        }
+        assert_eq!(answers(&bytes).len(), 1);
+    }
+
+    #[test]
+    fn the_kernel_lists_the_route_to_the_loopback_address() {
+        let socket = sys::route_socket().unwrap();
+        let loopback = Ipv4Addr::LOCALHOST;
+        assert!(
+            destinations(&socket)
+                .unwrap()
+                .iter()
+                .any(|(address, _)| *address == loopback)
+        );
+        assert_eq!(link_index(&socket, "lo").unwrap(), Some(1));
+        assert_eq!(link_index(&socket, "tare-missing").unwrap(), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! The network of the container: a loopback device, or besides it a veth pair between host and inside.
+//!
+//! The pair is point to point: no bridge, no address translation, no port proxy. What a bridge network of an
+//! engine costs beyond a veth pair is therefore the difference between the two environments.
+//! The addresses come from 198.18.0.0/15, which RFC 2544 sets aside for measuring network devices: the run's
+//! label is hashed to one of its 32 768 blocks of four, and a block that any route of the host covers is
+//! passed over. It cannot see a block that another machine of the same network uses, nor one that is chosen
+//! by another launcher between the look and the use; then the kernel refuses the second address.
+//! The outer device is called `tare-` and eight hexadecimal digits and carries the run as its alias. It vanishes
+//! with the inner one, that is with the network namespace.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use tare_model::RunId;
+use tare_model::launch::{LaunchError, PairAddresses};
+
+use super::netlink::{Message, aliases, ask, destinations, link_index};
+use super::{refused, sys};
+
+/// 198.18.0.0/15.
+const POOL: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+/// Blocks of four addresses in the pool.
+const BLOCKS: u32 = 1 << 15;
+/// Each block's prefix.
+const PREFIX_BITS: u8 = 30;
+/// How many blocks are looked at before giving up.
+const ATTEMPTS: u32 = 256;
+/// `VETH_INFO_PEER` of `include/uapi/linux/veth.h`.
+const VETH_INFO_PEER: u16 = 1;
+/// The device inside.
+const INNER: &str = "eth0";
+
+/// FNV-1a, 64 bits, with the finishing steps of MurmurHash3: without those, labels that differ in their last
+/// letters only would fall into neighbouring blocks. Not meant to withstand anybody.
+fn hash(text: &str) -> u64 {
+    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+/// The name of the device on the host for an instance's label.
+pub(super) fn outer_name(label: &str) -> String {
+    format!("tare-{:08x}", hash(label) as u32)
+}
+
+fn overlaps(network: Ipv4Addr, bits: u8, block: u32) -> bool {
+    // A default route covers everything and excludes nothing.
+    if bits == 0 {
+        return false;
+    }
+    let common = bits.min(PREFIX_BITS);
+    let mask = u32::MAX << (32 - u32::from(common));
+    u32::from(network) & mask == block & mask
+}
+
+fn block_for(label: &str, taken: &[(Ipv4Addr, u8)]) -> Option<PairAddresses> {
+    let first = (hash(label) >> 17) as u32 % BLOCKS;
+    (0..ATTEMPTS)
+        .map(|attempt| POOL + ((first + attempt) % BLOCKS) * 4)
+        .find(|block| {
+            !taken
+                .iter()
+                .any(|(network, bits)| overlaps(*network, *bits, *block))
+        })
+        .map(|block| PairAddresses {
+            host: Ipv4Addr::from(block + 1),
+            arm: Ipv4Addr::from(block + 2),
+            prefix_bits: PREFIX_BITS,
+        })
+}
+
+/// Chooses addresses that no route of this network namespace covers.
+pub(super) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
+    let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
+    let taken = destinations(&socket).map_err(refused("list the routes"))?;
+    block_for(label, &taken).ok_or_else(|| LaunchError {
+        step: "choose addresses for the veth pair".into(),
+        problem: format!(
+            "{ATTEMPTS} blocks of 198.18.0.0/15 are all covered by routes of this host"
+        ),
+        errno: None,
+        hint: Some("use network = \"none\" or network = \"host\"".into()),
+    })
+}
+
+/// Brings a device up and gives it an address.
+fn raise(
+    socket: &std::os::fd::OwnedFd,
+    index: i32,
+    address: Option<(Ipv4Addr, u8)>,
+) -> io::Result<()> {
+    if let Some((address, prefix_bits)) = address {
+        let octets = address.octets();
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let message = Message::new(libc::RTM_NEWADDR, flags)
+            .address(index as u32, prefix_bits)
+            .attribute(libc::IFA_LOCAL, &octets)
+            .attribute(libc::IFA_ADDRESS, &octets);
+        ask(socket, message)?;
+    }
+    let up = libc::IFF_UP as u32;
+    ask(
+        socket,
+        Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK).link(index, up, up),
+    )
+}
+
+fn missing_device(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no device `{name}`"))
+}
+
+/// What the alias of every outer device begins with; the run follows.
+const ALIAS: &str = "tare.run=";
+
+/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end.
+pub(super) fn make_pair(
+    outer: &str,
+    run: &RunId,
+    process: libc::pid_t,
+    addresses: &PairAddresses,
+) -> Result<(), LaunchError> {
+    let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let (message, info) = Message::new(libc::RTM_NEWLINK, flags)
+        .link(0, 0, 0)
+        .text(libc::IFLA_IFNAME, outer)
+        .open(libc::IFLA_LINKINFO);
+    let (message, data) = message
+        .text(libc::IFLA_INFO_KIND, "veth")
+        .open(libc::IFLA_INFO_DATA);
+    let (message, peer) = message.open(VETH_INFO_PEER);
+    let message = message
+        .link(0, 0, 0)
+        .text(libc::IFLA_IFNAME, INNER)
+        .attribute(libc::IFLA_NET_NS_PID, &(process as u32).to_ne_bytes())
+        .close(&peer)
+        .close(&data)
+        .close(&info);
+    ask(&socket, message).map_err(|error| {
+        let mut refusal = refused("make the veth pair")(error);
+        refusal.hint = Some(match refusal.errno {
+            Some(libc::EEXIST) => format!("remove the device `{outer}` with `tare clean`"),
+            Some(libc::EOPNOTSUPP | libc::ENODEV) => {
+                "load the kernel module `veth`, or use network = \"none\" or \"host\"".into()
+            }
+            _ => "use network = \"none\" or network = \"host\"".into(),
+        });
+        refusal
+    })?;
+    let raised = link_index(&socket, outer)
+        .and_then(|index| index.ok_or_else(|| missing_device(outer)))
+        .and_then(|index| {
+            let label = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
+                .link(index, 0, 0)
+                .text(libc::IFLA_IFALIAS, &format!("{ALIAS}{run}"));
+            ask(&socket, label)?;
+            raise(
+                &socket,
+                index,
+                Some((addresses.host, addresses.prefix_bits)),
+            )
+        });
+    if let Err(error) = raised {
+        // The first failure is what the reader needs; a device left here goes with the namespace.
+        let _ = remove(outer);
+        return Err(refused("give the outer end its address")(error));
+    }
+    Ok(())
+}
+
+/// Inside: raises the loopback device, and the pair's inner end with a default route through the host.
+pub(super) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), LaunchError> {
+    let socket = sys::route_socket().map_err(refused("open a netlink socket inside"))?;
+    let index_of = |name: &str| {
+        link_index(&socket, name).and_then(|index| index.ok_or_else(|| missing_device(name)))
+    };
+    index_of("lo")
+        .and_then(|index| raise(&socket, index, None))
+        .map_err(refused("raise the loopback device"))?;
+    let Some(addresses) = addresses else {
+        return Ok(());
+    };
+    index_of(INNER)
+        .and_then(|index| raise(&socket, index, Some((addresses.arm, addresses.prefix_bits))))
+        .map_err(refused("give the inner end its address"))?;
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let message = Message::new(libc::RTM_NEWROUTE, flags)
+        .route(libc::RT_TABLE_MAIN, libc::RTN_UNICAST)
+        .attribute(libc::RTA_GATEWAY, &addresses.host.octets());
+    ask(&socket, message).map_err(refused("add the default route inside"))
+}
+
+/// Removes a device; whether it was there.
+pub(super) fn remove(name: &str) -> io::Result<bool> {
+    let socket = sys::route_socket()?;
+    let Some(index) = link_index(&socket, name)? else {
+        return Ok(false);
+    };
+    match ask(
+        &socket,
+        Message::new(libc::RTM_DELLINK, libc::NLM_F_ACK).link(index, 0, 0),
+    ) {
+        // The namespace of the other end went away in between, and the device with it.
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+/// The outer devices that are here: name and run.
+pub(super) fn labelled() -> io::Result<Vec<(String, String)>> {
+    let socket = sys::route_socket()?;
+    Ok(aliases(&socket)?
+        .into_iter()
+        .filter_map(|(_, name, alias)| {
+            let run = alias.strip_prefix(ALIAS)?.to_owned();
+            name.starts_with("tare-").then_some((name, run))
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_name_fits_into_the_kernels_fifteen_bytes() {
+        for label in ["", "a", "run-1/arm", &"x".repeat(300)] {
+            let name = outer_name(label);
+            assert!(name.len() <= 15 && name.starts_with("tare-"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_a_route_covers_is_passed_over_and_a_default_route_covers_none() {
+        let default = (Ipv4Addr::UNSPECIFIED, 0);
+        let free = block_for("label", &[default]).unwrap();
+        let next = block_for("label", &[default, (free.host, 32)]).unwrap();
+        assert_ne!(free, next);
+        assert_ne!(block_for("label", &[(free.arm, 31)]).unwrap(), free);
+        assert_eq!(
+            block_for("label", &[(Ipv4Addr::new(198, 18, 0, 0), 15)]),
+            None
+        );
+        for address in [free.host, free.arm, next.host] {
+            assert_eq!(u32::from(address) & 0xfffe_0000, POOL, "{address}");
+        }
+    }
+
+    #[test]
+    fn different_labels_are_spread_over_the_blocks() {
+        let mut hosts: Vec<_> = (0..100)
+            .map(|number| block_for(&format!("run-{number}"), &[]).unwrap().host)
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        assert!(hosts.len() > 95, "{}", hosts.len());
+    }
+}

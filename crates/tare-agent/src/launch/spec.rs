@@ -1,0 +1,238 @@
+//! The specification, read and checked: combinations that mean nothing are refused before anything is made.
+
+use std::fs;
+use std::path::Path;
+
+use tare_model::launch::{LaunchError, LaunchSpec, Missing, Network, Rootfs, UserNamespace};
+
+use super::sys;
+
+/// A specification that makes sense here.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// What was asked for.
+    pub(super) spec: LaunchSpec,
+    /// Whether a user namespace is entered.
+    pub(super) has_user_namespace: bool,
+    /// Whether the launcher is an ordinary user.
+    pub(super) is_rootless: bool,
+    /// Whether the network is a veth pair.
+    pub(super) has_pair: bool,
+}
+
+fn wrong(problem: impl Into<String>, hint: impl Into<String>) -> LaunchError {
+    LaunchError {
+        step: "read the specification".into(),
+        problem: problem.into(),
+        errno: None,
+        hint: Some(hint.into()),
+    }
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<LaunchSpec, LaunchError> {
+    let text =
+        fs::read_to_string(path).map_err(super::refused(&format!("read `{}`", path.display())))?;
+    serde_json::from_str(&text).map_err(|error| {
+        wrong(
+            format!("`{}`: {error}", path.display()),
+            "host and agent must be of the same build",
+        )
+    })
+}
+
+/// A name becomes part of a path and a device's label.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 128
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+/// Checks a specification; what an ordinary user cannot have is taken out of it and added to `missing`.
+pub(super) fn plan(spec: LaunchSpec, missing: &mut Vec<Missing>) -> Result<Plan, LaunchError> {
+    let is_rootless = sys::effective_user() != 0;
+    plan_for(spec, is_rootless, missing)
+}
+
+fn plan_for(
+    spec: LaunchSpec,
+    is_rootless: bool,
+    missing: &mut Vec<Missing>,
+) -> Result<Plan, LaunchError> {
+    let has_user_namespace = match spec.namespaces.user {
+        UserNamespace::Yes => true,
+        UserNamespace::No => false,
+        UserNamespace::IfNeeded => is_rootless,
+    };
+    if !is_name(&spec.name) {
+        return Err(wrong(
+            format!("`{}` is no instance's name", spec.name.escape_debug()),
+            "letters, digits, `.`, `_` and `-`",
+        ));
+    }
+    if spec.argv.is_empty() {
+        return Err(wrong("there is no program to start", "fill `argv`"));
+    }
+    if !spec.workdir.starts_with('/') || spec.workdir.split('/').any(|part| part == "..") {
+        return Err(wrong(
+            format!("`{}` is no working directory", spec.workdir.escape_debug()),
+            "an absolute path without `..`",
+        ));
+    }
+    let needs_mounts = spec.rootfs == Rootfs::Overlay
+        || spec.mounts.proc
+        || spec.mounts.sys
+        || spec.mounts.dev
+        || spec.masked_paths;
+    if needs_mounts && !spec.namespaces.mount {
+        return Err(wrong(
+            "an overlay, new mounts and masked paths need the mount namespace",
+            "add `mount` to the namespaces, or use rootfs = \"host\" and masked_paths = false",
+        ));
+    }
+    if spec.namespaces.net == (spec.network == Network::Host) {
+        return Err(wrong(
+            "the network is the host's if, and only if, there is no network namespace",
+            "leave `net` out of the namespaces for network = \"host\", and only then",
+        ));
+    }
+    if !spec.limits.is_empty() && !spec.cgroup {
+        return Err(wrong("limits need cgroups of their own", "set `cgroup`"));
+    }
+    if is_rootless && !has_user_namespace {
+        return Err(wrong(
+            "without root nothing but a user namespace allows the rest",
+            "run as root, or add `user` to the namespaces",
+        ));
+    }
+    let has_pair = spec.network == Network::Veth && !is_rootless;
+    if spec.network == Network::Veth && is_rootless {
+        missing.push(Missing {
+            what: "veth pair".into(),
+            why: "only root can put a device into the host's network namespace; \
+                  there is a loopback device only"
+                .into(),
+        });
+    }
+    Ok(Plan {
+        spec,
+        has_user_namespace,
+        is_rootless,
+        has_pair,
+    })
+}
+
+/// What an instance's addresses and device are chosen by.
+pub(super) fn label(run: &str, name: &str) -> String {
+    format!("{run}/{name}")
+}
+
+impl Plan {
+    /// The flags of the namespaces that the first process is created in. The cgroup namespace is not among
+    /// them: it must be entered after the cgroup was joined, because its root is the cgroup of that moment.
+    pub(super) fn namespace_flags(&self) -> libc::c_int {
+        let names = &self.spec.namespaces;
+        [
+            (self.has_user_namespace, libc::CLONE_NEWUSER),
+            (names.mount, libc::CLONE_NEWNS),
+            (names.pid, libc::CLONE_NEWPID),
+            (names.uts, libc::CLONE_NEWUTS),
+            (names.ipc, libc::CLONE_NEWIPC),
+            (names.net, libc::CLONE_NEWNET),
+        ]
+        .into_iter()
+        .filter(|(is_wanted, _)| *is_wanted)
+        .fold(0, |flags, (_, flag)| flags | flag)
+    }
+
+    /// What the instance's cgroups are called.
+    pub(super) fn cgroup_name(&self) -> String {
+        format!("tare-{}-{}", self.spec.run, self.spec.name)
+    }
+
+    /// What the instance's addresses and device are chosen by.
+    pub(super) fn label(&self) -> String {
+        label(self.spec.run.as_str(), &self.spec.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::RunId;
+    use tare_model::launch::{Limits, Mounts, Namespaces, Seccomp, Stdio};
+
+    fn spec() -> LaunchSpec {
+        LaunchSpec {
+            run: RunId::new("run").unwrap(),
+            name: "arm-1".into(),
+            argv: vec!["agent".into(), "true".into()],
+            agent: "/proc/self/exe".into(),
+            scratch: "/tmp".into(),
+            report: "/tmp/report".into(),
+            namespaces: Namespaces {
+                user: UserNamespace::IfNeeded,
+                mount: true,
+                pid: true,
+                uts: true,
+                ipc: true,
+                net: true,
+                cgroup: true,
+            },
+            rootfs: Rootfs::Overlay,
+            mounts: Mounts {
+                proc: true,
+                sys: true,
+                dev: true,
+            },
+            masked_paths: true,
+            capabilities: None,
+            no_new_privs: false,
+            seccomp: Seccomp::Off,
+            seccomp_spec_allow: false,
+            cgroup: true,
+            limits: Limits::default(),
+            network: Network::Veth,
+            hostname: "tare".into(),
+            workdir: "/tare-work".into(),
+            stdio: Stdio::Inherit,
+        }
+    }
+
+    #[test]
+    fn an_ordinary_user_gets_a_user_namespace_and_is_told_that_there_is_no_pair() {
+        let mut missing = Vec::new();
+        let plan = plan_for(spec(), true, &mut missing).unwrap();
+        assert!(plan.has_user_namespace && !plan.has_pair);
+        assert!(missing[0].what.contains("veth"));
+        let plan = plan_for(spec(), false, &mut Vec::new()).unwrap();
+        assert!(!plan.has_user_namespace && plan.has_pair);
+        assert_eq!(plan.cgroup_name(), "tare-run-arm-1");
+    }
+
+    #[test]
+    fn combinations_that_mean_nothing_are_refused() {
+        let changes: [fn(&mut LaunchSpec); 6] = [
+            |spec| spec.namespaces.mount = false,
+            |spec| spec.network = Network::Host,
+            |spec| spec.name = "../x".into(),
+            |spec| spec.argv.clear(),
+            |spec| spec.workdir = "/a/../b".into(),
+            |spec| {
+                spec.cgroup = false;
+                spec.limits.pids = Some(10);
+            },
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut spec = spec();
+            change(&mut spec);
+            let error = plan_for(spec, false, &mut Vec::new()).unwrap_err();
+            assert!(error.hint.is_some(), "{number}: {error}");
+        }
+        let mut spec = spec();
+        spec.namespaces.user = UserNamespace::No;
+        assert!(plan_for(spec, true, &mut Vec::new()).is_err());
+    }
+}

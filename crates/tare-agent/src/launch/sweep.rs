@@ -1,0 +1,225 @@
+//! Removing what a launcher that was killed left behind: `tare-agent sweep --run RUN [--name NAME] [--scratch DIR]`.
+//!
+//! With a name only that instance's; with a scratch folder its work layers are made removable for their owner.
+//! Looks for cgroups called `tare-<run>-*` in every mounted hierarchy and for devices labelled with the run.
+//! Only processes that carry the run are killed inside the groups, because the names of two runs may begin
+//! alike. Mounts need no removal: they lived in a namespace that went with its last process.
+//! Prints one JSON value a line for each thing removed or not removable.
+//! Which runs are dead is for the caller to know.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tare_model::launch::RUN_VARIABLE;
+
+use super::{cgroup, hierarchy, network, rootfs};
+
+/// What became of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Line {
+    kind: &'static str,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+/// Cgroup trees are shallow; deeper folders are somebody's mistake.
+const DEEPEST: usize = 16;
+
+fn groups_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if entry.file_name().to_string_lossy().starts_with("tare-") {
+            found.push(entry.path());
+        } else if depth < DEEPEST {
+            groups_below(&entry.path(), depth + 1, found);
+        }
+    }
+}
+
+/// The run that a process carries in its environment.
+fn run_of(process: libc::pid_t) -> Option<String> {
+    let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
+    environment.split(|byte| *byte == 0).find_map(|entry| {
+        let value = std::str::from_utf8(entry)
+            .ok()?
+            .strip_prefix(RUN_VARIABLE)?;
+        value.strip_prefix('=').map(str::to_owned)
+    })
+}
+
+fn is_of(name: &str, run: &str) -> bool {
+    name.strip_prefix("tare-")
+        .and_then(|rest| rest.strip_prefix(run))
+        .is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// What to remove.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    runs: Vec<String>,
+    instance: Option<String>,
+    scratch: Option<String>,
+}
+
+impl Wanted {
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut wanted = Self::default();
+        for pair in arguments.chunks(2) {
+            match pair {
+                [option, run] if option == "--run" && !run.is_empty() => {
+                    wanted.runs.push(run.clone());
+                }
+                [option, name] if option == "--name" => wanted.instance = Some(name.clone()),
+                [option, folder] if option == "--scratch" => wanted.scratch = Some(folder.clone()),
+                _ => return None,
+            }
+        }
+        // An instance belongs to one run.
+        let is_clear = match wanted.instance {
+            Some(_) => wanted.runs.len() == 1,
+            None => !wanted.runs.is_empty(),
+        };
+        is_clear.then_some(wanted)
+    }
+
+    fn has_group(&self, group: &str) -> bool {
+        self.runs.iter().any(|run| match &self.instance {
+            Some(name) => group == format!("tare-{run}-{name}"),
+            None => is_of(group, run),
+        })
+    }
+
+    fn has_device(&self, device: &str, carried: &str) -> bool {
+        self.runs.iter().any(|run| {
+            run == carried
+                && self.instance.as_ref().is_none_or(|name| {
+                    device == network::outer_name(&super::spec::label(run, name))
+                })
+        })
+    }
+}
+
+fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
+    for hierarchy in hierarchy::mounted() {
+        let mut found = Vec::new();
+        groups_below(&hierarchy.mount_point, 0, &mut found);
+        for folder in found {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            if !wanted.has_group(&name) {
+                continue;
+            }
+            let removed = cgroup::remove_folder(&folder, |process| {
+                run_of(process).is_some_and(|carried| wanted.runs.contains(&carried))
+            });
+            lines.push(Line {
+                kind: "cgroup",
+                name: folder.display().to_string(),
+                killed: removed.as_ref().ok().copied(),
+                failed: removed.err().map(|error| error.to_string()),
+            });
+        }
+    }
+}
+
+fn sweep_devices(wanted: &Wanted, lines: &mut Vec<Line>) {
+    let device = |name: String, failed: Option<String>| Line {
+        kind: "device",
+        name,
+        killed: None,
+        failed,
+    };
+    let devices = match network::labelled() {
+        Ok(devices) => devices,
+        Err(error) => return lines.push(device("all".into(), Some(error.to_string()))),
+    };
+    for (name, carried) in devices {
+        if !wanted.has_device(&name, &carried) {
+            continue;
+        }
+        match network::remove(&name) {
+            // It went with its namespace in between.
+            Ok(false) => {}
+            removed => lines.push(device(name, removed.err().map(|error| error.to_string()))),
+        }
+    }
+}
+
+/// Runs `sweep`; `arguments` are those after `sweep`. The status is 0 if nothing is left, 1 if
+/// something could not be removed, 2 for wrong arguments.
+#[allow(
+    clippy::print_stdout,
+    reason = "the lines are what this command was asked for"
+)]
+#[allow(
+    clippy::print_stderr,
+    reason = "standard error is the place for a misuse"
+)]
+pub fn main(arguments: &[String]) -> ExitCode {
+    let Some(wanted) = Wanted::parse(arguments) else {
+        eprintln!("tare-agent: sweep --run RUN [--name NAME] [--scratch DIR] is expected");
+        return ExitCode::from(2);
+    };
+    let mut lines = Vec::new();
+    sweep_groups(&wanted, &mut lines);
+    sweep_devices(&wanted, &mut lines);
+    if let Some(scratch) = &wanted.scratch {
+        rootfs::open_work_layers(Path::new(scratch));
+    }
+    for line in &lines {
+        if let Ok(text) = serde_json::to_string(line) {
+            println!("{text}");
+        }
+    }
+    if lines.iter().any(|line| line.failed.is_some()) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_not_mistaken_for_one_whose_name_begins_alike() {
+        assert!(is_of("tare-run1-arm", "run1"));
+        assert!(!is_of("tare-run10-arm", "run1"));
+        assert!(!is_of("tare-run1", "run1"));
+        assert!(!is_of("other-run1-arm", "run1"));
+    }
+
+    #[test]
+    fn runs_are_named_one_by_one_and_an_instance_belongs_to_one() {
+        let wanted = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            Wanted::parse(&words)
+        };
+        let both = wanted("--run a --run b").unwrap();
+        assert!(both.has_group("tare-b-arm") && !both.has_group("tare-c-arm"));
+        let one = wanted("--run a --name x").unwrap();
+        assert!(one.has_group("tare-a-x") && !one.has_group("tare-a-x1"));
+        for wrong in [
+            "--run",
+            "a",
+            "--run a b",
+            "--all a",
+            "--name x",
+            "--run a --run b --name x",
+        ] {
+            assert_eq!(wanted(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn this_process_carries_no_run() {
+        assert_eq!(run_of(std::process::id() as libc::pid_t), None);
+    }
+}

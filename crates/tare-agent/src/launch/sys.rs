@@ -1,0 +1,408 @@
+//! The launcher's system calls, each behind a function that turns the return value into a `Result`.
+//!
+//! Own wrappers rather than a library: the launcher forks by hand and must know exactly which calls are made
+//! between the fork and the execution, above all once the filter is loaded.
+//! Everything here assumes a single-threaded caller.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A text for the kernel; an error if it holds a NUL byte.
+pub(super) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
+    CString::new(text.as_ref().as_bytes()).map_err(|error| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("a NUL byte at {}", error.nul_position()),
+        )
+    })
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Forks with namespace flags; 0 in the child. The caller must have one thread only, because the child
+/// goes on with a copy of this thread alone.
+pub(super) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> {
+    let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
+    // SAFETY: a null stack makes clone behave as fork: the child runs on a copy of this stack. No CLONE_VM,
+    // CLONE_SETTLS or *_TID flag is given, so the other four arguments are not read; zeros have the same
+    // meaning in the argument orders of x86_64 and aarch64.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    check_long(pid).map(|pid| pid as libc::pid_t)
+}
+
+/// Leaves the given namespaces for new ones.
+pub(super) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
+    // SAFETY: unshare takes flags only and touches no memory of ours.
+    check(unsafe { libc::unshare(namespaces) }).map(drop)
+}
+
+/// `prctl` with one number as argument.
+pub(super) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
+    // SAFETY: used only with options whose arguments are numbers; unused ones must be 0 and are.
+    check(unsafe {
+        libc::prctl(
+            option,
+            argument,
+            0 as libc::c_ulong,
+            0 as libc::c_ulong,
+            0 as libc::c_ulong,
+        )
+    })
+}
+
+/// Mounts; empty texts are passed as null.
+pub(super) fn mount(
+    source: &OsStr,
+    target: &Path,
+    kind: &str,
+    flags: libc::c_ulong,
+    data: &str,
+) -> io::Result<()> {
+    let (source, target, kind, data) = (
+        c_text(source)?,
+        c_text(target)?,
+        c_text(kind)?,
+        c_text(data)?,
+    );
+    let or_null = |text: &CStr| {
+        if text.is_empty() {
+            std::ptr::null()
+        } else {
+            text.as_ptr()
+        }
+    };
+    // SAFETY: every pointer is null or a NUL-terminated text that lives until the call returns; the kernel
+    // copies up to one page from `data` and stops at its NUL for the file systems that are used here.
+    check(unsafe {
+        libc::mount(
+            or_null(&source),
+            target.as_ptr(),
+            or_null(&kind),
+            flags,
+            or_null(&data).cast(),
+        )
+    })
+    .map(drop)
+}
+
+/// Unmounts lazily.
+pub(super) fn unmount(target: &Path) -> io::Result<()> {
+    let target = c_text(target)?;
+    // SAFETY: a NUL-terminated path that outlives the call.
+    check(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
+/// Makes the working directory the root and stacks the old root on it.
+pub(super) fn pivot_root_here() -> io::Result<()> {
+    let here = c".";
+    // SAFETY: two NUL-terminated paths of static life.
+    check_long(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })
+        .map(drop)
+}
+
+/// Makes a character device.
+pub(super) fn make_device(
+    path: &Path,
+    mode: libc::mode_t,
+    major: u32,
+    minor: u32,
+) -> io::Result<()> {
+    let path = c_text(path)?;
+    // SAFETY: a NUL-terminated path that outlives the call.
+    check(unsafe {
+        libc::mknod(
+            path.as_ptr(),
+            libc::S_IFCHR | mode,
+            libc::makedev(major, minor),
+        )
+    })
+    .map(drop)
+}
+
+/// Sets the host name of this uts namespace.
+pub(super) fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: pointer and length describe the bytes of `name`.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+}
+
+/// Starts a session of its own: no terminal, and no signals from the terminal's group.
+pub(super) fn new_session() -> io::Result<()> {
+    // SAFETY: setsid takes no arguments.
+    check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Replaces this program. Returns only on failure.
+pub(super) fn execute(argv: &[String]) -> io::Error {
+    let texts: io::Result<Vec<CString>> = argv.iter().map(c_text).collect();
+    let texts = match texts {
+        Ok(texts) if !texts.is_empty() => texts,
+        Ok(_) => return io::Error::from_raw_os_error(libc::EINVAL),
+        Err(error) => return error,
+    };
+    let mut pointers: Vec<*const libc::c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    // SAFETY: the path is NUL-terminated, `pointers` is a null-terminated array of NUL-terminated texts, and
+    // both outlive the call.
+    unsafe { libc::execv(pointers[0], pointers.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Ends this process at once, running no destructors.
+pub(super) fn leave(status: i32) -> ! {
+    // SAFETY: _exit takes a number and does not return; nothing of this process is used afterwards.
+    unsafe { libc::_exit(status) }
+}
+
+/// A pipe whose ends are closed on execution: read end, write end.
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends: [RawFd; 2] = [0; 2];
+    // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: pipe2 succeeded, so both are open descriptors that nobody else owns.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Makes `to` a copy of `from` that stays open on execution.
+pub(super) fn duplicate_onto(from: &impl AsRawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: `from` is open for the time of the call; `to` is one of the standard streams, which no owning
+    // type of this program refers to.
+    check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
+}
+
+/// Marks every descriptor above the standard streams to be closed on execution.
+pub(super) fn close_others_on_execution() -> io::Result<()> {
+    const CLOEXEC: libc::c_ulong = 4;
+    // SAFETY: with the CLOEXEC flag nothing is closed, so no owned descriptor becomes invalid.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3 as libc::c_ulong,
+            libc::c_ulong::from(u32::MAX),
+            CLOEXEC,
+        )
+    };
+    check_long(result).map(drop)
+}
+
+/// Parent process.
+pub(super) fn parent() -> libc::pid_t {
+    // SAFETY: getppid takes no arguments and cannot fail.
+    unsafe { libc::getppid() }
+}
+
+/// Effective user id.
+pub(super) fn effective_user() -> libc::uid_t {
+    // SAFETY: geteuid takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Effective group id.
+pub(super) fn effective_group() -> libc::gid_t {
+    // SAFETY: getegid takes no arguments and cannot fail.
+    unsafe { libc::getegid() }
+}
+
+/// Sends a signal.
+pub(super) fn kill(process: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
+    if process <= 1 {
+        // 0, -1 and 1 would reach the own group, everything, or the machine's init.
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: kill takes two numbers.
+    check(unsafe { libc::kill(process, signal) }).map(drop)
+}
+
+/// How a child ended: its status, or 128 plus the signal's number; `None` while it runs.
+pub(super) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option<i32>> {
+    let mut status = 0;
+    let options = if is_blocking { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: `status` is a valid place for the result.
+        match check(unsafe { libc::waitpid(process, &raw mut status, options) }) {
+            Ok(0) => return Ok(None),
+            Ok(_) if libc::WIFSIGNALED(status) => return Ok(Some(128 + libc::WTERMSIG(status))),
+            Ok(_) => return Ok(Some(libc::WEXITSTATUS(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+    // SAFETY: sigset_t is plain data for which zero is a valid bit pattern; sigemptyset initialises it.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is a valid place.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    for signal in signals {
+        // SAFETY: `set` was initialised by sigemptyset.
+        unsafe { libc::sigaddset(&raw mut set, *signal) };
+    }
+    set
+}
+
+/// Blocks signals and returns a descriptor that becomes readable when one is pending.
+pub(super) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
+    let set = set_of(signals);
+    // SAFETY: `set` is initialised; the old mask is not asked for.
+    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })?;
+    // SAFETY: `set` is initialised; -1 asks for a new descriptor.
+    let descriptor = check(unsafe {
+        libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    })?;
+    // SAFETY: signalfd succeeded, so this is an open descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Takes one pending signal from a descriptor of [`signals_as_descriptor`].
+pub(super) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
+    // SAFETY: signalfd_siginfo is plain data for which zero is a valid bit pattern.
+    let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: `info` has `size` bytes of room.
+    let got = unsafe { libc::read(descriptor.as_raw_fd(), (&raw mut info).cast(), size) };
+    (got == size as isize).then_some(info.ssi_signo as libc::c_int)
+}
+
+/// Unblocks every signal and gives it its default action again, as a program expects to be started.
+pub(super) fn reset_signals() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: SIG_DFL is no function of ours; the signals are valid.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let none = set_of(&[]);
+    // SAFETY: `none` is initialised; the old mask is not asked for.
+    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) })
+        .map(drop)
+}
+
+/// Ignores a signal.
+pub(super) fn ignore_signal(signal: libc::c_int) {
+    // SAFETY: SIG_IGN is no function of ours; callers pass valid signals.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Waits until a descriptor is ready, at most `limit_ms` milliseconds; negative waits for ever.
+pub(super) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Result<()> {
+    // SAFETY: pointer and length describe `descriptors`.
+    let result = unsafe {
+        libc::poll(
+            descriptors.as_mut_ptr(),
+            descriptors.len() as libc::nfds_t,
+            limit_ms,
+        )
+    };
+    match check(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Sets this thread's capability sets, each as a mask by capability number.
+pub(super) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64) -> io::Result<()> {
+    // Version 3 of the interface: two 32-bit words for each set (include/uapi/linux/capability.h).
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    let header = Header {
+        version: 0x2008_0522,
+        pid: 0,
+    };
+    let words = [
+        [effective as u32, permitted as u32, inheritable as u32],
+        [
+            (effective >> 32) as u32,
+            (permitted >> 32) as u32,
+            (inheritable >> 32) as u32,
+        ],
+    ];
+    // SAFETY: `header` and `words` have the layout of __user_cap_header_struct and of two
+    // __user_cap_data_struct, which version 3 demands; both outlive the call.
+    check_long(unsafe { libc::syscall(libc::SYS_capset, &raw const header, words.as_ptr()) })
+        .map(drop)
+}
+
+/// Loads a system-call filter for this thread and all that it will start.
+pub(super) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
+    const SET_MODE_FILTER: libc::c_ulong = 1;
+    let length =
+        u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: `program` names `length` instructions that outlive the call; the kernel only reads them.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    })
+    .map(drop)
+}
+
+/// A netlink socket for routes and links of this network namespace.
+pub(super) fn route_socket() -> io::Result<OwnedFd> {
+    // SAFETY: socket takes numbers only.
+    let socket = check(unsafe {
+        libc::socket(
+            libc::AF_NETLINK,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+            libc::NETLINK_ROUTE,
+        )
+    })?;
+    // SAFETY: socket succeeded, so this is an open descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Sends bytes on a socket that needs no address.
+pub(super) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: pointer and length describe `bytes`.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    if sent == bytes.len() as isize {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Receives one datagram into `buffer` and returns its length.
+pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `buffer`.
+    let got = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            0,
+        )
+    };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// The kernel's release, as `uname -r` prints it.
+pub(super) fn kernel_release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
