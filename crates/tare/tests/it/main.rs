@@ -6,6 +6,9 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
+mod container;
 mod contract;
 mod host;
+#[cfg(target_os = "linux")]
+mod launcher;
 mod world;
