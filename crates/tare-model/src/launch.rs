@@ -24,10 +24,6 @@ pub const RUN_VARIABLE: &str = "TARE_RUN";
 )]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is the switch of one mechanism"
-)]
 pub struct LaunchSpec {
     /// The run: label of all that is created.
     pub run: RunId,
@@ -92,10 +88,6 @@ pub enum UserNamespace {
 )]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is the switch of one namespace"
-)]
 pub struct Namespaces {
     /// User and group ids, capabilities.
     pub user: UserNamespace,

@@ -14,6 +14,7 @@ mod cgroup;
 mod devices;
 mod hierarchy;
 mod inside;
+mod limits;
 mod mounts;
 mod netlink;
 mod network;

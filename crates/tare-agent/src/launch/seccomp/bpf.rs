@@ -250,8 +250,8 @@ mod tests {
     }
 
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
-    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 
     #[test]
     fn the_program_answers_every_number_as_the_list_does() {
