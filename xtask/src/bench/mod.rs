@@ -42,7 +42,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         let kept = match row.is_kept {
             Some(true) => "yes",
             Some(false) => "**no**",
-            None => "not measured",
+            None => "–",
         };
         println!(
             "| {} | {} | {} | {kept} |",

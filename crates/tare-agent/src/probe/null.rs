@@ -2,7 +2,9 @@
 //!
 //! Inside the timed region: nothing, so a value is one difference of two adjacent readings of the clock.
 //! Outside: everything. Called with `canary = false` the worker also leaves out the long canary and the
-//! counters, so that the time between request and reply is that of the dispatch.
+//! counters, so that the time between request and reply is that of the dispatch and of reaping the worker.
+//! With `announce = true` it first says that it has begun, as a server says its port: the time until then is
+//! the dispatch and one way back.
 //! Known bias: none; the values show the clock's resolution where that is coarser than its cost.
 //! Source: fio's `null` engine, for the idea of an engine that tests the engine's surroundings.
 
@@ -19,6 +21,9 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    if params.bool("announce") == Some(true) {
+        meter.announce(0);
+    }
     meter.each("dispatch.null.time", 0.0, || Ok(()))
 }

@@ -21,7 +21,7 @@ const STRAYS_LIMIT: Duration = Duration::from_secs(1);
 pub(super) fn do_not_block(fd: RawFd) -> io::Result<()> {
     // SAFETY: `fd` is open, owned by the caller, and both commands take and return plain numbers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above.
+    // SAFETY: the descriptor is open and the command takes plain numbers.
     if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
         return Err(io::Error::last_os_error());
     }

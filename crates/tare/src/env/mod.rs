@@ -14,10 +14,11 @@ use crate::cx::{CommandError, Context, files::FileError};
 
 pub mod channel;
 pub mod container;
+pub mod docker;
 pub mod host;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[&host::Host, &container::Container];
+pub static DRIVERS: &[&dyn Driver] = &[&container::Container, &docker::DOCKER, &host::Host];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

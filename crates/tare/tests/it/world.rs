@@ -186,13 +186,7 @@ fn mounts() -> Vec<String> {
     let mut points: Vec<String> = text
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
-        .filter(|point| {
-            let of_others = ["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"];
-            // An engine may keep its data elsewhere; what its parts are called stays.
-            let of_engines = ["/overlay2/", "/exec/netns/"];
-            !(of_others.iter().any(|prefix| point.starts_with(prefix))
-                || of_engines.iter().any(|part| point.contains(part)))
-        })
+        .filter(|point| !is_an_engines(point))
         .map(str::to_owned)
         .collect();
     points.sort();
