@@ -124,7 +124,7 @@ fn with_instance(
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
     assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
 }
 
