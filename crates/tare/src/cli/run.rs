@@ -31,7 +31,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     workload: Vec<String>,
     /// Time for the whole run, for example `90s`.
-    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
+    #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
     /// Wanted half-width of every ratio, for example `2%`.
     #[arg(long, value_parser = units::fraction, value_name = "PERCENT")]
