@@ -1,2 +1,75 @@
-//! Development commands.
-fn main() {}
+//! Development commands: `cargo xtask COMMAND`. One file each.
+//!
+//! They are programs rather than scripts, so that they run wherever the rest does.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "development commands speak to the developer"
+)]
+
+use std::process::ExitCode;
+
+mod aa;
+mod bench;
+mod dist;
+mod provision;
+mod run;
+mod shell;
+mod test;
+mod workspace;
+
+/// A command: its name, what it does, and how.
+type Command = (
+    &'static str,
+    &'static str,
+    fn(&[String]) -> anyhow::Result<ExitCode>,
+);
+
+/// Every command.
+const COMMANDS: &[Command] = &[
+    (
+        "dist",
+        "build the agent, and `tare` with the agent in it",
+        dist::main,
+    ),
+    (
+        "run",
+        "`dist`, then `tare run` with the further arguments",
+        run::main,
+    ),
+    (
+        "test",
+        "every check and test; `--provision` installs what they need and starts an own Docker engine",
+        test::main,
+    ),
+    (
+        "bench",
+        "what SPECIFICATION.md promises, measured beside the tools of the field",
+        bench::main,
+    ),
+    (
+        "aa",
+        "live comparisons of the host with itself; `-n N` of them",
+        aa::main,
+    ),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let name = arguments.first().map_or("", String::as_str);
+    let Some((_, _, command)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
+        eprintln!("usage: cargo xtask COMMAND");
+        for (name, about, _) in COMMANDS {
+            eprintln!("  {name:<8} {about}");
+        }
+        return ExitCode::from(2);
+    };
+    match command(&arguments[1..]) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

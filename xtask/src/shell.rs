@@ -1,18 +1,13 @@
 //! Running programs, with what is being done on standard error.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The repository's root.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root").to_owned()
-}
+use crate::workspace::root;
 
 /// Says what comes next.
-#[allow(clippy::print_stderr, reason = "a development command talks to its user")]
 pub(crate) fn step(what: &str) {
     eprintln!("== {what}");
 }
@@ -27,12 +22,20 @@ pub(crate) struct Program {
 
 /// `name` with `arguments`.
 pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
-    Program { name: name.as_ref().to_owned(), arguments: Vec::new(), variables: Vec::new() }.arguments(arguments)
+    Program {
+        name: name.as_ref().to_owned(),
+        arguments: Vec::new(),
+        variables: Vec::new(),
+    }
+    .arguments(arguments)
 }
 
 /// The cargo that runs this.
 pub(crate) fn cargo(arguments: &[&str]) -> Program {
-    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
+    program(
+        std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+        arguments,
+    )
 }
 
 impl Program {
@@ -44,27 +47,45 @@ impl Program {
 
     /// The same with one more variable.
     pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.into(), value.as_ref().to_owned()));
+        self.variables
+            .push((name.into(), value.as_ref().to_owned()));
         self
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
-        command.args(&self.arguments).envs(self.variables.iter().cloned()).current_dir(root());
+        command
+            .args(&self.arguments)
+            .envs(self.variables.iter().cloned())
+            .current_dir(root());
         command
     }
 
     /// Runs it to its end; an error if it fails.
     pub(crate) fn run(&self) -> Result<()> {
-        let status = self.command().status().with_context(|| format!("cannot run `{self}`"))?;
-        if status.success() { Ok(()) } else { bail!("`{self}` ended with {status}") }
+        let status = self
+            .command()
+            .status()
+            .with_context(|| format!("cannot run `{self}`"))?;
+        if status.success() {
+            Ok(())
+        } else {
+            bail!("`{self}` ended with {status}")
+        }
     }
 
     /// Runs it and returns what it printed; an error if it fails.
     pub(crate) fn output(&self) -> Result<String> {
-        let output = self.command().output().with_context(|| format!("cannot run `{self}`"))?;
+        let output = self
+            .command()
+            .output()
+            .with_context(|| format!("cannot run `{self}`"))?;
         if !output.status.success() {
-            bail!("`{self}` ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+            bail!(
+                "`{self}` ended with {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -73,6 +94,8 @@ impl Program {
 impl std::fmt::Display for Program {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}", self.name.to_string_lossy())?;
-        self.arguments.iter().try_for_each(|argument| write!(out, " {}", argument.to_string_lossy()))
+        self.arguments
+            .iter()
+            .try_for_each(|argument| write!(out, " {}", argument.to_string_lossy()))
     }
 }

@@ -4,26 +4,34 @@
 //! engine if none answers, makes the tests fail rather than skip where they need something that was
 //! provisioned, and stops what it started, whatever happens in between.
 
+use std::process::ExitCode;
+
 use anyhow::{Context, Result, bail};
 
 use crate::dist;
 use crate::provision::{docker::Engine, packages};
-use crate::shell::{cargo, root, step};
+use crate::shell::{cargo, step};
 
 /// What the tests may rely on once it was provisioned.
 const PROVISIONED: &str = "docker,root,runc";
 
 /// Runs every check and every test.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (own, passed): (Vec<&str>, Vec<&str>) = match arguments.iter().position(|argument| argument == "--") {
-        Some(position) => (strs(&arguments[..position]), strs(&arguments[position + 1..])),
-        None => (strs(arguments), Vec::new()),
-    };
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let (own, passed): (Vec<&str>, Vec<&str>) =
+        match arguments.iter().position(|argument| argument == "--") {
+            Some(position) => (
+                strs(&arguments[..position]),
+                strs(&arguments[position + 1..]),
+            ),
+            None => (strs(arguments), Vec::new()),
+        };
     let mut is_provisioned = false;
     for argument in own {
         match argument {
             "--provision" => is_provisioned = true,
-            other => bail!("unknown option `{other}`; usage: cargo xtask test [--provision] [-- ARGUMENTS OF cargo test]"),
+            other => bail!(
+                "unknown option `{other}`; usage: cargo xtask test [--provision] [-- ARGUMENTS OF cargo test]"
+            ),
         }
     }
     let engine = if is_provisioned {
@@ -34,38 +42,64 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     let result = checks_and_tests(engine.as_ref(), &passed);
     if let Some(engine) = engine {
-        engine.stop();
+        drop(engine);
     }
-    result
+    result?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
     step("formatting");
     cargo(&["fmt", "--all", "--check"]).run()?;
     step("lints");
-    cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    cargo(&[
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ])
+    .run()?;
     step("one file for every arm");
-    let agent = dist::agent()?;
+    let agent = dist::own_agent()?;
     step("tests");
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    tests = tests.arguments(passed).variable("TARE_TEST_AGENT", agent.as_os_str());
+    tests = tests
+        .arguments(passed)
+        .variable("TARE_TEST_AGENT", agent.as_os_str());
     if let Some(engine) = engine {
-        tests = tests.variable("TARE_REQUIRE", PROVISIONED).variable("DOCKER_HOST", engine.host());
+        tests = tests
+            .variable("TARE_REQUIRE", PROVISIONED)
+            .variable("DOCKER_HOST", engine.host());
     }
     tests.run()?;
     step("documentation");
-    cargo(&["doc", "--quiet", "--workspace", "--no-deps"]).variable("RUSTDOCFLAGS", "-D warnings").run()?;
+    cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
+        .variable("RUSTDOCFLAGS", "-D warnings")
+        .run()?;
     step("Windows");
-    if packages::has("x86_64-w64-mingw32-gcc") && packages::target("x86_64-pc-windows-gnu") {
+    if packages::has("x86_64-w64-mingw32-gcc") && dist::is_installed("x86_64-pc-windows-gnu") {
         for package in ["tare-agent", "tare"] {
-            cargo(&["check", "--quiet", "--package", package, "--target", "x86_64-pc-windows-gnu"]).run()?;
+            cargo(&[
+                "check",
+                "--quiet",
+                "--package",
+                package,
+                "--target",
+                "x86_64-pc-windows-gnu",
+            ])
+            .run()?;
         }
     } else if engine.is_some() {
-        bail!("Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned");
+        bail!(
+            "Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned"
+        );
     } else {
         step("skipped: mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed");
     }
-    step(&format!("everything passed in {}", root().display()));
+    step("everything passed");
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Where the counters are to be found; looked up once, ahead of the trial.
 #[derive(Debug, Clone)]
 pub struct Counters {
-    /// The file with throttling and the number of nanoseconds in its unit of throttled time.
+    /// The file in which this process's control group counts throttling.
     #[cfg(target_os = "linux")]
     cpu_stat: Option<PathBuf>,
 }
@@ -37,15 +37,25 @@ impl Counters {
         Self {}
     }
 
-    /// All counters as they are now, by name; times in nanoseconds.
-    pub fn read(&self) -> BTreeMap<String, f64> {
-        let mut now = BTreeMap::new();
+    /// All counters ahead of the work, by name; times in nanoseconds. The process's own usage is read last,
+    /// so that the reading of the files is not counted as work.
+    pub fn before(&self) -> BTreeMap<String, f64> {
+        let counters = BTreeMap::new();
         #[cfg(target_os = "linux")]
-        self.read_proc(&mut now);
-        // Last, so that what reading the files cost before is inside and what it costs after is not outside.
+        let counters = self.read_proc(counters);
         #[cfg(unix)]
-        usage(&mut now);
-        now
+        let counters = usage(counters);
+        counters
+    }
+
+    /// All counters behind the work: in the opposite order, for the same reason.
+    pub fn after(&self) -> BTreeMap<String, f64> {
+        let counters = BTreeMap::new();
+        #[cfg(unix)]
+        let counters = usage(counters);
+        #[cfg(target_os = "linux")]
+        let counters = self.read_proc(counters);
+        counters
     }
 
     /// `after - before` for every counter that both hold.
@@ -64,7 +74,8 @@ impl Counters {
     }
 
     #[cfg(target_os = "linux")]
-    fn read_proc(&self, now: &mut BTreeMap<String, f64>) {
+    fn read_proc(&self, mut counters: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+        let now = &mut counters;
         if let Ok(text) = std::fs::read_to_string("/proc/self/io") {
             for name in [
                 "rchar",
@@ -120,6 +131,7 @@ impl Counters {
             set(now, "run_delay_ns", fields.next().flatten(), 1.0);
             set(now, "slices", fields.next().flatten(), 1.0);
         }
+        counters
     }
 }
 
@@ -149,7 +161,7 @@ fn first_bytes(path: &str) -> Option<String> {
 }
 
 #[cfg(unix)]
-fn usage(now: &mut BTreeMap<String, f64>) {
+fn usage(mut now: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let nanoseconds =
         |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
     for (who, prefix) in [
@@ -174,6 +186,7 @@ fn usage(now: &mut BTreeMap<String, f64>) {
             set("nivcsw", usage.ru_nivcsw as f64);
         }
     }
+    now
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -183,13 +196,13 @@ mod tests {
     #[test]
     fn work_shows_in_the_counters_of_its_kind() {
         let counters = Counters::find();
-        let before = counters.read();
+        let before = counters.before();
         let start = std::time::Instant::now();
         let mut pages = Vec::new();
         while start.elapsed() < std::time::Duration::from_millis(60) {
             pages.push(std::hint::black_box(vec![1u8; 1 << 16]));
         }
-        let difference = Counters::difference(&before, &counters.read());
+        let difference = Counters::difference(&before, &counters.after());
         assert!(
             difference["user_ns"] + difference["sys_ns"] > 1e6,
             "{difference:?}"

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tare_model::{Failure, Reason};
 
@@ -27,24 +28,33 @@ pub const BLOCK_BYTES: usize = 4096;
 /// for anything else, for example a full device.
 pub fn open(folder: &Path, bytes: u64) -> Result<File, ProbeError> {
     let path = folder.join(format!("tare-read-{bytes}.dat"));
-    if !is_whole(&path, bytes) {
-        prepare(&path, bytes)?;
-    }
+    let file = match open_direct(&path) {
+        Ok(file) if is_whole(&file, bytes)? => file,
+        Ok(_) => prepare(&path, bytes)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => prepare(&path, bytes)?,
+        Err(error) => return Err(refused(&path, &error)),
+    };
     // A page that is still cached makes the kernel look at it before every direct read.
-    if let Ok(file) = File::open(&path) {
-        forget_pages(&file);
-    }
+    forget_pages(&file);
+    Ok(file)
+}
+
+fn open_direct(path: &Path) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECT | libc::O_CLOEXEC)
-        .open(&path)
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => ProbeError::Unavailable(Reason::Unsupported(format!(
-                "O_DIRECT on this file system ({})",
-                file_system(folder)
-            ))),
-            _ => ProbeError::system("open with O_DIRECT", &error),
-        })
+        .open(path)
+}
+
+/// What an error of [`open_direct`] means.
+fn refused(path: &Path, error: &std::io::Error) -> ProbeError {
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => ProbeError::Unavailable(Reason::Unsupported(format!(
+            "O_DIRECT on this file system ({})",
+            path.parent().map_or_else(|| "unknown".into(), file_system)
+        ))),
+        _ => ProbeError::system("open with O_DIRECT", error),
+    }
 }
 
 /// The word at `position` of block `block`: the finaliser of SplitMix64 over both (Steele, Lea and Flood,
@@ -74,23 +84,26 @@ pub fn is_content(read: &[u8], offset: u64) -> bool {
 }
 
 /// Size, kind, and the first and the last block: what a crash or another program would leave wrong.
-fn is_whole(path: &Path, bytes: u64) -> bool {
-    let Ok(file) = File::open(path) else {
-        return false;
-    };
+fn is_whole(file: &File, bytes: u64) -> Result<bool, ProbeError> {
     let is_right = file
         .metadata()
         .is_ok_and(|meta| meta.is_file() && meta.size() == bytes);
-    let mut block = vec![0u8; BLOCK_BYTES];
-    is_right
-        && [0, bytes - BLOCK_BYTES as u64].iter().all(|offset| {
-            file.read_exact_at(&mut block, *offset).is_ok() && is_content(&block, *offset)
-        })
+    if !is_right {
+        return Ok(false);
+    }
+    let mut slots = Slots::new(1, BLOCK_BYTES)?;
+    Ok([0, bytes - BLOCK_BYTES as u64].iter().all(|offset| {
+        file.read_exact_at(slots.bytes_mut(0), *offset).is_ok()
+            && is_content(slots.bytes(0), *offset)
+    }))
 }
 
-fn prepare(path: &Path, bytes: u64) -> Result<(), ProbeError> {
-    let partial = Removed(path.with_extension(format!("{}.partial", std::process::id())));
+/// Writes the file beside its place, moves it there and opens it.
+fn prepare(path: &Path, bytes: u64) -> Result<File, ProbeError> {
+    let partial = Removed(path.with_file_name(unique("tare-partial")));
     let mut file = create(&partial.0)?;
+    // To know this before all is written.
+    drop(open_direct(&partial.0).map_err(|error| refused(path, &error))?);
     let mut buffer = vec![0u8; 1 << 20];
     let mut offset = 0u64;
     while offset < bytes {
@@ -104,7 +117,17 @@ fn prepare(path: &Path, bytes: u64) -> Result<(), ProbeError> {
     file.sync_all()
         .map_err(|error| ProbeError::system("fsync of the file to be read", &error))?;
     std::fs::rename(&partial.0, path)
-        .map_err(|error| ProbeError::system("rename the file to be read", &error))
+        .map_err(|error| ProbeError::system("rename the file to be read", &error))?;
+    open_direct(path).map_err(|error| refused(path, &error))
+}
+
+/// A name that no other worker uses, in this work directory or, where containers with numbers of their own
+/// for processes share it, in another's.
+pub fn unique(stem: &str) -> String {
+    let now_ns = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos());
+    format!("{stem}-{}-{now_ns}.dat", std::process::id())
 }
 
 /// Makes a new file for reading and writing, where that is allowed.
@@ -115,8 +138,7 @@ pub fn create(path: &Path) -> Result<File, ProbeError> {
     OpenOptions::new()
         .read(true)
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)
         .map_err(|error| match error.kind() {
@@ -321,8 +343,14 @@ mod tests {
             open(&folder, bytes).unwrap().metadata().unwrap().ino(),
             inode
         );
-        std::fs::write(&path, b"short").unwrap();
         let mut slots = Slots::new(1, BLOCK_BYTES).unwrap();
+        // Right size, wrong contents: as after a crash between writing and synchronising.
+        std::fs::write(&path, vec![0u8; bytes as usize]).unwrap();
+        assert_ne!(
+            open(&folder, bytes).unwrap().metadata().unwrap().ino(),
+            inode
+        );
+        std::fs::write(&path, b"short").unwrap();
         let again = open(&folder, bytes).unwrap();
         again.read_exact_at(slots.bytes_mut(0), 8192).unwrap();
         assert!(is_content(slots.bytes(0), 8192));

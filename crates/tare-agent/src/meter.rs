@@ -302,3 +302,39 @@ fn linearity(
     }
     Ok(double_ns / single_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_is_the_amount_divided_by_the_time_of_a_pass() {
+        let mut meter = Meter::new(1, &std::env::temp_dir());
+        meter
+            .rate("x.y.rate", 1.0, Unit::BytePerSecond, 1_000, || {
+                std::thread::sleep(Duration::from_millis(2));
+                Ok(())
+            })
+            .unwrap();
+        let (series, _, _) = meter.finish();
+        assert_eq!(series[0].unit, Unit::BytePerSecond);
+        assert_eq!(series[0].values.len(), FEWEST);
+        for value in &series[0].values {
+            // A sleep is never shorter than asked for; how much longer is nobody's promise.
+            assert!(*value > 0.0 && *value <= 500_000.0, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_pass_that_fails_leaves_no_series() {
+        let mut meter = Meter::new(1, &std::env::temp_dir());
+        let error = ProbeError::Failed(Failure::Probe("broken".to_owned()));
+        let outcome = meter.rate("x.y.rate", 1.0, Unit::BytePerSecond, 1, || {
+            Err(error.clone())
+        });
+        assert_eq!(outcome, Err(error));
+        assert!(meter.finish().0.is_empty());
+    }
+}

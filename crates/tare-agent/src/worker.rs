@@ -3,7 +3,7 @@
 //! A worker is started ahead of its trial and waits on its standard input, with the clock already
 //! measured; so it has a fresh address space, and starting it costs the trial nothing. Replies go to what
 //! was standard output when it was started; afterwards standard output is standard error, so that nothing
-//! that a probe or its children print can spoil a frame.
+//! that a probe or its children print can spoil a frame (on Windows a probe must not print).
 //!
 //! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
 //! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
@@ -43,6 +43,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     };
     let timer = Timer::measure();
     let counters = Counters::find();
+    rehearse(timer, &counters);
     match read_frame::<Request>(&mut input) {
         Ok(Request::Run {
             trial,
@@ -98,9 +99,9 @@ fn run(
         CANARY_STEPS
     };
     let canary_before_ns = canary(steps);
-    let before = (!is_short).then(|| counters.read());
+    let before = (!is_short).then(|| counters.before());
     (probe.run)(&mut meter, args)?;
-    let after = (!is_short).then(|| counters.read());
+    let after = (!is_short).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let (series, checksum, timer) = meter.finish();
@@ -149,11 +150,32 @@ fn completed(trial: u64, report: &ProbeReport) -> Reply {
     }
 }
 
-fn send(output: &mut File, reply: &Reply) -> ExitCode {
-    match write_frame(output, reply) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+/// Goes through a trial that does nothing, so that the code and the heap that a report needs are in memory
+/// before the request arrives, and not faulted in while the host waits.
+fn rehearse(timer: Timer, counters: &Counters) {
+    let meter = Meter::with_timer(timer, 0, Path::new("/"));
+    let args = Params::new().with("canary", false);
+    if let Ok(report) = run(&probe::null::PROBE, meter, &args, counters, Instant::now()) {
+        // Neither can fail, and nothing depends on them.
+        let mut frame = Vec::new();
+        let _ = write_frame(&mut frame, &completed(0, &report));
+        let _ = black_box(read_frame::<Reply>(&mut frame.as_slice()));
     }
+}
+
+/// Writes the last frame. Where that went well, the process ends at once: destructors would only delay the
+/// moment at which the agent can reap it.
+fn send(output: &mut File, reply: &Reply) -> ExitCode {
+    if write_frame(output, reply).is_err() {
+        return ExitCode::FAILURE;
+    }
+    #[cfg(unix)]
+    // SAFETY: `_exit` has no precondition; nothing is buffered, and no other thread is waited for.
+    unsafe {
+        libc::_exit(0)
+    }
+    #[cfg(not(unix))]
+    ExitCode::SUCCESS
 }
 
 /// Asks the kernel to end this process with its agent, and says whether the agent is still there.

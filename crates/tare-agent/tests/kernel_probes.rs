@@ -11,6 +11,7 @@ use tare_agent::probe;
 use tare_model::{Params, Reason, Series};
 
 /// What a test needs cannot be had: says so, or fails where it is required.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn skip(need: &str, reason: &str) {
     let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
     assert!(

@@ -18,12 +18,12 @@ pub const REFUSED_STATUS: i32 = 125;
 pub const RUN_VARIABLE: &str = "TARE_RUN";
 
 /// What to build and what to run in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is the switch of one mechanism"
+    reason = "each is a switch of its own, and they are set in every combination"
 )]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LaunchSpec {
     /// The run: label of all that is created.
     pub run: RunId,
@@ -82,12 +82,12 @@ pub enum UserNamespace {
 }
 
 /// One switch a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is the switch of one namespace"
+    reason = "each is a switch of its own, and they are set in every combination"
 )]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Namespaces {
     /// User and group ids, capabilities.
     pub user: UserNamespace,

@@ -3,7 +3,7 @@
 //! What: eight models of the time of a trial, drawn in blocks of a baseline and an
 //! environment, and how often the default interval holds the true centre of d.
 //!
-//! Why public: the test runs a few hundred repetitions, the development command tens of
+//! Why public: the test makes a few hundred repetitions, the development command tens of
 //! thousands, and both must mean the same. Parameters are ours; the spread of a normal
 //! trial is 3 %, spikes and modes are of the size seen on shared machines.
 //!

@@ -29,9 +29,25 @@ impl Agent {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", file.display()))?;
-        let stdin = BufWriter::new(child.stdin.take().context("the agent has no standard input")?);
-        let stdout = BufReader::new(child.stdout.take().context("the agent has no standard output")?);
-        let mut agent = Self { child, stdin, stdout, workdir: workdir.to_owned(), n_trials: 0 };
+        let stdin = BufWriter::new(
+            child
+                .stdin
+                .take()
+                .context("the agent has no standard input")?,
+        );
+        let stdout = BufReader::new(
+            child
+                .stdout
+                .take()
+                .context("the agent has no standard output")?,
+        );
+        let mut agent = Self {
+            child,
+            stdin,
+            stdout,
+            workdir: workdir.to_owned(),
+            n_trials: 0,
+        };
         match agent.ask(&Request::Hello { protocol: PROTOCOL })? {
             Reply::Hello { .. } => Ok(agent),
             other => bail!("the agent answered {other:?} to Hello"),
@@ -44,7 +60,12 @@ impl Agent {
     }
 
     /// Runs a probe once.
-    pub(super) fn probe(&mut self, name: &str, args: Params, target_ns: u64) -> Result<ProbeReport> {
+    pub(super) fn probe(
+        &mut self,
+        name: &str,
+        args: Params,
+        target_ns: u64,
+    ) -> Result<ProbeReport> {
         match self.trial(name, args, target_ns)? {
             Reply::Done { raw, .. } => Ok(serde_json::from_slice(&raw.stdout.0)?),
             other => bail!("`{name}` did not run: {other:?}"),
@@ -53,15 +74,31 @@ impl Agent {
 
     fn trial(&mut self, name: &str, args: Params, target_ns: u64) -> Result<Reply> {
         self.n_trials += 1;
-        let call = ProbeCall { name: name.to_owned(), args };
+        let call = ProbeCall {
+            name: name.to_owned(),
+            args,
+        };
         let workdir = self.workdir.to_string_lossy().into_owned();
-        self.ask(&Request::Run { trial: self.n_trials, call, target_ns, limit_ns: 60_000_000_000, workdir })
+        self.ask(&Request::Run {
+            trial: self.n_trials,
+            call,
+            target_ns,
+            limit_ns: 60_000_000_000,
+            workdir,
+        })
     }
 
     fn resident_bytes(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("no VmHWM line")?;
-        let kib: u64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .context("no VmHWM line")?;
+        let kib: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .context("no number")?
+            .parse()?;
         Ok(kib * 1024)
     }
 }
@@ -108,10 +145,18 @@ pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
         Row {
             promise: "dispatching a trial to a warm local arm and back (null work), p50",
             bound: "≤ 100 µs",
-            figure: format!("{dispatch:.0} µs (p90 {:.0} µs)", dispatch_us[dispatch_us.len() * 9 / 10]),
+            figure: format!(
+                "{dispatch:.0} µs (p90 {:.0} µs)",
+                dispatch_us[dispatch_us.len() * 9 / 10]
+            ),
             is_kept: Some(dispatch <= 100.0),
         },
-        Row { promise: "agent: size", bound: "≤ 2 MiB", figure: format!("{:.2} MiB", mib(size)), is_kept: Some(size <= 2 << 20) },
+        Row {
+            promise: "agent: size",
+            bound: "≤ 2 MiB",
+            figure: format!("{:.2} MiB", mib(size)),
+            is_kept: Some(size <= 2 << 20),
+        },
         Row {
             promise: "agent: peak resident memory after 2 000 trials",
             bound: "≤ 4 MiB",

@@ -3,10 +3,13 @@
 //! Installs nothing. A tool that is not here makes its row say so. Tare and the other tool run in turn,
 //! A B B A …, and the ratio is taken pair by pair, so that a machine that drifts does not decide.
 
-use anyhow::Result;
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
 
 use crate::dist;
 use crate::shell::step;
+use crate::workspace::target_folder;
 
 mod agent;
 mod peers;
@@ -23,10 +26,10 @@ struct Row {
 }
 
 /// Measures everything and prints one table.
-#[allow(clippy::print_stdout, reason = "the table is this command's data")]
-pub(crate) fn run() -> Result<()> {
-    let file = dist::agent()?;
-    let folder = crate::shell::root().join("target/bench");
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    ensure!(arguments.is_empty(), "`bench` takes no arguments");
+    let file = dist::own_agent()?;
+    let folder = target_folder().join("bench");
     std::fs::create_dir_all(&folder)?;
     let mut rows = Vec::new();
     step("agent: size, memory, start, dispatch");
@@ -41,7 +44,10 @@ pub(crate) fn run() -> Result<()> {
             Some(false) => "**no**",
             None => "not measured",
         };
-        println!("| {} | {} | {} | {kept} |", row.promise, row.bound, row.figure);
+        println!(
+            "| {} | {} | {} | {kept} |",
+            row.promise, row.bound, row.figure
+        );
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

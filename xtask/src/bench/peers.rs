@@ -6,12 +6,13 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use tare_model::Params;
-use tare_stats::hodges_lehmann::hodges_lehmann_paired;
+use tare_stats::hodges_lehmann_paired;
 
 use super::agent::Agent;
 use super::{PAIRS, Row};
 use crate::provision::packages::has;
-use crate::shell::{program, root};
+use crate::shell::program;
+use crate::workspace::root;
 
 /// Timed work of one run, on both sides.
 const RUN_S: u64 = 1;
@@ -44,8 +45,15 @@ fn compare(
             our_rates.push(ours()?);
         }
     }
-    let ratios: Vec<f64> = our_rates.iter().zip(&their_rates).map(|(ours, theirs)| (ours / theirs).ln()).collect();
-    let interval = hodges_lehmann_paired(&ratios, 0.95).context("too few pairs for an interval")?.interval;
+    let ratios: Vec<f64> = our_rates
+        .iter()
+        .zip(&their_rates)
+        .map(|(ours, theirs)| (ours / theirs).ln())
+        .collect();
+    let interval = hodges_lehmann_paired(&ratios, 0.95)
+        .ok()
+        .context("too few pairs for an interval")?
+        .interval;
     let median = |rates: &mut Vec<f64>| {
         rates.sort_by(f64::total_cmp);
         rates[rates.len() / 2] / unit.1
@@ -60,16 +68,29 @@ fn compare(
         unit.0
     );
     // Kept unless the whole interval lies below 1.
-    Ok(Row { promise, bound: "≥ 1", figure, is_kept: Some(interval.high >= 0.0) })
+    Ok(Row {
+        promise,
+        bound: "≥ 1",
+        figure,
+        is_kept: Some(interval.high >= 0.0),
+    })
 }
 
 fn absent(promise: &'static str, tool: &str) -> Row {
-    Row { promise, bound: "≥ 1", figure: format!("`{tool}` is not installed"), is_kept: None }
+    Row {
+        promise,
+        bound: "≥ 1",
+        figure: format!("`{tool}` is not installed"),
+        is_kept: None,
+    }
 }
 
 /// The metric's best value of one trial.
 fn best(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
-    values(agent, probe, args, metric)?.into_iter().reduce(f64::max).context("no value")
+    values(agent, probe, args, metric)?
+        .into_iter()
+        .reduce(f64::max)
+        .context("no value")
 }
 
 fn typical(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
@@ -79,8 +100,13 @@ fn typical(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Resul
 
 fn values(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<Vec<f64>> {
     let report = agent.probe(probe, args.clone(), RUN_S * 1_000_000_000)?;
-    let series = report.series.into_iter().find(|series| series.metric == metric);
-    Ok(series.with_context(|| format!("`{probe}` reported no {metric}"))?.values)
+    let series = report
+        .series
+        .into_iter()
+        .find(|series| series.metric == metric);
+    Ok(series
+        .with_context(|| format!("`{probe}` reported no {metric}"))?
+        .values)
 }
 
 fn triad(agent: &mut Agent, folder: &Path) -> Result<Row> {
@@ -91,7 +117,17 @@ fn triad(agent: &mut Agent, folder: &Path) -> Result<Row> {
     let program_file = folder.join("triad");
     let source = root().join("xtask/fixtures/triad.c");
     let output = program_file.to_string_lossy().into_owned();
-    program("gcc", &["-O3", "-march=native", "-o", &output, &source.to_string_lossy()]).run()?;
+    program(
+        "gcc",
+        &[
+            "-O3",
+            "-march=native",
+            "-o",
+            &output,
+            &source.to_string_lossy(),
+        ],
+    )
+    .run()?;
     let args = Params::new();
     compare(
         PROMISE,
@@ -99,7 +135,11 @@ fn triad(agent: &mut Agent, folder: &Path) -> Result<Row> {
         || best(agent, "triad", &args, "mem.triad.rate"),
         || {
             let printed = program(&program_file, &["32"]).output()?;
-            Ok(printed.trim().parse::<f64>().with_context(|| format!("`{printed}` is no number"))? * 1e6)
+            Ok(printed
+                .trim()
+                .parse::<f64>()
+                .with_context(|| format!("`{printed}` is no number"))?
+                * 1e6)
         },
     )
 }
@@ -108,11 +148,23 @@ fn fio(folder: &Path, arguments: &[&str], rate: &str) -> Result<f64> {
     let file = folder.join("fio.data");
     let file = format!("--filename={}", file.display());
     let time = format!("--runtime={RUN_S}");
-    let common = ["--name=peer", &file, "--size=64m", "--direct=1", "--ioengine=io_uring", "--time_based", &time, "--output-format=json"];
+    let common = [
+        "--name=peer",
+        &file,
+        "--size=64m",
+        "--direct=1",
+        "--ioengine=io_uring",
+        "--time_based",
+        &time,
+        "--output-format=json",
+    ];
     let printed = program("fio", &common).arguments(arguments).output()?;
     let start = printed.find('{').context("fio printed no JSON")?;
     let json: serde_json::Value = serde_json::from_str(&printed[start..])?;
-    json["jobs"][0]["read"][rate].as_f64().filter(|rate| *rate > 0.0).context("fio reported no read")
+    json["jobs"][0]["read"][rate]
+        .as_f64()
+        .filter(|rate| *rate > 0.0)
+        .context("fio reported no read")
 }
 
 fn random_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
@@ -123,12 +175,22 @@ fn random_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
     let args = Params::new();
     // The first run makes the files; it is not counted.
     typical(agent, "disk-random", &args, "disk.random-read-qd32.rate")?;
-    fio(folder, &["--rw=randread", "--bs=4k", "--iodepth=32"], "iops")?;
+    fio(
+        folder,
+        &["--rw=randread", "--bs=4k", "--iodepth=32"],
+        "iops",
+    )?;
     compare(
         PROMISE,
         ("kIOPS", 1e3),
         || typical(agent, "disk-random", &args, "disk.random-read-qd32.rate"),
-        || fio(folder, &["--rw=randread", "--bs=4k", "--iodepth=32"], "iops"),
+        || {
+            fio(
+                folder,
+                &["--rw=randread", "--bs=4k", "--iodepth=32"],
+                "iops",
+            )
+        },
     )
 }
 
@@ -161,7 +223,10 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
     if !has("iperf3") {
         return Ok(absent(PROMISE, "iperf3"));
     }
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+    let port = TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port()
+        .to_string();
     let server = Command::new("iperf3")
         .args(["--server", "--bind", "127.0.0.1", "--port", &port])
         .stdout(Stdio::null())
@@ -176,7 +241,19 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
         ("GB/s", 1e9),
         || typical(agent, "tcp-stream", &args, "net.tcp.throughput.rate"),
         || {
-            let printed = program("iperf3", &["--client", "127.0.0.1", "--port", &port, "--time", &time, "--json"]).output()?;
+            let printed = program(
+                "iperf3",
+                &[
+                    "--client",
+                    "127.0.0.1",
+                    "--port",
+                    &port,
+                    "--time",
+                    &time,
+                    "--json",
+                ],
+            )
+            .output()?;
             let json: serde_json::Value = serde_json::from_str(&printed)?;
             match json["end"]["sum_received"]["bits_per_second"].as_f64() {
                 Some(bits) if bits > 0.0 => Ok(bits / 8.0),

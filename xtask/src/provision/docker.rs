@@ -266,7 +266,7 @@ fn rules_without_docker(before: &str, now: &str) -> String {
             continue;
         }
         if table == "filter" && line.starts_with(":FORWARD ") {
-            kept.push_str(&format!(":FORWARD {forward} [0:0]"));
+            kept.extend([":FORWARD ", &forward, " [0:0]"]);
         } else {
             kept.push_str(line);
         }

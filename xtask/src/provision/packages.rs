@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use crate::dist;
 use crate::shell::{program, step};
 
 /// Programs that the tests run, each with the Debian package that brings it.
@@ -15,22 +16,36 @@ const NEEDED: &[(&str, &str)] = &[
 
 /// Installs what is missing; needs root only if something is.
 pub(crate) fn ensure() -> Result<()> {
-    let missing: Vec<&str> = NEEDED.iter().filter(|(name, _)| !has(name)).map(|(_, package)| *package).collect();
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(name, _)| !has(name))
+        .map(|(_, package)| *package)
+        .collect();
     if !missing.is_empty() {
         step(&format!("installing {}", missing.join(", ")));
         if !has("apt-get") {
-            bail!("`apt-get` is not here; install by hand what corresponds to: {}", missing.join(", "));
+            bail!(
+                "`apt-get` is not here; install by hand what corresponds to: {}",
+                missing.join(", ")
+            );
         }
-        let quiet = |arguments: &[&str]| program("apt-get", arguments).variable("DEBIAN_FRONTEND", "noninteractive").output();
+        let quiet = |arguments: &[&str]| {
+            program("apt-get", arguments)
+                .variable("DEBIAN_FRONTEND", "noninteractive")
+                .output()
+        };
         quiet(&["update", "-q"])?;
-        quiet(&[&["install", "-q", "-y", "--no-install-recommends"][..], &missing].concat())?;
+        quiet(
+            &[
+                &["install", "-q", "-y", "--no-install-recommends"][..],
+                &missing,
+            ]
+            .concat(),
+        )?;
     }
     for triple in ["x86_64-unknown-linux-musl", "x86_64-pc-windows-gnu"] {
-        if !target(triple) {
-            step(&format!("adding Rust's target {triple}"));
-            // Where it cannot be had, what needs it says so itself.
-            let _ = program("rustup", &["target", "add", triple]).output();
-        }
+        // Where one cannot be had, what needs it says so itself.
+        let _ = dist::is_installed(triple) || dist::add(triple);
     }
     Ok(())
 }
@@ -41,11 +56,4 @@ pub(crate) fn has(name: &str) -> bool {
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .any(|folder| folder.join(name).is_file())
-}
-
-/// Whether Rust can compile for this target.
-pub(crate) fn target(triple: &str) -> bool {
-    program("rustc", &["--print", "target-libdir", "--target", triple])
-        .output()
-        .is_ok_and(|folder| std::path::Path::new(folder.trim()).is_dir())
 }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+#[cfg(any(target_os = "linux", test))]
 use std::path::Path;
 
 use tare_model::Facts;
@@ -48,6 +49,7 @@ impl Collector {
     }
 
     /// Records what `read` found, or why it found nothing.
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn try_set(&mut self, name: &str, read: io::Result<impl AsRef<str>>) {
         match read {
             Ok(value) => self.set(name, value),
@@ -56,6 +58,7 @@ impl Collector {
     }
 
     /// Records a whole file.
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn file(&mut self, name: &str, path: impl AsRef<Path>) {
         self.try_set(name, std::fs::read_to_string(path));
     }
@@ -150,7 +153,7 @@ fn windows(facts: &mut Collector) {
         available: 0,
         others: [0; 5],
     };
-    // SAFETY: as above.
+    // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
     if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {
         facts.set("memory.total_bytes", memory.total.to_string());
         facts.set("memory.available_bytes", memory.available.to_string());

@@ -14,12 +14,8 @@ use std::time::{Duration, Instant};
 use tare_model::launch::{LaunchError, Limits, Missing};
 
 use super::hierarchy::{self, Hierarchy};
-use super::{refused, sys};
+use super::{limits, refused, sys};
 
-/// One period of the processor quota, microseconds: the kernel's default and Docker's.
-const PERIOD_US: f64 = 100_000.0;
-/// The least memory, bytes: what Docker accepts at least.
-const LEAST_MEMORY: u64 = 6 << 20;
 /// How long groups are given to become empty.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,69 +38,18 @@ pub(super) struct Groups {
 }
 
 /// Writes to an existing control file.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new()
         .write(true)
         .open(path)?
         .write_all(text.as_bytes())
 }
 
-fn read(path: &Path) -> String {
+/// A control file's text, trimmed; empty where there is none.
+pub(super) fn read(path: &Path) -> String {
     fs::read_to_string(path)
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
-}
-
-fn limit_error(what: &str, problem: String, hint: String) -> LaunchError {
-    LaunchError {
-        step: format!("limit {what}"),
-        problem,
-        errno: None,
-        hint: Some(hint),
-    }
-}
-
-/// Refuses limits that no machine of this size can keep, with what it could keep.
-fn check(limits: &Limits) -> Result<(), LaunchError> {
-    let online = std::thread::available_parallelism().map_or(1, usize::from);
-    if let Some(cpus) = limits.cpus {
-        // 1 ms is the least quota that the kernel takes: a hundredth of the period.
-        if !(0.01..=online as f64).contains(&cpus) {
-            return Err(limit_error(
-                "cpus",
-                format!("`{cpus}` processors cannot be given"),
-                format!("between 0.01 and {online} here"),
-            ));
-        }
-    }
-    if let Some(bytes) = limits.memory_bytes.filter(|bytes| *bytes < LEAST_MEMORY) {
-        return Err(limit_error(
-            "memory",
-            format!("`{bytes}` bytes are too few to start anything"),
-            "at least 6 MiB, as Docker demands too".into(),
-        ));
-    }
-    if let Some(pids) = limits.pids.filter(|pids| *pids < 2) {
-        return Err(limit_error(
-            "pids",
-            format!("`{pids}` is too few: the agent and its worker are two"),
-            "at least 2".into(),
-        ));
-    }
-    Ok(())
-}
-
-/// The controllers that the limits need.
-fn needed(limits: &Limits) -> Vec<&'static str> {
-    [
-        (limits.cpus.is_some(), "cpu"),
-        (limits.cpuset.is_some(), "cpuset"),
-        (limits.memory_bytes.is_some(), "memory"),
-        (limits.pids.is_some(), "pids"),
-    ]
-    .into_iter()
-    .filter_map(|(is_needed, controller)| is_needed.then_some(controller))
-    .collect()
 }
 
 /// Makes the group's folder; a group of that name that exists already is an error, because it is not ours.
@@ -185,7 +130,7 @@ impl Groups {
         limits: &Limits,
         missing: &mut Vec<Missing>,
     ) -> Result<Self, LaunchError> {
-        check(limits)?;
+        limits::check(limits)?;
         let hierarchies = hierarchy::mounted();
         let mut groups = Self {
             groups: Vec::new(),
@@ -207,7 +152,7 @@ impl Groups {
         hierarchies: Vec<Hierarchy>,
         missing: &mut Vec<Missing>,
     ) -> Result<(), LaunchError> {
-        let needed = needed(limits);
+        let needed = limits::controllers(limits);
         if hierarchies.is_empty() {
             missing.push(Missing {
                 what: "cgroups".into(),
@@ -251,7 +196,7 @@ impl Groups {
                 });
             }
         }
-        self.limit(limits)
+        limits::set(limits, &self.groups)
     }
 
     fn add(
@@ -282,88 +227,6 @@ impl Groups {
         filled.map_err(refused("give the cpuset its processors"))
     }
 
-    /// The group that carries a controller.
-    fn with(&self, controller: &str) -> Option<&Group> {
-        self.groups
-            .iter()
-            .find(|group| group.hierarchy.has(controller))
-    }
-
-    fn limit(&self, limits: &Limits) -> Result<(), LaunchError> {
-        let set = |what: &str, file: &Path, text: &str, hint: String| {
-            write(file, text).map_err(|error| LaunchError {
-                step: format!("limit {what}"),
-                problem: format!("`{text}` written to `{}`: {error}", file.display()),
-                errno: error.raw_os_error(),
-                hint: Some(hint),
-            })
-        };
-        if let (Some(cpus), Some(group)) = (limits.cpus, self.with("cpu")) {
-            let quota = (cpus * PERIOD_US).round();
-            let hint = "the parent group may have a smaller quota".to_owned();
-            if group.hierarchy.is_unified {
-                set(
-                    "cpus",
-                    &group.folder.join("cpu.max"),
-                    &format!("{quota} {PERIOD_US}"),
-                    hint,
-                )?;
-            } else {
-                let period = group.folder.join("cpu.cfs_period_us");
-                set("cpus", &period, &format!("{PERIOD_US}"), hint.clone())?;
-                set(
-                    "cpus",
-                    &group.folder.join("cpu.cfs_quota_us"),
-                    &format!("{quota}"),
-                    hint,
-                )?;
-            }
-        }
-        if let (Some(list), Some(group)) = (&limits.cpuset, self.with("cpuset")) {
-            let file = if group.hierarchy.is_unified {
-                "cpuset.cpus.effective"
-            } else {
-                "cpuset.cpus"
-            };
-            let usable = read(&group.hierarchy.own.join(file));
-            let hint = format!("the processors that may be used here are `{usable}`");
-            set(
-                "cpuset",
-                &group.folder.join("cpuset.cpus"),
-                list,
-                hint.clone(),
-            )?;
-            // Version 2 takes any list and then falls back to the parent's processors.
-            let got = read(&group.folder.join(file));
-            if group.hierarchy.is_unified && !is_same_list(list, &got) {
-                return Err(limit_error(
-                    "cpuset",
-                    format!("`{list}` became `{got}`"),
-                    hint,
-                ));
-            }
-        }
-        if let (Some(bytes), Some(group)) = (limits.memory_bytes, self.with("memory")) {
-            let hint = "the parent group may hold more than that already".to_owned();
-            let file = if group.hierarchy.is_unified {
-                "memory.max"
-            } else {
-                "memory.limit_in_bytes"
-            };
-            set("memory", &group.folder.join(file), &bytes.to_string(), hint)?;
-        }
-        if let (Some(pids), Some(group)) = (limits.pids, self.with("pids")) {
-            let hint = "a whole number of processes".to_owned();
-            set(
-                "pids",
-                &group.folder.join("pids.max"),
-                &pids.to_string(),
-                hint,
-            )?;
-        }
-        Ok(())
-    }
-
     /// Moves a process into every group.
     pub(super) fn admit(&self, process: libc::pid_t) -> Result<(), LaunchError> {
         for group in &self.groups {
@@ -387,30 +250,6 @@ impl Groups {
         }
         first
     }
-}
-
-/// The processors of a list such as `0-2,5`.
-fn processors(list: &str) -> Option<Vec<u32>> {
-    let mut found = Vec::new();
-    for part in list
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let (low, high): (u32, u32) = (low.parse().ok()?, high.parse().ok()?);
-        if high < low || high > 65_535 {
-            return None;
-        }
-        found.extend(low..=high);
-    }
-    found.sort_unstable();
-    found.dedup();
-    Some(found)
-}
-
-fn is_same_list(asked: &str, got: &str) -> bool {
-    processors(asked).is_some_and(|asked| processors(got) == Some(asked))
 }
 
 /// The processes in a group, groups below it included.
@@ -461,66 +300,5 @@ pub(super) fn remove_folder(
             Err(error) if start.elapsed() > PATIENCE => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_that_no_machine_can_keep_are_refused_with_what_it_could() {
-        let cases = [
-            (
-                Limits {
-                    cpus: Some(1e6),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    cpus: Some(0.001),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    cpus: Some(f64::NAN),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    memory_bytes: Some(1),
-                    ..Limits::default()
-                },
-                "memory",
-            ),
-            (
-                Limits {
-                    pids: Some(0),
-                    ..Limits::default()
-                },
-                "pids",
-            ),
-        ];
-        for (limits, what) in cases {
-            let error = check(&limits).unwrap_err();
-            assert!(error.step.ends_with(what), "{error}");
-            assert!(error.hint.is_some());
-        }
-        assert!(check(&Limits::default()).is_ok());
-    }
-
-    #[test]
-    fn two_spellings_of_the_same_processors_are_the_same() {
-        assert!(is_same_list("0,1,2", "0-2"));
-        assert!(!is_same_list("0-3", "0-2"));
-        assert!(!is_same_list("99", ""));
-        assert!(!is_same_list("x", "x"));
-        assert_eq!(processors("3-1"), None);
     }
 }

@@ -72,13 +72,12 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
     for item in missing {
         say(&mut status, &Word::Missing(item));
     }
-    let failure = match built {
-        Err(error) => error,
-        Ok(()) => {
-            let argv = arguments(inside);
-            let error = sys::execute(&argv);
-            refused(&format!("execute `{}`", argv[0]))(error)
-        }
+    let failure = if let Err(error) = built {
+        error
+    } else {
+        let argv = arguments(inside);
+        let error = sys::execute(&argv);
+        refused(&format!("execute `{}`", argv[0]))(error)
     };
     say(&mut status, &Word::Failed(failure));
     sys::leave(REFUSED_STATUS)
@@ -89,7 +88,7 @@ fn arguments(inside: &Inside<'_>) -> Vec<String> {
     let spec = &inside.plan.spec;
     let mut argv = spec.argv.clone();
     if let Some(first) = argv.first_mut().filter(|first| *first == "agent") {
-        *first = agent_path(inside.plan).to_owned();
+        agent_path(inside.plan).clone_into(first);
     }
     argv
 }
@@ -118,7 +117,7 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     if spec.namespaces.mount {
         mounts::make_private()?;
         let root = match inside.layers {
-            Some(layers) => rootfs::mount(layers, plan.has_user_namespace)?,
+            Some(layers) => rootfs::mount(layers, plan.has_user_namespace, missing)?,
             None => Path::new("/").to_owned(),
         };
         mounts::mount_all(spec, &root, inside.groups, plan.has_user_namespace, missing)?;

@@ -14,6 +14,7 @@ mod cgroup;
 mod devices;
 mod hierarchy;
 mod inside;
+mod limits;
 mod mounts;
 mod netlink;
 mod network;
@@ -38,7 +39,7 @@ use cgroup::Groups;
 use inside::{Inside, Word};
 use seccomp::Filter;
 use spec::Plan;
-use supervise::{End, Relay, supervise};
+use supervise::{Relay, supervise};
 
 /// Turns a system's error into a refusal of the named step.
 fn refused(step: &str) -> impl Fn(io::Error) -> LaunchError + use<> {
@@ -121,7 +122,7 @@ impl Made {
             keep_first(network::remove(&link).map(drop));
         }
         keep_first(self.groups.remove());
-        rootfs::open_work_layer(&self.scratch);
+        rootfs::open_work_layers(&self.scratch);
         first
     }
 }
@@ -190,7 +191,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     let spec = &plan.spec;
     let report = &mut reporter.report;
     report.has_user_namespace = plan.has_user_namespace;
-    report.agent = inside::agent_path(plan).to_owned();
+    inside::agent_path(plan).clone_into(&mut report.agent);
     made.scratch = PathBuf::from(&spec.scratch);
 
     let kept = capabilities::kept(
@@ -312,11 +313,16 @@ fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError>
         end.map_err(refused("supervise the container"))
     });
     let undone = made.undo();
-    let status = match ended? {
-        End::Exited(status) | End::Killed(status) => status,
+    let status = match (ended, undone) {
+        (Ok(status), Ok(())) => status,
+        (Ok(_), Err(error)) => return Err(refused("remove what was made")(error)),
+        (Err(error), Ok(())) => return Err(error),
+        (Err(mut error), Err(then)) => {
+            error.problem = format!("{}; and cleaning up failed too: {then}", error.problem);
+            return Err(error);
+        }
     };
     reporter.report.exit = Some(status);
-    undone.map_err(refused("remove what was made"))?;
     reporter.write(LaunchState::Ended)?;
     Ok(status)
 }
@@ -332,36 +338,39 @@ fn complain(error: &LaunchError) {
     }
 }
 
+/// Launches what a file says; the status.
+fn launch_file(path: &str) -> i32 {
+    let spec = match spec::read(Path::new(path)) {
+        Ok(spec) => spec,
+        Err(error) => {
+            complain(&error);
+            return REFUSED_STATUS;
+        }
+    };
+    let mut reporter = Reporter::new(&spec.report);
+    launch(spec, &mut reporter).unwrap_or_else(|error| {
+        complain(&error);
+        reporter.report.error = Some(error);
+        if let Err(unwritten) = reporter.write(LaunchState::Refused) {
+            complain(&unwritten);
+        }
+        REFUSED_STATUS
+    })
+}
+
 /// Runs `launch SPEC.json`; `arguments` are those after `launch`. The status is the program's own, or
 /// [`REFUSED_STATUS`] if it was not started.
 pub fn main(arguments: &[String]) -> ExitCode {
-    let status = match arguments {
-        [path] => match spec::read(Path::new(path)) {
-            Ok(spec) => {
-                let mut reporter = Reporter::new(&spec.report);
-                launch(spec, &mut reporter).unwrap_or_else(|error| {
-                    complain(&error);
-                    reporter.report.error = Some(error);
-                    if let Err(unwritten) = reporter.write(LaunchState::Refused) {
-                        complain(&unwritten);
-                    }
-                    REFUSED_STATUS
-                })
-            }
-            Err(error) => {
-                complain(&error);
-                REFUSED_STATUS
-            }
-        },
-        _ => {
-            complain(&LaunchError {
-                step: "read the arguments".into(),
-                problem: "one file is expected: launch SPEC.json".into(),
-                errno: None,
-                hint: None,
-            });
-            2
-        }
+    let status = if let [path] = arguments {
+        launch_file(path)
+    } else {
+        complain(&LaunchError {
+            step: "read the arguments".into(),
+            problem: "one file is expected: launch SPEC.json".into(),
+            errno: None,
+            hint: None,
+        });
+        2
     };
     ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX))
 }

@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn the_kernel_lists_the_route_to_the_loopback_address() {
         let socket = sys::route_socket().unwrap();
-        let loopback = Ipv4Addr::new(127, 0, 0, 1);
+        let loopback = Ipv4Addr::LOCALHOST;
         assert!(
             destinations(&socket)
                 .unwrap()

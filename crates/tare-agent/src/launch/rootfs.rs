@@ -4,16 +4,21 @@
 //! through overlayfs. Upper and work layer lie in the instance's scratch folder, which must be on a disk that
 //! overlayfs takes as an upper layer. Other file systems that the host has mounted below `/` are not part of
 //! the lower layer: inside, their mount points are the bare folders beneath them.
+//! In a user namespace the kernel refuses `/` as a lower layer while anything is mounted below it, because that
+//! would uncover what those mounts cover. Then the root is an overlay over a skeleton of `/`, and each of its
+//! folders an overlay of its own; folders with mounts below them are bound instead, which is reported.
+//! Unmounting an overlay writes the upper layer's whole file system back; that is part of what ending such a
+//! container costs, with every engine.
 //! The agent is copied into the upper layer, so that it is executed from the overlay like any program that an
 //! image brings, and so that nothing done inside can change the host's copy.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use tare_model::launch::{LaunchError, LaunchSpec, Rootfs};
+use tare_model::launch::{LaunchError, LaunchSpec, Missing, Rootfs};
 
 use super::{refused, sys};
 
@@ -26,6 +31,8 @@ pub(super) struct Layers {
     upper: PathBuf,
     work: PathBuf,
     merged: PathBuf,
+    skeleton: PathBuf,
+    parts: PathBuf,
 }
 
 impl Layers {
@@ -34,6 +41,8 @@ impl Layers {
             upper: scratch.join("upper"),
             work: scratch.join("work"),
             merged: scratch.join("merged"),
+            skeleton: scratch.join("skeleton"),
+            parts: scratch.join("parts"),
         }
     }
 }
@@ -73,7 +82,14 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
     let inside = layers.upper.join(spec.workdir.trim_start_matches('/'));
     let agent = layers.upper.join(AGENT_INSIDE.trim_start_matches('/'));
     let make = || -> io::Result<()> {
-        for folder in [&layers.upper, &layers.work, &layers.merged] {
+        let folders = [
+            &layers.upper,
+            &layers.work,
+            &layers.merged,
+            &layers.skeleton,
+            &layers.parts,
+        ];
+        for folder in folders {
             fs::create_dir(folder)?;
         }
         // The upper layer's own folder becomes `/` inside.
@@ -89,28 +105,56 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
     Ok(Some(layers))
 }
 
-/// Mounts the overlay; where the container's root is now. In the private mount namespace only.
-pub(super) fn mount(layers: &Layers, has_user_namespace: bool) -> Result<PathBuf, LaunchError> {
+fn overlay(
+    lower: &Path,
+    upper: &Path,
+    work: &Path,
+    target: &Path,
+    has_user_namespace: bool,
+) -> io::Result<()> {
     let mut options = format!(
-        "lowerdir=/,upperdir={},workdir={}",
-        layers.upper.display(),
-        layers.work.display()
+        "lowerdir={},upperdir={},workdir={}",
+        lower.display(),
+        upper.display(),
+        work.display()
     );
     if has_user_namespace {
         // The trusted attributes that overlayfs uses otherwise are out of reach here.
         options.push_str(",userxattr");
     }
-    sys::mount(
-        OsStr::new("overlay"),
-        &layers.merged,
-        "overlay",
-        0,
-        &options,
-    )
-    .map_err(|error| {
+    sys::mount(OsStr::new("overlay"), target, "overlay", 0, &options)
+}
+
+/// Mounts the overlay; where the container's root is now. In the private mount namespace only.
+pub(super) fn mount(
+    layers: &Layers,
+    has_user_namespace: bool,
+    missing: &mut Vec<Missing>,
+) -> Result<PathBuf, LaunchError> {
+    let over = |lower: &Path| {
+        overlay(
+            lower,
+            &layers.upper,
+            &layers.work,
+            &layers.merged,
+            has_user_namespace,
+        )
+    };
+    let mounted = match over(Path::new("/")) {
+        Err(error) if has_user_namespace && error.raw_os_error() == Some(libc::EINVAL) => {
+            let folders = skeleton(&layers.skeleton).map_err(refused("copy the folders of /"))?;
+            // Read before the overlay itself appears below one of the folders.
+            let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+            over(&layers.skeleton).map(|()| cover(layers, &folders, &mountinfo, missing))
+        }
+        other => other,
+    };
+    mounted.map_err(|error| {
         let mut refusal = refused("mount the overlay over /")(error);
         refusal.hint = Some(match refusal.errno {
-            Some(libc::ENODEV) => "load the kernel module `overlay`, or use rootfs = \"host\"".into(),
+            Some(libc::ENODEV) => {
+                "load the kernel module `overlay`, or use rootfs = \"host\"".into()
+            }
             Some(libc::EPERM) if has_user_namespace => {
                 "overlays in a user namespace need Linux 5.11; run as root, or use rootfs = \"host\""
                     .into()
@@ -124,6 +168,70 @@ pub(super) fn mount(layers: &Layers, has_user_namespace: bool) -> Result<PathBuf
         refusal
     })?;
     Ok(layers.merged.clone())
+}
+
+/// Folders that are mounted anew or bound later, whatever the root is.
+const LATER: [&str; 3] = ["proc", "sys", "dev"];
+
+/// Repeats the links and folders of `/` in an empty folder; the names of the folders.
+fn skeleton(target: &Path) -> io::Result<Vec<OsString>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir("/")? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, target.join(&name))?;
+        } else if kind.is_dir() {
+            fs::create_dir(target.join(&name))?;
+            folders.push(name);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// Covers each folder of the skeleton by an overlay over the host's folder, or by that folder itself.
+fn cover(layers: &Layers, folders: &[OsString], mountinfo: &str, missing: &mut Vec<Missing>) {
+    for name in folders {
+        if LATER.iter().any(|later| name == later) {
+            continue;
+        }
+        let host = Path::new("/").join(name);
+        let target = layers.merged.join(name);
+        let part = layers.parts.join(name);
+        let (upper, work) = (part.join("upper"), part.join("work"));
+        let covered = if has_mounts_below(mountinfo, &host) {
+            Err(io::Error::other("other file systems are mounted below it"))
+        } else {
+            fs::create_dir(&part)
+                .and_then(|()| fs::create_dir(&upper))
+                .and_then(|()| fs::create_dir(&work))
+                .and_then(|()| overlay(&host, &upper, &work, &target, true))
+        };
+        let Err(error) = covered else {
+            continue;
+        };
+        let flags = libc::MS_BIND | libc::MS_REC;
+        let bound = sys::mount(host.as_os_str(), &target, "", flags, "");
+        missing.push(Missing {
+            what: format!("overlay over {}", host.display()),
+            why: match bound {
+                Ok(()) => format!("{error}; the host's folder itself is bound"),
+                Err(then) => format!("{error}; and it cannot be bound: {then}; it is empty"),
+            },
+        });
+    }
+}
+
+/// Whether anything is mounted below a folder.
+fn has_mounts_below(mountinfo: &str, folder: &Path) -> bool {
+    mountinfo.lines().any(|line| {
+        line.split(' ').nth(4).is_some_and(|point| {
+            let point = crate::cgroup::unescape(point);
+            let point = Path::new(&point);
+            point != Path::new("/") && point.starts_with(folder)
+        })
+    })
 }
 
 /// Makes `root` the root of this mount namespace and lets go of the old one.
@@ -141,12 +249,16 @@ pub(super) fn enter(root: &Path) -> Result<(), LaunchError> {
     std::env::set_current_dir("/").map_err(refused("enter the new root"))
 }
 
-/// Lets the scratch folder be removed by an ordinary user: overlayfs leaves a folder without permissions in the
-/// work layer.
-pub(super) fn open_work_layer(scratch: &Path) {
-    let inner = Layers::of(scratch).work.join("work");
-    // It is there only after a mount; root can do without.
-    let _ = fs::set_permissions(inner, fs::Permissions::from_mode(0o700));
+/// Lets the scratch folder be removed by an ordinary user: overlayfs leaves a folder without permissions in
+/// each work layer.
+pub(super) fn open_work_layers(scratch: &Path) {
+    let layers = Layers::of(scratch);
+    let parts = fs::read_dir(&layers.parts).into_iter().flatten().flatten();
+    let works = parts.map(|part| part.path().join("work"));
+    for work in works.chain([layers.work]) {
+        // It is there only after a mount; root can do without.
+        let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
+    }
 }
 
 #[cfg(test)]
@@ -159,5 +271,13 @@ mod tests {
         for path in ["/a,b", "/a:b", r"/a\b"] {
             assert!(!is_plain(Path::new(path)), "{path}");
         }
+    }
+
+    #[test]
+    fn a_mount_below_a_folder_is_seen_and_one_beside_it_is_not() {
+        let mountinfo = "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /run\\040x/a rw - tmpfs x rw";
+        assert!(has_mounts_below(mountinfo, Path::new("/run x")));
+        assert!(!has_mounts_below(mountinfo, Path::new("/run")));
+        assert!(!has_mounts_below(mountinfo, Path::new("/usr")));
     }
 }

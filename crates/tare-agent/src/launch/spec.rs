@@ -124,6 +124,11 @@ fn plan_for(
     })
 }
 
+/// What an instance's addresses and device are chosen by.
+pub(super) fn label(run: &str, name: &str) -> String {
+    format!("{run}/{name}")
+}
+
 impl Plan {
     /// The flags of the namespaces that the first process is created in. The cgroup namespace is not among
     /// them: it must be entered after the cgroup was joined, because its root is the cgroup of that moment.
@@ -149,7 +154,7 @@ impl Plan {
 
     /// What the instance's addresses and device are chosen by.
     pub(super) fn label(&self) -> String {
-        format!("{}/{}", self.spec.run, self.spec.name)
+        label(self.spec.run.as_str(), &self.spec.name)
     }
 }
 

@@ -50,7 +50,8 @@ impl Relay {
     /// Copies what is there on every lane that is ready; whether anything was.
     fn copy_ready(&mut self, ready: impl Fn(RawFd) -> bool) -> bool {
         let mut has_copied = false;
-        let mut buffer = [0u8; 64 << 10];
+        // Half of what a pipe holds by default.
+        let mut buffer = vec![0u8; 32 << 10];
         for lane in &mut self.lanes {
             if lane.to.is_none() || !ready(lane.from.as_raw_fd()) {
                 continue;
@@ -90,23 +91,13 @@ fn watch(fd: RawFd) -> libc::pollfd {
     }
 }
 
-/// How supervision ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// The first process ended by itself.
-    Exited(i32),
-    /// It was killed because the launcher was told to end or lost its parent.
-    Killed(i32),
-}
-
-/// Waits for the end of `process`; `parent` is the launcher's own parent at its start.
+/// Waits for the end of `process` and returns its status; `parent` is the launcher's own parent at its start.
 pub(super) fn supervise(
     process: libc::pid_t,
     parent: libc::pid_t,
     signals: &OwnedFd,
     mut relay: Relay,
-) -> io::Result<End> {
-    let mut is_killed = false;
+) -> io::Result<i32> {
     loop {
         if let Some(status) = sys::reap(process, false)? {
             // What it wrote last still lies in the pipes.
@@ -123,11 +114,7 @@ pub(super) fn supervise(
                     break;
                 }
             }
-            return Ok(if is_killed {
-                End::Killed(status)
-            } else {
-                End::Exited(status)
-            });
+            return Ok(status);
         }
         let mut descriptors = vec![watch(signals.as_raw_fd())];
         descriptors.extend(relay.descriptors());
@@ -135,7 +122,6 @@ pub(super) fn supervise(
         while let Some(signal) = sys::next_signal(signals) {
             let is_orphaned = signal == libc::SIGUSR1 && sys::parent() != parent;
             if is_orphaned || signal == libc::SIGTERM || signal == libc::SIGHUP {
-                is_killed = true;
                 // It may have ended a moment ago; then it is reaped next.
                 let _ = sys::kill(process, libc::SIGKILL);
             }

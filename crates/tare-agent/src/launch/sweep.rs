@@ -1,13 +1,12 @@
-//! Removing what a launcher that was killed left behind: `tare-agent sweep [--run RUN]`.
+//! Removing what a launcher that was killed left behind: `tare-agent sweep --run RUN [--name NAME] [--scratch DIR]`.
 //!
+//! With a name only that instance's; with a scratch folder its work layers are made removable for their owner.
 //! Looks for cgroups called `tare-<run>-*` in every mounted hierarchy and for devices labelled with the run.
-//! Without a run it takes those of every run that no living launcher belongs to: a launcher carries the run in
-//! its environment and stands outside of the run's cgroups. Inside the groups of a named run only processes that
-//! carry that run are killed, because the names of two runs may begin alike.
-//! Mounts need no removal: they lived in a namespace that went with its last process.
+//! Only processes that carry the run are killed inside the groups, because the names of two runs may begin
+//! alike. Mounts need no removal: they lived in a namespace that went with its last process.
 //! Prints one JSON value a line for each thing removed or not removable.
+//! Which runs are dead is for the caller to know.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use tare_model::launch::RUN_VARIABLE;
 
-use super::{cgroup, hierarchy, network};
+use super::{cgroup, hierarchy, network, rootfs};
 
 /// What became of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,47 +54,69 @@ fn run_of(process: libc::pid_t) -> Option<String> {
     })
 }
 
-/// Runs that a process outside of Tare's groups carries.
-fn living_runs() -> BTreeSet<String> {
-    let own = std::process::id();
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|process| *process != own)
-        .filter(|process| {
-            let membership = fs::read_to_string(format!("/proc/{process}/cgroup"));
-            membership.is_ok_and(|text| !text.contains("/tare-"))
-        })
-        .filter_map(|process| run_of(process as libc::pid_t))
-        .collect()
-}
-
 fn is_of(name: &str, run: &str) -> bool {
     name.strip_prefix("tare-")
         .and_then(|rest| rest.strip_prefix(run))
         .is_some_and(|rest| rest.starts_with('-'))
 }
 
-fn sweep(run: Option<&str>) -> Vec<Line> {
-    let living = living_runs();
-    let mut lines = Vec::new();
+/// What to remove.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    runs: Vec<String>,
+    instance: Option<String>,
+    scratch: Option<String>,
+}
+
+impl Wanted {
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut wanted = Self::default();
+        for pair in arguments.chunks(2) {
+            match pair {
+                [option, run] if option == "--run" && !run.is_empty() => {
+                    wanted.runs.push(run.clone());
+                }
+                [option, name] if option == "--name" => wanted.instance = Some(name.clone()),
+                [option, folder] if option == "--scratch" => wanted.scratch = Some(folder.clone()),
+                _ => return None,
+            }
+        }
+        // An instance belongs to one run.
+        let is_clear = match wanted.instance {
+            Some(_) => wanted.runs.len() == 1,
+            None => !wanted.runs.is_empty(),
+        };
+        is_clear.then_some(wanted)
+    }
+
+    fn has_group(&self, group: &str) -> bool {
+        self.runs.iter().any(|run| match &self.instance {
+            Some(name) => group == format!("tare-{run}-{name}"),
+            None => is_of(group, run),
+        })
+    }
+
+    fn has_device(&self, device: &str, carried: &str) -> bool {
+        self.runs.iter().any(|run| {
+            run == carried
+                && self.instance.as_ref().is_none_or(|name| {
+                    device == network::outer_name(&super::spec::label(run, name))
+                })
+        })
+    }
+}
+
+fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
     for hierarchy in hierarchy::mounted() {
         let mut found = Vec::new();
         groups_below(&hierarchy.mount_point, 0, &mut found);
         for folder in found {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            let is_wanted = match run {
-                Some(run) => is_of(&name, run),
-                None => !living.iter().any(|run| is_of(&name, run)),
-            };
-            if !is_wanted {
+            if !wanted.has_group(&name) {
                 continue;
             }
-            let removed = cgroup::remove_folder(&folder, |process| match run {
-                Some(run) => run_of(process).is_some_and(|carried| carried == run),
-                None => run_of(process).is_some_and(|carried| is_of(&name, &carried)),
+            let removed = cgroup::remove_folder(&folder, |process| {
+                run_of(process).is_some_and(|carried| wanted.runs.contains(&carried))
             });
             lines.push(Line {
                 kind: "cgroup",
@@ -105,38 +126,32 @@ fn sweep(run: Option<&str>) -> Vec<Line> {
             });
         }
     }
-    match network::labelled() {
-        Ok(devices) => {
-            for (name, carried) in devices {
-                let is_wanted = match run {
-                    Some(run) => run == carried,
-                    None => !living.contains(&carried),
-                };
-                if !is_wanted {
-                    continue;
-                }
-                match network::remove(&name) {
-                    Ok(false) => {}
-                    removed => lines.push(Line {
-                        kind: "device",
-                        name,
-                        killed: None,
-                        failed: removed.err().map(|error| error.to_string()),
-                    }),
-                }
-            }
-        }
-        Err(error) => lines.push(Line {
-            kind: "device",
-            name: "all".into(),
-            killed: None,
-            failed: Some(error.to_string()),
-        }),
-    }
-    lines
 }
 
-/// Runs `sweep [--run RUN]`; `arguments` are those after `sweep`. The status is 0 if nothing is left, 1 if
+fn sweep_devices(wanted: &Wanted, lines: &mut Vec<Line>) {
+    let device = |name: String, failed: Option<String>| Line {
+        kind: "device",
+        name,
+        killed: None,
+        failed,
+    };
+    let devices = match network::labelled() {
+        Ok(devices) => devices,
+        Err(error) => return lines.push(device("all".into(), Some(error.to_string()))),
+    };
+    for (name, carried) in devices {
+        if !wanted.has_device(&name, &carried) {
+            continue;
+        }
+        match network::remove(&name) {
+            // It went with its namespace in between.
+            Ok(false) => {}
+            removed => lines.push(device(name, removed.err().map(|error| error.to_string()))),
+        }
+    }
+}
+
+/// Runs `sweep`; `arguments` are those after `sweep`. The status is 0 if nothing is left, 1 if
 /// something could not be removed, 2 for wrong arguments.
 #[allow(
     clippy::print_stdout,
@@ -147,15 +162,16 @@ fn sweep(run: Option<&str>) -> Vec<Line> {
     reason = "standard error is the place for a misuse"
 )]
 pub fn main(arguments: &[String]) -> ExitCode {
-    let run = match arguments {
-        [] => None,
-        [option, run] if option == "--run" => Some(run.as_str()),
-        _ => {
-            eprintln!("tare-agent: sweep [--run RUN] is expected");
-            return ExitCode::from(2);
-        }
+    let Some(wanted) = Wanted::parse(arguments) else {
+        eprintln!("tare-agent: sweep --run RUN [--name NAME] [--scratch DIR] is expected");
+        return ExitCode::from(2);
     };
-    let lines = sweep(run);
+    let mut lines = Vec::new();
+    sweep_groups(&wanted, &mut lines);
+    sweep_devices(&wanted, &mut lines);
+    if let Some(scratch) = &wanted.scratch {
+        rootfs::open_work_layers(Path::new(scratch));
+    }
     for line in &lines {
         if let Ok(text) = serde_json::to_string(line) {
             println!("{text}");
@@ -178,6 +194,28 @@ mod tests {
         assert!(!is_of("tare-run10-arm", "run1"));
         assert!(!is_of("tare-run1", "run1"));
         assert!(!is_of("other-run1-arm", "run1"));
+    }
+
+    #[test]
+    fn runs_are_named_one_by_one_and_an_instance_belongs_to_one() {
+        let wanted = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            Wanted::parse(&words)
+        };
+        let both = wanted("--run a --run b").unwrap();
+        assert!(both.has_group("tare-b-arm") && !both.has_group("tare-c-arm"));
+        let one = wanted("--run a --name x").unwrap();
+        assert!(one.has_group("tare-a-x") && !one.has_group("tare-a-x1"));
+        for wrong in [
+            "--run",
+            "a",
+            "--run a b",
+            "--all a",
+            "--name x",
+            "--run a --run b --name x",
+        ] {
+            assert_eq!(wanted(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -42,8 +42,7 @@ mod linux {
     const BLOCKS: usize = 16;
 
     pub(super) fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-        let name = format!("tare-fsync-{}.dat", std::process::id());
-        let path = Removed(meter.workdir().join(name));
+        let path = Removed(meter.workdir().join(direct_file::unique("tare-fsync")));
         let file = direct_file::create(&path.0)?;
         let mut block = [0x5au8; BLOCK_BYTES];
         for number in 0..BLOCKS {

@@ -2,8 +2,8 @@
 //!
 //! Inside the timed region: `k` round trips; in each the worker writes one byte and sleeps until its echo
 //! arrives, so four system calls and two switches between two processes. Both are bound to one processor,
-//! the one on which the worker happens to run: left free, the scheduler sometimes wakes the partner on
-//! another core and the figure has two modes an order of magnitude apart. With `placement = "free"` nothing is
+//! the one on which the worker happens to run: left free, the figure also holds where the scheduler wakes the
+//! partner, which changes from trial to trial and is not the environment's. With `placement = "free"` nothing is
 //! bound. Outside: making the pipes and the partner (a fork that executes nothing else), ending it.
 //! Known bias: one processor means no wake-up across cores, which is what a guest pays most for.
 //! Source: lmbench's `lat_pipe`.

@@ -21,6 +21,8 @@ use tare_model::wire::{FrameError, PROTOCOL, Reply};
 use crate::build;
 use crate::probe::{PROBES, Probe};
 
+#[cfg(unix)]
+mod children;
 pub mod frames;
 #[cfg(unix)]
 pub mod poll;

@@ -1,23 +1,23 @@
 //! The server where there is `poll`: one thread that waits for the host, its workers and signals at once.
 //!
-//! Signals arrive through a pipe that a handler writes to (the self-pipe trick, D. J. Bernstein): unlike
-//! `signalfd` and `pidfd` it works in every kernel and under every system-call filter. Handlers are reset
-//! by `exec`, so workers have none. A worker leads a process group of its own; when it has ended, what is
-//! left of the group is killed before the trial is reported.
+//! A worker leads a process group of its own; when it has ended, what is left of the group is killed before
+//! the trial is reported. Signals and reaping are in `children`.
 //! What it cannot see: time that the host needs to take a reply off the pipe; while it does not, the
 //! server waits.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tare_model::outcome::Exit;
 use tare_model::wire::{Reply, Request, write_frame};
 
+use super::children::{
+    adopt_orphans, do_not_block, ended_child, kill_group, reap, take_signals, wait_for_strays,
+};
 use super::frames::Frames;
 use super::{
     Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
@@ -25,9 +25,6 @@ use super::{
 };
 use crate::facts;
 use crate::probe::Probe;
-
-/// How long to wait for killed processes of a worker's group to be gone.
-const STRAYS_LIMIT: Duration = Duration::from_secs(1);
 
 /// A started worker: waiting for its request, or at work.
 struct Worker {
@@ -127,7 +124,13 @@ impl Server<'_> {
             entry(self.input.as_raw_fd()),
             entry(self.signals.as_raw_fd()),
         ];
-        for active in &self.active {
+        // A worker that has answered has only to end, which a signal tells; waking up for the ends of its
+        // streams would delay that.
+        let unanswered = self
+            .active
+            .iter()
+            .filter(|active| !matches!(active.answer, Ok(Some(_))));
+        for active in unanswered {
             let worker = &active.worker;
             for stream in [&worker.stdout, &worker.stderr].into_iter().flatten() {
                 entries.push(entry(stream.as_raw_fd()));
@@ -415,124 +418,6 @@ fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Ok(0) | Err(_) => *stream = None,
-        }
-    }
-}
-
-fn do_not_block(fd: RawFd) -> io::Result<()> {
-    // SAFETY: `fd` is open, owned by the caller, and both commands take and return plain numbers.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above.
-    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// The writing end of the pipe of signals.
-static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
-
-/// Passes the signal's number on.
-extern "C" fn on_signal(signal: libc::c_int) {
-    let byte = signal as u8;
-    // SAFETY: `write` may be called in a handler; the byte is alive, and the pipe, once opened, stays open.
-    // A full pipe loses nothing: the server is going to look anyway.
-    unsafe {
-        libc::write(
-            SIGNAL_PIPE.load(Ordering::Relaxed),
-            (&raw const byte).cast(),
-            1,
-        )
-    };
-}
-
-/// Opens the pipe of signals and installs the handlers. SIGINT is taken and ignored: at a terminal it is
-/// meant for the host, which then tells its agents.
-fn take_signals() -> io::Result<File> {
-    let mut ends = [-1; 2];
-    // SAFETY: the pointer is to an array of two numbers, as `pipe` needs.
-    if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    for end in ends {
-        do_not_block(end)?;
-        // SAFETY: `end` was just opened, and the command takes a plain number.
-        if unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    SIGNAL_PIPE.store(ends[1], Ordering::Relaxed);
-    for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: `sigaction` is plain data for which all zeroes is a valid value: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: `action` is live and its handler calls only what is allowed in one; the old action is
-        // not asked for.
-        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    // SAFETY: the reading end was just opened and belongs to nobody else.
-    Ok(unsafe { File::from_raw_fd(ends[0]) })
-}
-
-/// Makes the kernel hand orphans of the workers to this process, so that it can reap them.
-fn adopt_orphans() {
-    #[cfg(target_os = "linux")]
-    // SAFETY: the option takes one number. Where it fails, orphans go to the first process, as they always did.
-    unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
-    };
-}
-
-/// A child that has ended and is not yet reaped.
-fn ended_child() -> Option<libc::pid_t> {
-    // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
-    let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `information` is live and exclusively borrowed.
-    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut information, options) };
-    // SAFETY: after a successful `waitid` the field is set, to 0 when no child has ended.
-    let pid = unsafe { information.si_pid() };
-    (result == 0 && pid > 0).then_some(pid)
-}
-
-/// Waits for this child and takes its status.
-fn reap(pid: libc::pid_t) -> Option<Exit> {
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` is live and exclusively borrowed.
-        let reaped = unsafe { libc::waitpid(pid, &raw mut status, 0) };
-        if reaped == pid {
-            break;
-        }
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return None;
-        }
-    }
-    Some(if libc::WIFSIGNALED(status) {
-        Exit::Signal(libc::WTERMSIG(status))
-    } else {
-        Exit::Code(libc::WEXITSTATUS(status))
-    })
-}
-
-/// Kills what is in the group that this worker leads.
-fn kill_group(leader: libc::pid_t) {
-    // SAFETY: numbers only. The leader is not reaped yet, so the group's number is still its own.
-    unsafe { libc::kill(-leader, libc::SIGKILL) };
-}
-
-/// Waits until the group that was killed is empty, reaping those of it that became our children.
-fn wait_for_strays(leader: libc::pid_t) {
-    let begin = Instant::now();
-    // SAFETY: numbers only; signal 0 asks whether the group has a member.
-    while unsafe { libc::kill(-leader, 0) } == 0 && begin.elapsed() < STRAYS_LIMIT {
-        // SAFETY: a null status pointer is allowed; a negative number means that group.
-        let reaped = unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) };
-        if reaped <= 0 {
-            std::thread::sleep(Duration::from_micros(200));
         }
     }
 }

@@ -110,6 +110,14 @@ impl Agents {
         &self.own
     }
 
+    /// The one with this build id, which is how an agent answers to `Hello`; `None` for any other's.
+    pub fn of_build(&self, build: &str) -> Option<&AgentBinary> {
+        self.known
+            .iter()
+            .map(|agent| &agent.binary)
+            .find(|binary| binary.build == build)
+    }
+
     /// One for Linux on this machine type (`x86_64`, `aarch64`) that needs no library; `None` where there
     /// is none. For engines whose containers run Linux, wherever the host runs.
     pub fn linux(&self, arch: &str) -> Option<&AgentBinary> {

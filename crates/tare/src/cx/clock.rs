@@ -19,10 +19,6 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the clock"
-    )]
     fn default() -> Self {
         Self {
             origin: Instant::now(),
@@ -35,10 +31,6 @@ impl Clock for SystemClock {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the clock"
-    )]
     fn unix_ns(&self) -> i64 {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -127,10 +127,6 @@ pub trait Exec: Sync {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemExec;
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that starts programs"
-)]
 fn start(command: &CommandLine) -> Result<Child, CommandError> {
     Command::new(&command.program)
         .args(&command.arguments)

@@ -25,28 +25,16 @@ fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileErr
 }
 
 /// Reads a whole file as text.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(path).map_err(error("read", path))
 }
 
 /// Reads a whole file.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     std::fs::read(path).map_err(error("read", path))
 }
 
 /// Writes a whole file: to a neighbour first, then renamed, so that no reader sees half of it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(".part");
@@ -68,19 +56,11 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// Makes a folder and those above it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn create_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
 /// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_dir_all(path) {
         Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -89,10 +69,6 @@ pub fn remove_folder(path: &Path) -> Result<(), FileError> {
 }
 
 /// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
     let entries = std::fs::read_dir(path).map_err(error("list", path))?;
     let mut names = Vec::new();
@@ -104,10 +80,6 @@ pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
 }
 
 /// Opens a file that is only there to be locked, and makes it where there is none.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that touches files"
-)]
 pub fn open_lock(path: &Path) -> Result<std::fs::File, FileError> {
     std::fs::OpenOptions::new()
         .read(true)

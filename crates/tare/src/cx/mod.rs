@@ -3,7 +3,7 @@
 //! Programs, time and progress go through traits so that tests can order events, inject faults and turn
 //! the clock by hand. Files and the environment go through plain functions in [`files`] and [`vars`]:
 //! tests use real ones in a temporary folder. No other module may start a process, read a clock, read the
-//! process environment or write a file (kept by clippy's `disallowed-methods`).
+//! process environment or write a file (a tidy test keeps this).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,10 +3,6 @@
 use std::path::PathBuf;
 
 /// The variable's text; `None` when unset, empty or not UTF-8.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads the environment"
-)]
 pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }

@@ -17,9 +17,9 @@ use super::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
     SettingsError, StartMode,
 };
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
 #[cfg(target_os = "linux")]
-use crate::cx::{owner, vars};
+use crate::cx::{CONTROL_LIMIT, owner, vars};
+use crate::cx::{CommandLine, Context, Running, files};
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);

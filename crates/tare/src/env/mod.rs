@@ -13,11 +13,11 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub mod channel;
-pub mod docker;
+pub mod container;
 pub mod host;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[&docker::DOCKER, &host::Host];
+pub static DRIVERS: &[&dyn Driver] = &[&host::Host, &container::Container];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

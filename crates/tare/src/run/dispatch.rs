@@ -24,6 +24,9 @@ use crate::env::{Channel, ChannelError, EnvError, Instance, StartMode};
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// How long an agent may take to answer `Cancel` before it is taken for lost.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
+/// The longest first slice of a wait. Longer trials hardly feel a host that wakes up beside them, and a
+/// user who presses Ctrl-C does not wait for their end.
+const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
 /// How long the host waits for news of Ctrl-C before it takes a failure for one.
 const HEARSAY: Duration = Duration::from_millis(50);
 
@@ -103,7 +106,7 @@ impl<'a> Dispatcher<'a> {
         }
         let instance = arm.passing.as_mut().expect("it was put there just now");
         match greet(&self.cx, instance.channel()) {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(NoStart::Cancelled) => return Err(Cancelled),
             Err(NoStart::Trouble(trouble)) => {
                 let _ = stop(&self.cx, &mut arm.passing);
@@ -236,8 +239,8 @@ impl<'a> Dispatcher<'a> {
     ) -> Result<Word, Silence> {
         let begun_ns = self.cx.clock.now_ns();
         let patience_ns = limit_ns.saturating_add(GRACE.as_nanos() as u64);
-        let mut slice =
-            Duration::from_nanos(self.target_ns.saturating_mul(2)).saturating_add(SLICE);
+        let ordinary = Duration::from_nanos(self.target_ns.saturating_mul(2));
+        let mut slice = (ordinary + SLICE).min(FIRST_SLICE_LIMIT);
         loop {
             let waited_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
             if waited_ns >= patience_ns {

@@ -71,7 +71,11 @@ impl Dispatcher<'_> {
             .saturating_mul(2)
             .saturating_add(GRACE.as_nanos() as u64);
         let (channel, workdir) = ends.of(path.server());
-        let request = self.request(server_number, server, server_limit_ns, workdir);
+        // It listens only where the client will come, not on every address of its end.
+        let mut server = server.clone();
+        let bind = Value::Text(address.to_string());
+        server.args.0.insert("bind".into(), bind);
+        let request = self.request(server_number, &server, server_limit_ns, workdir);
         let listening = channel
             .send(&request)
             .map_err(|error| self.lost(&error))

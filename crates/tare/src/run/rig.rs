@@ -13,7 +13,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, ArmSpec, Facts, Params};
 
 use super::RunError;
-use crate::cx::{CONTROL_LIMIT, Context, Event};
+use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode,
 };
@@ -94,9 +94,12 @@ impl Arm {
     pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
         let started = self.environment.start(cx, StartMode::Resident)?;
         let instance = self.instance.insert(started);
-        let facts = greet(cx, instance.channel()).and_then(|()| {
+        let facts = greet(cx, instance.channel()).and_then(|agent| {
             let workdir = instance.workdir();
-            ask_facts(cx, instance.channel(), workdir)
+            let mut facts = ask_facts(cx, instance.channel(), workdir)?;
+            facts.insert("agent.build".into(), agent.build.clone());
+            facts.insert("agent.sha256".into(), agent.sha256.clone());
+            Ok(facts)
         });
         if facts.is_err() {
             // Its own failure is what the reader needs; that of stopping it would say the same again, and
@@ -118,8 +121,11 @@ pub(super) fn stop(
     }
 }
 
-/// Says hello, and refuses an agent that is not the one that was put there.
-pub(super) fn greet(cx: &Context<'_>, channel: &mut dyn Channel) -> Result<(), NoStart> {
+/// Says hello, and refuses an agent that is none of those that this Tare brought.
+pub(super) fn greet<'a>(
+    cx: &Context<'a>,
+    channel: &mut dyn Channel,
+) -> Result<&'a AgentBinary, NoStart> {
     channel
         .send(&Request::Hello { protocol: PROTOCOL })
         .map_err(EnvError::from)?;
@@ -129,16 +135,16 @@ pub(super) fn greet(cx: &Context<'_>, channel: &mut dyn Channel) -> Result<(), N
             fix: None,
         }
         .into()),
-        Reply::Hello { build, .. } if build != cx.agent.build => Err(Trouble {
-            why: format!(
-                "its agent is build `{}`, and this Tare brought `{}`",
-                build.escape_debug(),
-                cx.agent.build
-            ),
-            fix: None,
-        }
-        .into()),
-        Reply::Hello { .. } => Ok(()),
+        Reply::Hello { build, .. } => cx.agents.of_build(&build).ok_or_else(|| {
+            NoStart::Trouble(Trouble {
+                why: format!(
+                    "its agent is build `{}`, which is not what this Tare brought (`{}`)",
+                    build.escape_debug(),
+                    cx.agent.build
+                ),
+                fix: None,
+            })
+        }),
         _ => Err(out_of_turn("hello")),
     }
 }

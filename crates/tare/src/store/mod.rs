@@ -327,10 +327,6 @@ impl Store {
     }
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the store makes its own folder; it knows nothing of `cx`"
-)]
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)
 }

@@ -4,7 +4,6 @@
 //! answers, it gives up what hangs, it tells a crash from silence, and it leaves nothing. Only the shipped
 //! probes are used, because the agent under test is the shipped one.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare::cx::Context;
@@ -12,16 +11,14 @@ use tare::env::{Availability, Channel, ChannelError, Driver, Environment, Instan
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
 
-use crate::world::{Snapshot, World, labelled, skip};
+use crate::world::{Snapshot, World, labelled, skip, turn};
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs the whole contract with these settings; prints why and returns where the driver is absent.
 pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
-    // One at a time: each looks at what the machine holds before and after.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let world = World::new(driver.id());
     let cx = world.cx();
     let before = Snapshot::take(&world);

@@ -4,17 +4,16 @@
 //! label that nothing is left. What needs another user or another engine is done in a process or engine of
 //! its own. Without an engine a test says that it was skipped, and fails if TARE_REQUIRE names `docker`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tare::cx::observer::Silent;
-use tare::cx::{AgentBinary, Cancel, Context, SystemClock, SystemExec};
+use tare::cx::Agents;
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, RunId, Value};
+use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, Value};
+
+use crate::contract::contract;
+use crate::world::{World, skip};
 
 mod faults;
 #[allow(
@@ -27,89 +26,37 @@ mod private_engine;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What a context borrows from, with a run id of its own; removes what its run left in the engine.
-struct Place {
-    clock: SystemClock,
-    cancel: Cancel,
-    agent: AgentBinary,
-    scratch: tempfile::TempDir,
-    run: RunId,
-}
-
-fn agent_path() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("TARE_AGENT") {
-        return Some(PathBuf::from(path));
-    }
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let musl = target.join("x86_64-unknown-linux-musl");
-    ["agent", "release", "debug"]
-        .into_iter()
-        .map(|profile| musl.join(profile).join("tare-agent"))
-        .find(|path| path.exists())
-}
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = agent_path().unwrap_or_else(|| PathBuf::from("/nonexistent/tare-agent"));
-        let tick = SystemTimeTick::now();
-        Self {
-            clock: SystemClock::default(),
-            cancel: Cancel::new(),
-            agent: AgentBinary {
-                sha256: format!("test-{}", tick.0),
-                path,
-                build: String::new(),
-            },
-            scratch: tempfile::tempdir().unwrap(),
-            run: RunId::new(format!("it-{name}-{}", tick.0)).unwrap(),
-        }
-    }
-
-    fn cx(&self) -> Context<'_> {
-        Context {
-            exec: &SystemExec,
-            clock: &self.clock,
-            observer: &Silent,
-            cancel: &self.cancel,
-            agent: &self.agent,
-            scratch: self.scratch.path(),
-            run: &self.run,
-        }
-    }
-
-    /// What carries this run's label in the engine, found by the driver's own sweep.
-    fn leftovers(&self, driver: &Docker) -> Vec<String> {
-        driver.sweep(&self.cx(), Some(self.run.as_str())).unwrap()
-    }
-}
-
-/// Distinguishes runs of tests that follow one another.
-struct SystemTimeTick(u128);
-
-impl SystemTimeTick {
-    fn now() -> Self {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Self(since.unwrap().as_nanos() % 1_000_000_000_000)
-    }
-}
-
-/// Whether TARE_REQUIRE says that this must be there.
-fn is_required(need: &str) -> bool {
-    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
-    required.split(',').any(|word| word.trim() == need)
-}
-
-/// A place, if an engine answers; else says why not, or fails where one is required.
-fn place(name: &str) -> Option<Place> {
-    let place = Place::new(name);
-    match DOCKER.detect(&place.cx()) {
-        Availability::Ready(_) => Some(place),
+/// A world, if an engine answers; else says why not, or fails where one is required.
+fn world(name: &str) -> Option<World> {
+    let world = World::new(name);
+    match DOCKER.detect(&world.cx()) {
+        Availability::Ready(_) => Some(world),
         Availability::Absent { why, .. } => {
-            assert!(!is_required("docker"), "docker is required: {why}");
-            println!("skipped: no Docker engine answers ({why})");
+            skip("docker", &format!("no Docker engine answers ({why})"));
             None
         }
     }
+}
+
+/// The same world with an agent that is for another system.
+fn with_foreign_agent(mut world: World) -> World {
+    world.agents = foreign_agent(world.folder.path());
+    world
+}
+
+fn foreign_agent(folder: &std::path::Path) -> Agents {
+    let path = folder.join("agent.exe");
+    std::fs::write(
+        &path,
+        b"<tare-agent-build 0.1.0-00-o3-x86_64-pc-windows-gnu>",
+    )
+    .unwrap();
+    Agents::only(&path).unwrap()
+}
+
+/// What carries this run's label in the engine, found by the driver's own sweep.
+fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
+    driver.sweep(&world.cx(), Some(world.run.as_str())).unwrap()
 }
 
 fn arm(name: &str) -> ArmId {
@@ -164,36 +111,41 @@ fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
 
 /// Starts, greets, hands over the instance, stops and removes, and checks that nothing is left.
 fn with_instance(
-    place: &Place,
+    world: &World,
     settings: &Params,
     mode: StartMode,
     look: impl FnOnce(&mut dyn Instance),
 ) {
     let mut environment = environment(&DOCKER, "arm", settings);
-    environment.prepare(&place.cx()).unwrap();
-    let mut instance = environment.start(&place.cx(), mode).unwrap();
+    environment.prepare(&world.cx()).unwrap();
+    let mut instance = environment.start(&world.cx(), mode).unwrap();
     hello(instance.as_mut());
     look(instance.as_mut());
-    instance.stop(&place.cx()).unwrap();
-    environment.remove(&place.cx()).unwrap();
-    environment.remove(&place.cx()).unwrap();
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
-    assert_eq!(std::fs::read_dir(place.scratch.path()).unwrap().count(), 0);
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
 }
 
-fn why_absent(driver: &Docker, place: &Place) -> (String, String) {
-    match driver.detect(&place.cx()) {
+fn why_absent(driver: &Docker, world: &World) -> (String, String) {
+    match driver.detect(&world.cx()) {
         Availability::Absent { why, fix } => (why, fix.unwrap_or_default()),
         Availability::Ready(facts) => panic!("{facts:?}"),
     }
 }
 
 #[test]
+fn docker_keeps_the_contract_of_drivers() {
+    contract(&DOCKER, &Params::new());
+}
+
+#[test]
 fn a_container_has_the_engines_default_security_and_a_working_agent() {
-    let Some(place) = place("security") else {
+    let Some(world) = world("security") else {
         return;
     };
-    with_instance(&place, &Params::new(), StartMode::Resident, |instance| {
+    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let facts = inner_facts(instance);
         assert_eq!(
             facts.get("status.Seccomp").map(String::as_str),
@@ -213,8 +165,10 @@ fn a_container_has_the_engines_default_security_and_a_working_agent() {
 
 #[test]
 fn an_instance_for_once_runs_the_agent_as_the_first_process() {
-    let Some(place) = place("once") else { return };
-    with_instance(&place, &Params::new(), StartMode::Once, |instance| {
+    let Some(world) = world("once") else {
+        return;
+    };
+    with_instance(&world, &Params::new(), StartMode::Once, |instance| {
         let reply = null_trial(instance, 1);
         assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
         // The first process ends with the agent, and the channel says with which status.
@@ -231,7 +185,7 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
 
 #[test]
 fn settings_reach_the_container() {
-    let Some(place) = place("settings") else {
+    let Some(world) = world("settings") else {
         return;
     };
     let settings = Params::new()
@@ -243,7 +197,7 @@ fn settings_reach_the_container() {
         .with("init", true)
         .with("user", "65534")
         .with("network", "none");
-    with_instance(&place, &settings, StartMode::Resident, |instance| {
+    with_instance(&world, &settings, StartMode::Resident, |instance| {
         let facts = inner_facts(instance);
         let fact = |name: &str| facts.get(name).map(String::as_str);
         assert_eq!(fact("status.Seccomp"), Some("0"), "{facts:?}");
@@ -260,7 +214,7 @@ fn settings_reach_the_container() {
 
 #[test]
 fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
-    let Some(place) = place("storage") else {
+    let Some(world) = world("storage") else {
         return;
     };
     for (storage, kinds) in [
@@ -272,7 +226,7 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
         let settings = Params::new()
             .with("storage", storage)
             .with("user", "65534:65534");
-        with_instance(&place, &settings, StartMode::Resident, |instance| {
+        with_instance(&world, &settings, StartMode::Resident, |instance| {
             let facts = inner_facts(instance);
             let kind = facts
                 .get("mount./tare-work.fstype")
@@ -284,7 +238,7 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
                 "{facts:?}"
             );
             assert_eq!(
-                mode_inside(&place, "/tare-work") & 0o777,
+                mode_inside(&world, "/tare-work") & 0o777,
                 0o777,
                 "{storage}"
             );
@@ -292,8 +246,8 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
     }
 }
 
-/// The mode of a path in the only container of this place's run, as the engine sees it.
-fn mode_inside(place: &Place, path: &str) -> u32 {
+/// The mode of a path in the only container of this world's run, as the engine sees it.
+fn mode_inside(world: &World, path: &str) -> u32 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -301,7 +255,7 @@ fn mode_inside(place: &Place, path: &str) -> u32 {
     runtime.block_on(async {
         let client = bollard::Docker::connect_with_local_defaults().unwrap();
         let options = bollard::query_parameters::ContainerArchiveInfoOptions { path: path.into() };
-        let name = format!("tare-{}-arm-1", place.run);
+        let name = format!("tare-{}-arm-1", world.run);
         client
             .get_container_archive_info(&name, Some(options))
             .await
@@ -312,8 +266,10 @@ fn mode_inside(place: &Place, path: &str) -> u32 {
 
 #[test]
 fn the_two_ends_of_the_bridge_reach_each_other() {
-    let Some(place) = place("bridge") else { return };
-    with_instance(&place, &Params::new(), StartMode::Resident, |instance| {
+    let Some(world) = world("bridge") else {
+        return;
+    };
+    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let inside = instance.address_from_host().unwrap();
         let outside = instance.host_address().unwrap();
         assert_ne!(inside, outside);
@@ -328,7 +284,7 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
         );
     });
     let settings = Params::new().with("network", "host");
-    with_instance(&place, &settings, StartMode::Resident, |instance| {
+    with_instance(&world, &settings, StartMode::Resident, |instance| {
         assert!(instance.address_from_host().unwrap().is_loopback());
         assert!(instance.host_address().unwrap().is_loopback());
     });
@@ -336,16 +292,16 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
 
 #[test]
 fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() {
-    let Some(place) = place("privileged") else {
+    let Some(world) = world("privileged") else {
         return;
     };
-    let Availability::Ready(engine) = DOCKER.detect(&place.cx()) else {
+    let Availability::Ready(engine) = DOCKER.detect(&world.cx()) else {
         panic!("it was there a moment ago");
     };
     let settings = Params::new().with("privileged", true);
     let lacks = engine.get("engine.capabilities_missing");
     let Some(lacks) = lacks.filter(|names| !names.is_empty()) else {
-        return with_instance(&place, &settings, StartMode::Resident, |instance| {
+        return with_instance(&world, &settings, StartMode::Resident, |instance| {
             let facts = inner_facts(instance);
             assert_eq!(
                 facts.get("status.Seccomp").map(String::as_str),
@@ -356,8 +312,8 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
     };
     for settings in [settings, Params::new().with("cap_add", "ALL")] {
         let mut environment = environment(&DOCKER, "arm", &settings);
-        environment.prepare(&place.cx()).unwrap();
-        let Err(error) = environment.start(&place.cx(), StartMode::Resident) else {
+        environment.prepare(&world.cx()).unwrap();
+        let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
             panic!("the engine gave what it does not have");
         };
         let EnvError::Absent {
@@ -372,9 +328,9 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
             "{why}"
         );
         assert!(fix.contains(lacks), "{fix}");
-        environment.remove(&place.cx()).unwrap();
+        environment.remove(&world.cx()).unwrap();
     }
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
     // The advice that the error gives works.
     let drop: Vec<Value> = lacks
         .split(' ')
@@ -383,17 +339,17 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
     let settings = Params::new()
         .with("cap_add", "ALL")
         .with("cap_drop", Value::List(drop));
-    with_instance(&place, &settings, StartMode::Resident, |_| {});
+    with_instance(&world, &settings, StartMode::Resident, |_| {});
 }
 
 #[test]
 fn an_image_that_is_not_there_is_not_pulled() {
-    let Some(place) = place("missing") else {
+    let Some(world) = world("missing") else {
         return;
     };
     let settings = Params::new().with("image", "tare-test.invalid/none:1");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    let error = environment.prepare(&place.cx()).unwrap_err();
+    let error = environment.prepare(&world.cx()).unwrap_err();
     let EnvError::Absent {
         why,
         fix: Some(fix),
@@ -403,18 +359,18 @@ fn an_image_that_is_not_there_is_not_pulled() {
     };
     assert!(why.contains("tare-test.invalid/none:1"), "{why}");
     assert_eq!(fix, "`docker pull tare-test.invalid/none:1`");
-    environment.remove(&place.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
 }
 
 #[test]
 fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
-    let Some(place) = place("runtime") else {
+    let Some(world) = world("runtime") else {
         return;
     };
     let settings = Params::new().with("runtime", "tare-none");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    environment.prepare(&place.cx()).unwrap();
-    let Err(error) = environment.start(&place.cx(), StartMode::Once) else {
+    environment.prepare(&world.cx()).unwrap();
+    let Err(error) = environment.start(&world.cx(), StartMode::Once) else {
         panic!("an unknown runtime started a container");
     };
     assert!(
@@ -422,129 +378,130 @@ fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
         "{error:?}"
     );
     assert!(error.to_string().contains("runtime"), "{error}");
-    environment.remove(&place.cx()).unwrap();
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
 #[test]
 fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let Some(place) = place("foreign") else {
+    let Some(world) = world("foreign") else {
         return;
     };
     // The packed image of another arm stands for a user's image: it has no shell and no C library.
     let mut packed = environment(&DOCKER, "packed", &Params::new());
-    packed.prepare(&place.cx()).unwrap();
-    let name = packed.describe(&place.cx())["image.name"].clone();
+    packed.prepare(&world.cx()).unwrap();
+    let name = packed.describe(&world.cx())["image.name"].clone();
     for mode in [StartMode::Resident, StartMode::Once] {
         let settings = Params::new()
             .with("image", name.as_str())
             .with("user", "65534");
         let mut foreign = environment(&DOCKER, "foreign", &settings);
-        foreign.prepare(&place.cx()).unwrap();
-        let mut instance = foreign.start(&place.cx(), mode).unwrap();
+        foreign.prepare(&world.cx()).unwrap();
+        let mut instance = foreign.start(&world.cx(), mode).unwrap();
         hello(instance.as_mut());
         assert!(matches!(
             null_trial(instance.as_mut(), 1),
             Reply::Done { .. }
         ));
-        instance.stop(&place.cx()).unwrap();
-        foreign.remove(&place.cx()).unwrap();
+        instance.stop(&world.cx()).unwrap();
+        foreign.remove(&world.cx()).unwrap();
     }
     // Removing the foreign arm leaves the image, which it did not make.
-    let mut instance = packed.start(&place.cx(), StartMode::Resident).unwrap();
+    let mut instance = packed.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
-    instance.stop(&place.cx()).unwrap();
-    packed.remove(&place.cx()).unwrap();
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    instance.stop(&world.cx()).unwrap();
+    packed.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
 #[test]
 fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
-    let Some(place) = place("share") else { return };
+    let Some(world) = world("share") else {
+        return;
+    };
     let mut first = environment(&DOCKER, "first", &Params::new());
     let mut second = environment(&DOCKER, "second", &Params::new());
-    first.prepare(&place.cx()).unwrap();
-    first.prepare(&place.cx()).unwrap();
-    second.prepare(&place.cx()).unwrap();
-    let id = |environment: &dyn Environment| environment.describe(&place.cx())["image.id"].clone();
+    first.prepare(&world.cx()).unwrap();
+    first.prepare(&world.cx()).unwrap();
+    second.prepare(&world.cx()).unwrap();
+    let id = |environment: &dyn Environment| environment.describe(&world.cx())["image.id"].clone();
     assert_eq!(id(first.as_ref()), id(second.as_ref()));
-    first.remove(&place.cx()).unwrap();
-    let mut instance = second.start(&place.cx(), StartMode::Resident).unwrap();
+    first.remove(&world.cx()).unwrap();
+    let mut instance = second.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
     // An instance that was never stopped goes with its environment.
     drop(instance);
-    second.remove(&place.cx()).unwrap();
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    second.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
 #[test]
 fn a_container_that_is_killed_from_outside_is_reported_at_once() {
-    let Some(place) = place("killed") else { return };
+    let Some(world) = world("killed") else {
+        return;
+    };
     let mut environment = environment(&DOCKER, "arm", &Params::new());
-    let mut instance = environment.start(&place.cx(), StartMode::Once).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     hello(instance.as_mut());
     // Another run of the same program removes it, as `tare clean` would.
-    assert!(!place.leftovers(&DOCKER).is_empty());
+    assert!(!leftovers(&world, &DOCKER).is_empty());
     let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
     assert!(begin.elapsed() < Duration::from_secs(5));
-    instance.stop(&place.cx()).unwrap();
-    environment.remove(&place.cx()).unwrap();
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
 #[test]
 fn a_socket_that_is_not_there_is_no_engine() {
-    let place = Place::new("nosocket");
-    let (why, fix) = why_absent(&Docker::at("unix:///nonexistent/docker.sock"), &place);
+    let world = World::new("nosocket");
+    let (why, fix) = why_absent(&Docker::at("unix:///nonexistent/docker.sock"), &world);
     assert!(why.contains("unix:///nonexistent/docker.sock"), "{why}");
     assert!(!fix.is_empty());
 }
 
 #[test]
 fn a_socket_that_nobody_listens_on_is_an_engine_that_does_not_run() {
-    let place = Place::new("deaf");
-    let path = place.scratch.path().join("docker.sock");
+    let world = World::new("deaf");
+    let path = world.folder.path().join("docker.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &place);
+    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
     assert!(why.contains("not running"), "{why}");
 }
 
 #[test]
 fn an_engine_that_never_answers_is_given_up_within_the_limit() {
-    let place = Place::new("mute");
-    let path = place.scratch.path().join("docker.sock");
+    let world = World::new("mute");
+    let path = world.folder.path().join("docker.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let begin = Instant::now();
-    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &place);
+    let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
     assert!(begin.elapsed() < Duration::from_secs(5), "{why}");
     assert!(why.contains("longer than 3 s"), "{why}");
 }
 
 #[test]
 fn an_endpoint_over_ssh_is_declined_with_a_way_round() {
-    let place = Place::new("ssh");
-    let (why, fix) = why_absent(&Docker::at("ssh://me@elsewhere"), &place);
+    let world = World::new("ssh");
+    let (why, fix) = why_absent(&Docker::at("ssh://me@elsewhere"), &world);
     assert!(why.contains("ssh") && fix.contains("-L"), "{why} / {fix}");
 }
 
 #[test]
 fn an_agent_for_another_system_is_refused_before_anything_is_made() {
-    let Some(mut place) = place("wrongagent") else {
+    let Some(world) = world("wrongagent") else {
         return;
     };
-    let path = place.scratch.path().join("agent.exe");
-    std::fs::write(&path, b"MZ\x90\0").unwrap();
-    place.agent.path = path;
-    let (why, fix) = why_absent(&DOCKER, &place);
-    assert!(
-        why.contains("agent.exe") && fix.contains("musl"),
-        "{why} / {fix}"
-    );
+    let world = with_foreign_agent(world);
+    let (why, fix) = why_absent(&DOCKER, &world);
+    assert!(why.contains("static Linux agent"), "{why}");
+    assert!(fix.contains("-unknown-linux-musl"), "{fix}");
     let mut environment = environment(&DOCKER, "arm", &Params::new());
-    assert!(environment.prepare(&place.cx()).is_err());
-    assert_eq!(place.leftovers(&DOCKER), Vec::<String>::new());
+    assert!(environment.prepare(&world.cx()).is_err());
+    assert!(environment.start(&world.cx(), StartMode::Once).is_err());
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
 #[test]

@@ -6,8 +6,11 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
+mod container;
 mod contract;
 mod docker;
 mod engine;
 mod host;
+#[cfg(target_os = "linux")]
+mod launcher;
 mod world;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tare::cx::observer::Silent;
 use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
@@ -56,6 +56,12 @@ impl World {
             run: &self.run,
         }
     }
+}
+
+/// A turn of one's own: for tests that look at what the machine holds before and after.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The agent of the present sources, built once for each test program.
@@ -181,14 +187,29 @@ fn mounts() -> Vec<String> {
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
         .filter(|point| {
-            !["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"]
-                .iter()
-                .any(|prefix| point.starts_with(prefix))
+            let of_others = ["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"];
+            // An engine may keep its data elsewhere; what its parts are called stays.
+            let of_engines = ["/overlay2/", "/exec/netns/"];
+            !(of_others.iter().any(|prefix| point.starts_with(prefix))
+                || of_engines.iter().any(|part| point.contains(part)))
         })
         .map(str::to_owned)
         .collect();
     points.sort();
     points
+}
+
+/// Whether a mount point is one that a Docker engine makes for a container, wherever it keeps its data: other
+/// tests start containers meanwhile.
+fn is_an_engines(point: &str) -> bool {
+    let is_network = point.rsplit_once("/netns/").is_some_and(|(_, name)| {
+        name == "default" || (name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
+    let prefixes = ["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"];
+    is_network
+        || point.contains("/overlay2/")
+        || point.ends_with("/mounts/shm")
+        || prefixes.iter().any(|prefix| point.starts_with(prefix))
 }
 
 /// Network interfaces, but those that engines name at random for containers of other people.

@@ -159,13 +159,12 @@ fn search(ranges: &[Range], default: Action) -> Vec<Instruction> {
     let left = search(left, default);
     let right = search(right, default);
     let mut code = Vec::with_capacity(left.len() + right.len() + 2);
-    match u8::try_from(left.len()) {
-        Ok(distance) => code.push(branch(IF_AT_LEAST, first, distance, 0)),
-        Err(_) => {
-            // Conditional jumps reach 255 instructions; the unconditional one reaches all.
-            code.push(branch(IF_AT_LEAST, first, 0, 1));
-            code.push(plain(JUMP, left.len() as u32));
-        }
+    if let Ok(distance) = u8::try_from(left.len()) {
+        code.push(branch(IF_AT_LEAST, first, distance, 0));
+    } else {
+        // Conditional jumps reach 255 instructions; the unconditional one reaches all.
+        code.push(branch(IF_AT_LEAST, first, 0, 1));
+        code.push(plain(JUMP, left.len() as u32));
     }
     code.extend(left);
     code.extend(right);
@@ -251,8 +250,8 @@ mod tests {
     }
 
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
-    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 
     #[test]
     fn the_program_answers_every_number_as_the_list_does() {

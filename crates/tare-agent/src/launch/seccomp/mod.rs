@@ -86,3 +86,68 @@ impl Filter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a call answers under the filter: its error number, 0 if it goes through.
+    fn answer(number: libc::c_long) -> i32 {
+        // SAFETY: every argument is 0 or a null pointer: the calls tried here fail on those or do nothing.
+        let result = unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) };
+        if result < 0 {
+            std::io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(i32::MAX)
+        } else {
+            0
+        }
+    }
+
+    /// In a child under the filter: the position of the first call that answers otherwise, counted from 1.
+    fn first_wrong(filter: &Filter, expected: &[(libc::c_long, i32)]) -> i32 {
+        // SAFETY: the child calls only what is safe after a fork of a threaded program: raw system calls
+        // and _exit; it allocates nothing.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            let is_ready = sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).is_ok()
+                && sys::load_filter(&filter.program, filter.flags).is_ok();
+            if !is_ready {
+                sys::leave(250);
+            }
+            let wrong = expected
+                .iter()
+                .position(|(number, errno)| answer(*number) != *errno);
+            sys::leave(wrong.map_or(0, |position| position as i32 + 1));
+        }
+        sys::reap(child, true).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_kernel_refuses_what_the_list_does_not_allow() {
+        let kept = tare_model::launch::DOCKER_CAPABILITIES.map(str::to_owned);
+        let expected = [
+            (libc::SYS_getppid, 0),
+            (libc::SYS_mount, libc::EPERM),
+            (libc::SYS_kexec_load, libc::EPERM),
+            (libc::SYS_perf_event_open, libc::EPERM),
+            (libc::SYS_unshare, libc::EPERM),
+            (libc::SYS_clone3, libc::ENOSYS),
+            // Newer than the list: number 451, cachestat.
+            (451, libc::ENOSYS),
+        ];
+        for spec_allow in [false, true] {
+            let filter = Filter::new(Seccomp::DockerDefault, spec_allow, &kept)
+                .unwrap()
+                .unwrap();
+            let wrong = first_wrong(&filter, &expected);
+            assert_eq!(wrong, 0, "the call at this position, from 1: {expected:?}");
+        }
+    }
+
+    #[test]
+    fn no_filter_is_made_where_none_is_asked_for() {
+        assert!(Filter::new(Seccomp::Off, false, &[]).unwrap().is_none());
+    }
+}

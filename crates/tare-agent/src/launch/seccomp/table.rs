@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_name_of_another_architecture_has_no_number() {
         assert_eq!(number("getppid"), Some(libc::SYS_getppid as u32));
-        assert_eq!(number("io_pgetevents").is_some(), true);
+        assert!(number("io_pgetevents").is_some());
         assert_eq!(number("mmap2"), None);
         assert_eq!(number("SYS_getppid"), None);
     }

@@ -257,12 +257,13 @@ fn apply<const FUSED: bool>(
                     unsafe {
                         let factors = work.add(row * stride + first).cast_const();
                         let out = work.add(row * stride + column + strip * STRIP);
+                        // Without wide registers more than two rows would not fit into them.
                         row += match block_end - row {
-                            TILE_ROWS.. => {
+                            TILE_ROWS.. if FUSED => {
                                 tile::<FUSED, TILE_ROWS>(factors, out, stride, packed, adding)
                             }
-                            4 | 5 => tile::<FUSED, 4>(factors, out, stride, packed, adding),
-                            2 | 3 => tile::<FUSED, 2>(factors, out, stride, packed, adding),
+                            4.. if FUSED => tile::<FUSED, 4>(factors, out, stride, packed, adding),
+                            2.. => tile::<FUSED, 2>(factors, out, stride, packed, adding),
                             _ => tile::<FUSED, 1>(factors, out, stride, packed, adding),
                         };
                     }

@@ -37,13 +37,12 @@ pub(super) enum Unreachable {
     Failed(String),
 }
 
-/// Something in the engine that bears labels.
+/// Something in the engine that was found by its labels.
 pub(super) struct Labelled {
     /// What the API wants to be given.
     pub(super) key: String,
     /// What people read; printable.
     pub(super) name: String,
-    pub(super) labels: HashMap<String, String>,
 }
 
 /// A connection's parameters with the runtime that carries its requests.
@@ -150,7 +149,6 @@ impl Api {
             Some(Labelled {
                 name: printable(name),
                 key,
-                labels: container.labels.unwrap_or_default(),
             })
         });
         Ok(labelled.collect())
@@ -170,7 +168,6 @@ impl Api {
         let labelled = volumes.map(|volume| Labelled {
             name: printable(&volume.name),
             key: volume.name,
-            labels: volume.labels,
         });
         Ok(labelled.collect())
     }

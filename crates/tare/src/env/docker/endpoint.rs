@@ -173,10 +173,7 @@ mod tests {
     fn a_context_is_found_by_the_hash_of_its_name() {
         let folder = tempfile::tempdir().unwrap();
         // SHA-256 of "tare-test", as `docker context create tare-test` names its folder.
-        let hash: String = Sha256::digest(b"tare-test")
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = super::super::hex(&Sha256::digest(b"tare-test"));
         let meta = folder.path().join("contexts/meta").join(hash);
         files::create_folder(&meta).unwrap();
         let text = r#"{"Name":"tare-test","Endpoints":{"docker":{"Host":"unix:///run/x.sock"}}}"#;

@@ -3,8 +3,8 @@
 //! Nothing is pulled and nothing is built: a tar archive made in memory is imported over the API, so an arm
 //! needs no network, no registry and no userland. Every arm of a run that packs the same agent shares one
 //! image under a tag of its own; the engine counts the tags and drops the image with the last one.
-//! What cannot be seen from here is whether the agent runs on the engine's processor under emulation: an
-//! agent of another architecture is refused.
+//! The agent is the one for the image's processor, so an image for another one runs under emulation, and the
+//! facts say so. What cannot be seen from here is whether the engine's machine can emulate it.
 
 use std::io::Write;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tare_model::{ArmId, RunId};
 use super::super::EnvError;
 use super::api::{Api, Labelled, label_filter};
 use super::errors::{is_conflict, is_missing, printable};
-use crate::cx::{AgentBinary, CONTROL_LIMIT, files};
+use crate::cx::{AgentBinary, Agents, CONTROL_LIMIT, files};
 
 /// Where the agent lies inside.
 pub(super) const AGENT_PATH: &str = "/tare-agent";
@@ -31,73 +31,41 @@ const REPOSITORY: &str = "tare/agent";
 /// Unpacking a few megabytes onto a busy disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(120);
 
-/// The processor that a Linux program is built for, as the engine names it; or why it cannot run in a
-/// container without a userland. Reads the ELF header (System V ABI, "Object Files").
-pub(super) fn architecture_of(program: &[u8]) -> Result<&'static str, String> {
-    let word = |at: usize| Some(u16::from_le_bytes(*program.get(at..)?.first_chunk()?));
-    if !program.starts_with(b"\x7fELF\x02\x01") {
-        return Err("it is no 64-bit Linux program".into());
-    }
-    if has_interpreter(program) == Some(true) {
-        return Err("it is linked dynamically, so it would need the C library inside".into());
-    }
-    match word(18) {
-        Some(62) => Ok("amd64"),
-        Some(183) => Ok("arm64"),
-        Some(243) => Ok("riscv64"),
-        _ => Err("it is built for a processor that Tare does not know".into()),
-    }
-}
-
-/// Whether a program header asks for a dynamic loader (`PT_INTERP`).
-fn has_interpreter(program: &[u8]) -> Option<bool> {
-    let table = u64::from_le_bytes(*program.get(32..)?.first_chunk()?) as usize;
-    let size = u16::from_le_bytes(*program.get(54..)?.first_chunk()?) as usize;
-    let count = u16::from_le_bytes(*program.get(56..)?.first_chunk()?) as usize;
-    for index in 0..count {
-        let at = table.checked_add(index.checked_mul(size)?)?;
-        if u32::from_le_bytes(*program.get(at..)?.first_chunk()?) == 3 {
-            return Some(true);
-        }
-    }
-    Some(false)
-}
-
-/// The architecture by the name that Go and the engine use for it, whatever name it came under.
-pub(super) fn engine_name(architecture: &str) -> &str {
+/// The machine type by the name in a target triple, whichever name the engine gave it.
+pub(super) fn machine(architecture: &str) -> &str {
     match architecture {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
+        "amd64" => "x86_64",
+        "arm64" => "aarch64",
         other => other,
     }
 }
 
-/// Reads the agent and checks that it can run on an engine of `architecture`.
-pub(super) fn read_agent(agent: &AgentBinary, architecture: &str) -> Result<Vec<u8>, EnvError> {
-    let program = files::read(&agent.path)?;
-    let absent = |why: String| EnvError::Absent {
+/// The machine type by the name that images bear.
+fn platform(architecture: &str) -> String {
+    let name = match architecture {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("linux/{name}")
+}
+
+/// The agent for containers of this architecture: a static Linux program.
+pub(super) fn agent_for<'a>(
+    agents: &'a Agents,
+    architecture: &str,
+) -> Result<&'a AgentBinary, EnvError> {
+    let machine = machine(architecture);
+    agents.linux(machine).ok_or_else(|| EnvError::Absent {
         why: format!(
-            "the agent `{}` cannot run in a container: {why}",
-            agent.path.display()
+            "there is no static Linux agent for {}, which the containers of this engine need",
+            printable(machine)
         ),
         fix: Some(format!(
-            "build it for the engine: `cargo build -p tare-agent --profile agent --target \
-             {}-unknown-linux-musl`",
-            match engine_name(architecture) {
-                "arm64" => "aarch64",
-                _ => "x86_64",
-            }
+            "`cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
+            printable(machine)
         )),
-    };
-    let built_for = architecture_of(&program).map_err(absent)?;
-    if built_for == engine_name(architecture) {
-        Ok(program)
-    } else {
-        Err(absent(format!(
-            "it is built for {built_for}, and the engine's machine is {}",
-            printable(architecture)
-        )))
-    }
+    })
 }
 
 fn entry(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
@@ -187,12 +155,11 @@ pub(super) fn ensure_packed(
     api: &Api,
     run: &RunId,
     arm: &ArmId,
-    owner: &str,
     agent: &AgentBinary,
     architecture: &str,
 ) -> Result<ImageInspect, EnvError> {
     let name = packed_name(run, arm);
-    let program = read_agent(agent, architecture)?;
+    let program = files::read(&agent.path)?;
     let labels = [
         "tare=1".to_owned(),
         format!("tare.run={run}"),
@@ -224,7 +191,6 @@ pub(super) fn ensure_packed(
         .filter_map(|label| label.split_once('='))
         .map(|(key, value)| format!("LABEL {key}=\"{value}\""))
         .collect();
-    changes.push(format!("LABEL {}=\"{owner}\"", super::owner::LABEL));
     changes.push(format!("ENTRYPOINT [\"{AGENT_PATH}\"]"));
     let options = CreateImageOptions {
         from_src: Some("-".into()),
@@ -232,7 +198,7 @@ pub(super) fn ensure_packed(
         tag: Some(tag(run, arm)),
         message: Some("packed by tare from its agent".into()),
         changes,
-        platform: format!("linux/{}", engine_name(architecture)),
+        platform: platform(architecture),
         ..Default::default()
     };
     let body = bollard::body_full(root_archive(&program).into());
@@ -316,7 +282,6 @@ pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvE
         images.extend(keys.into_iter().map(|key| Labelled {
             name: printable(&key),
             key,
-            labels: image.labels.clone(),
         }));
     }
     Ok(images)
@@ -327,43 +292,6 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-
-    fn elf(machine: u16, segments: &[u32]) -> Vec<u8> {
-        let mut bytes = vec![0u8; 64];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
-        bytes[32..40].copy_from_slice(&64u64.to_le_bytes());
-        bytes[54..56].copy_from_slice(&56u16.to_le_bytes());
-        bytes[56..58].copy_from_slice(&(segments.len() as u16).to_le_bytes());
-        for segment in segments {
-            let mut header = vec![0u8; 56];
-            header[..4].copy_from_slice(&segment.to_le_bytes());
-            bytes.extend(header);
-        }
-        bytes
-    }
-
-    #[test]
-    fn an_agent_that_cannot_run_inside_is_recognised_before_it_is_tried() {
-        assert_eq!(architecture_of(&elf(62, &[1, 1])), Ok("amd64"));
-        assert_eq!(architecture_of(&elf(183, &[1])), Ok("arm64"));
-        assert!(
-            architecture_of(&elf(62, &[1, 3]))
-                .unwrap_err()
-                .contains("dynamically")
-        );
-        assert!(
-            architecture_of(&elf(8, &[1]))
-                .unwrap_err()
-                .contains("processor")
-        );
-        assert!(architecture_of(b"MZ\x90").unwrap_err().contains("Linux"));
-        assert!(architecture_of(b"\x7fELF\x02\x01").is_err());
-        // A header that points outside of the file must not be followed.
-        let mut broken = elf(62, &[1]);
-        broken[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert_eq!(architecture_of(&broken), Ok("amd64"));
-    }
 
     #[test]
     fn the_root_holds_the_agent_as_a_program_and_two_directories_that_all_may_write() {

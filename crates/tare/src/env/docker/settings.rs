@@ -8,6 +8,7 @@
 use tare_model::{Params, Value};
 
 use super::super::{SettingSpec, SettingsError};
+use super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user, parse_size};
 
 /// What `docker` arms take.
 pub(super) static SETTINGS: &[SettingSpec] = &[
@@ -393,102 +394,6 @@ impl Reader<'_> {
     }
 }
 
-/// `64`, `64b`, `64k`, `64m`, `64g` (powers of 1024, as `docker run` reads them).
-fn parse_size(text: &str) -> Option<i64> {
-    let lower = text.to_ascii_lowercase();
-    let lower = lower.strip_suffix('b').unwrap_or(&lower);
-    let (digits, shift) = match lower.as_bytes().last()? {
-        b'k' => (&lower[..lower.len() - 1], 10),
-        b'm' => (&lower[..lower.len() - 1], 20),
-        b'g' => (&lower[..lower.len() - 1], 30),
-        _ => (lower, 0),
-    };
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: i64 = is_number.then(|| digits.parse().ok()).flatten()?;
-    number.checked_mul(1 << shift)
-}
-
-/// `0-1,3`, as in cpuset(7).
-fn is_cpu_list(text: &str) -> bool {
-    let is_number = |text: &str| {
-        (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    text.split(',').all(|range| match range.split_once('-') {
-        Some((from, to)) => {
-            is_number(from) && is_number(to) && from.parse::<u32>().ok() <= to.parse::<u32>().ok()
-        }
-        None => is_number(range),
-    })
-}
-
-/// Names of runtimes and log drivers: letters, digits and `.`, `_`, `-`, with a path and tag for plug-ins.
-fn is_plain_name(text: &str) -> bool {
-    text.len() <= 128
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte))
-        && !text.contains("..")
-}
-
-fn is_user(text: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.len() <= 32
-            && !name.starts_with('-')
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    };
-    match text.split_once(':') {
-        Some((user, group)) => is_name(user) && is_name(group),
-        None => is_name(text),
-    }
-}
-
-/// A reference as the distribution project's grammar has it: `[host[:port]/]path[:tag][@digest]`, or an id.
-fn is_image_reference(text: &str) -> bool {
-    let (text, digest_is_fine) = match text.split_once('@') {
-        Some((name, digest)) => {
-            let hex = digest.strip_prefix("sha256:").unwrap_or_default();
-            let is_digest = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-            (name, is_digest)
-        }
-        None => (text, true),
-    };
-    let text = text.strip_prefix("sha256:").unwrap_or(text);
-    let last_slash = text.rfind('/').map_or(0, |at| at + 1);
-    let (name, tag) = match text[last_slash..].split_once(':') {
-        Some((_, tag)) => (&text[..text.len() - tag.len() - 1], Some(tag)),
-        None => (text, None),
-    };
-    let tag_is_fine = tag.is_none_or(|tag| {
-        (1..=128).contains(&tag.len())
-            && !tag.starts_with(['.', '-'])
-            && tag
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    });
-    let parts: Vec<&str> = name.split('/').collect();
-    let part_is_fine = |(position, part): (usize, &&str)| {
-        let is_host = position == 0 && parts.len() > 1;
-        let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-        ends(part.bytes().next())
-            && ends(part.bytes().last())
-            && !part.contains("..")
-            && part.bytes().all(|byte| {
-                byte.is_ascii_lowercase()
-                    || byte.is_ascii_digit()
-                    || b"._-".contains(&byte)
-                    || (is_host && (byte == b':' || byte.is_ascii_uppercase()))
-            })
-    };
-    text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -606,25 +511,6 @@ mod tests {
                     "{shown:?}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn image_references_of_every_form_are_accepted() {
-        let digest = format!("debian@sha256:{}", "0".repeat(64));
-        for text in [
-            "debian",
-            "debian:12",
-            "tare/agent:20261121-Abc",
-            "localhost:5000/a/b_c:1.0",
-            "ghcr.io/x/y",
-            "4bcf8d9abcde",
-            &digest,
-        ] {
-            assert!(is_image_reference(text), "{text}");
-        }
-        for text in ["Debian", "a//b", "a:b:c", "a@sha256:12", ":tag", "a:"] {
-            assert!(!is_image_reference(text), "{text}");
         }
     }
 

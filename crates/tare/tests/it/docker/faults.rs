@@ -4,165 +4,193 @@
 //! that dies is one of our own beside the real one, with all its state in a temporary folder.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::private_engine::{Engine, Network};
-use super::{LIMIT, Place, ask, environment, hello, is_required, null_trial, place, why_absent};
+use tare::cx::owner::Owner;
+use tare::cx::{Cancel, SystemClock, SystemExec, vars};
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, StartMode};
-use tare_model::Params;
 use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{Params, RunId};
 
-/// Set for tests that are only bodies for the child processes of others.
+use super::private_engine::{Engine, Network};
+use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
+use crate::world::{World, skip};
+
+/// Set where a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
 
-fn child(name: &str) -> [String; 4] {
-    let path = format!("docker::faults::{name}");
-    [
-        "--exact".into(),
-        path,
-        "--ignored".into(),
-        "--nocapture".into(),
-    ]
+/// Whether this is such a process; a body that is run by itself has nothing to test.
+fn is_child() -> bool {
+    let is_child = std::env::var_os(CHILD).is_some();
+    if !is_child {
+        println!("skipped: only a body for the child process of another test");
+    }
+    is_child
+}
+
+/// Turns `command`, which runs this program or a copy of it, into the body `name`, with its files in `folder`.
+fn body<'a>(command: &'a mut Command, name: &str, folder: &Path) -> &'a mut Command {
+    command
+        .args(["--exact", &format!("docker::faults::{name}")])
+        .args(["--ignored", "--nocapture"])
+        .env(CHILD, "1")
+        .env("TMPDIR", folder)
+        .env("TARE_HOME", folder.join("state"))
+        .current_dir("/")
+}
+
+fn this_program() -> Command {
+    Command::new(std::env::current_exe().unwrap())
 }
 
 fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    output.stdout == b"0\n"
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
 #[test]
 #[ignore = "runs in a child process of another test"]
 fn child_detects() {
-    assert!(
-        std::env::var_os(CHILD).is_some(),
-        "not meant to be run by itself"
-    );
-    let place = Place::new("child");
-    let (why, fix) = why_absent(&DOCKER, &place);
+    if !is_child() {
+        return;
+    }
+    // The ordinary user can neither read nor build the agent; the engine comes first anyway.
+    let folder = tempfile::tempdir().unwrap();
+    let world = World {
+        exec: SystemExec,
+        clock: SystemClock::default(),
+        observer: tare::cx::observer::Silent,
+        cancel: Cancel::new(),
+        agents: foreign_agent(folder.path()),
+        folder,
+        run: RunId::new("it-child").unwrap(),
+    };
+    let (why, fix) = why_absent(&DOCKER, &world);
     println!("\nWHY {why}\nFIX {fix}");
 }
 
 #[test]
 fn a_user_who_may_not_use_the_socket_is_told_what_helps() {
-    let Some(place) = place("denied") else { return };
-    if !is_root() {
-        assert!(!is_required("root"), "root is required");
-        println!("skipped: only root can become another user");
+    let Some(world) = world("denied") else {
         return;
+    };
+    if !is_root() {
+        return skip("root", "only root can become another user");
     }
     // The program is copied to where every user may read it.
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("it");
+    let folder = world.folder.path();
+    let open = PermissionsExt::from_mode(0o1777);
+    std::fs::set_permissions(folder, open).unwrap();
+    let program = folder.join("it");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).unwrap();
-    let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-        .arg(&program)
-        .args(child("child_detects"))
-        .env(CHILD, "1")
-        .current_dir("/")
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    command.arg(&program);
+    let output = body(&mut command, "child_detects", folder)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
-    assert!(output.status.success(), "{text}");
-    assert!(
-        line("WHY ").unwrap().contains("permission denied"),
-        "{text}"
-    );
-    assert!(
-        line("FIX ").unwrap().contains("usermod -aG docker"),
-        "{text}"
-    );
-    assert!(place.leftovers(&DOCKER).is_empty());
+    assert!(output.status.success(), "{output:?}");
+    let (why, fix) = (line("WHY ").unwrap(), line("FIX ").unwrap());
+    assert!(why.contains("permission denied"), "{why}");
+    assert!(fix.contains("usermod -aG docker"), "{fix}");
 }
 
 #[test]
 #[ignore = "runs in a child process of another test"]
-fn child_starts_an_instance_and_waits_to_be_killed() {
-    assert!(
-        std::env::var_os(CHILD).is_some(),
-        "not meant to be run by itself"
-    );
-    let place = Place::new("orphan");
+fn child_owns_a_run_until_it_is_killed() {
+    if !is_child() {
+        return;
+    }
+    let world = World::new("orphan");
+    let _owner = Owner::acquire(&vars::state_folder().unwrap(), &world.run).unwrap();
     let settings = Params::new()
         .with("network", "none")
         .with("storage", "volume");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    let mut instance = environment.start(&place.cx(), StartMode::Resident).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
-    println!("\nRUN {}", place.run);
+    println!("\nRUN {}", world.run);
     std::thread::sleep(Duration::from_secs(60));
 }
 
 #[test]
-fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
-    let Some(living) = place("living") else {
+#[ignore = "runs in a child process of another test"]
+fn child_sweeps() {
+    if !is_child() {
         return;
-    };
-    let settings = Params::new().with("network", "none");
-    let mut environment = environment(&DOCKER, "arm", &settings);
-    let mut instance = environment
-        .start(&living.cx(), StartMode::Resident)
-        .unwrap();
-    let mut orphan = Command::new(std::env::current_exe().unwrap())
-        .args(child("child_starts_an_instance_and_waits_to_be_killed"))
-        .env(CHILD, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(orphan.stdout.take().unwrap()).lines();
-    let run = lines
-        .map_while(Result::ok)
-        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned));
-    orphan.kill().unwrap();
-    orphan.wait().unwrap();
-    let run = run.expect("the child said which run it is");
-
-    let removed = DOCKER.sweep(&living.cx(), None).unwrap();
-    for kind in ["container", "volume", "image"] {
-        let start = format!("docker {kind} ");
-        let is_there = |line: &&String| line.starts_with(&start) && line.contains(&run);
-        assert!(
-            removed.iter().any(|line| is_there(&line)),
-            "{kind}: {removed:?}"
-        );
     }
-    assert!(
-        !removed
-            .iter()
-            .any(|line| line.contains(living.run.as_str())),
-        "{removed:?}"
-    );
-    assert_eq!(
-        DOCKER.sweep(&living.cx(), Some(&run)).unwrap(),
-        Vec::<String>::new()
-    );
+    let world = World::new("sweeper");
+    for line in DOCKER.sweep(&world.cx(), None).unwrap() {
+        println!("\nREMOVED {line}");
+    }
+}
 
-    hello(instance.as_mut());
-    instance.stop(&living.cx()).unwrap();
-    environment.remove(&living.cx()).unwrap();
+/// The run that a child says it owns.
+fn run_of(child: &mut Child) -> String {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned))
+        .expect("the child said which run it is")
+}
+
+#[test]
+fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
+    let Some(world) = world("sweep") else { return };
+    let folder = world.folder.path();
+    let own = || {
+        let mut command = this_program();
+        body(&mut command, "child_owns_a_run_until_it_is_killed", folder);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let run = run_of(&mut child);
+        (child, run)
+    };
+    let (mut living, living_run) = own();
+    let (mut dead, dead_run) = own();
+    dead.kill().unwrap();
+    dead.wait().unwrap();
+
+    let mut command = this_program();
+    let output = body(&mut command, "child_sweeps", folder).output().unwrap();
+    living.kill().unwrap();
+    living.wait().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let removed: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("REMOVED docker "))
+        .collect();
+    let of = |run: &str| removed.iter().filter(|line| line.contains(run)).count();
+    assert_eq!(of(&dead_run), 3, "container, volume, image: {text}");
+    assert_eq!(of(&living_run), 0, "{removed:?}");
+
+    let sweep = |run: &str| DOCKER.sweep(&world.cx(), Some(run)).unwrap();
+    assert_eq!(sweep(&dead_run), Vec::<String>::new());
+    let removed = sweep(&living_run);
+    assert_eq!(removed.len(), 3, "it was all there: {removed:?}");
 }
 
 /// An engine of our own beside the real one, if one can be started.
-fn engine(place: &Place) -> Option<Engine> {
+fn engine(world: &World) -> Option<Engine> {
     if !is_root() {
-        assert!(!is_required("root"), "root is required");
-        println!("skipped: only root can start an engine of its own");
+        skip("root", "only root can start an engine of its own");
         return None;
     }
     let engine = match Engine::start(Network::Private) {
         Ok(engine) => engine,
         Err(error) => {
-            assert!(!is_required("docker"), "docker is required: {error:#}");
-            println!("skipped: no engine of our own could be started ({error:#})");
+            skip(
+                "docker",
+                &format!("no engine of our own could be started ({error:#})"),
+            );
             return None;
         }
     };
-    let availability = Docker::at(engine.host()).detect(&place.cx());
+    let availability = Docker::at(engine.host()).detect(&world.cx());
     assert!(
         matches!(availability, Availability::Ready(_)),
         "{availability:?}"
@@ -172,14 +200,16 @@ fn engine(place: &Place) -> Option<Engine> {
 
 #[test]
 fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
-    let Some(place) = place("dying") else { return };
-    let Some(mut engine) = engine(&place) else {
+    let Some(world) = world("dying") else {
+        return;
+    };
+    let Some(mut engine) = engine(&world) else {
         return;
     };
     let driver = Docker::at(engine.host());
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&driver, "arm", &settings);
-    let mut instance = environment.start(&place.cx(), StartMode::Resident).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
     assert!(matches!(
         null_trial(instance.as_mut(), 1),
@@ -208,7 +238,7 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         .receive(Duration::from_millis(500))
         .unwrap_err();
     assert!(matches!(error, ChannelError::Timeout(_)), "{error}");
-    let (why, _) = why_absent(&driver, &place);
+    let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("longer than 3 s"), "{why}");
     assert!(begin.elapsed() < Duration::from_secs(8));
     signal("-CONT");
@@ -227,11 +257,12 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         matches!(&error, ChannelError::Closed(why) if why.contains("engine does not answer")),
         "{error}"
     );
-    assert!(environment.start(&place.cx(), StartMode::Once).is_err());
-    assert!(instance.stop(&place.cx()).is_err());
-    assert!(environment.remove(&place.cx()).is_err());
-    assert!(driver.sweep(&place.cx(), None).is_err());
-    let (why, _) = why_absent(&driver, &place);
+    assert!(environment.start(&world.cx(), StartMode::Once).is_err());
+    assert!(instance.stop(&world.cx()).is_err());
+    assert!(environment.remove(&world.cx()).is_err());
+    let run = Some(world.run.as_str());
+    assert!(driver.sweep(&world.cx(), run).is_err());
+    let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("not running"), "{why}");
     assert!(
         begin.elapsed() < Duration::from_secs(10),

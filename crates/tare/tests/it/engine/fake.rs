@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tare::cx::{
-    AgentBinary, Cancel, Clock, CommandError, CommandLine, Context, Event, Exec, Finished,
-    Observer, Running,
+    Agents, Cancel, Clock, CommandError, CommandLine, Context, Event, Exec, Finished, Observer,
+    Running,
 };
 use tare::env::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
@@ -86,7 +86,7 @@ pub(super) struct Stage {
     is_cancel_on_its_way: AtomicBool,
     counts: Mutex<BTreeMap<String, u32>>,
     pub(super) run: RunId,
-    agent: AgentBinary,
+    agents: Agents,
     scratch: PathBuf,
     pub(super) events: Mutex<Vec<Event>>,
     /// The requests to run, as they arrived.
@@ -105,11 +105,7 @@ impl Stage {
             is_cancel_on_its_way: AtomicBool::default(),
             counts: Mutex::default(),
             run: RunId::new("run-1").unwrap(),
-            agent: AgentBinary {
-                path: "/agent".into(),
-                sha256: "a5".into(),
-                build: BUILD.into(),
-            },
+            agents: agents(),
             scratch: "/scratch".into(),
             events: Mutex::default(),
             calls: Mutex::default(),
@@ -122,7 +118,8 @@ impl Stage {
             clock: self,
             observer: self,
             cancel: &self.cancel,
-            agent: &self.agent,
+            agent: self.agents.host(),
+            agents: &self.agents,
             scratch: &self.scratch,
             run: &self.run,
         }
@@ -154,6 +151,13 @@ impl Stage {
     fn pass(&self, ns: u64) {
         self.now_ns.fetch_add(ns, Ordering::SeqCst);
     }
+}
+
+/// An agent that is nothing but its build id.
+fn agents() -> Agents {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("<tare-agent-build {BUILD}>")).unwrap();
+    Agents::only(file.path()).unwrap()
 }
 
 impl Clock for Stage {
@@ -548,17 +552,6 @@ pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
         .iter()
         .find(|workload| workload.0 == id)
         .map(|workload| workload as &dyn Workload)
-}
-
-/// Whether a test that needs something that is not here may be left out: says so, or fails where
-/// `TARE_REQUIRE` names it.
-pub(super) fn skip(need: &str, reason: &str) {
-    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
-    assert!(
-        !required.split(',').any(|word| word == need),
-        "TARE_REQUIRE names `{need}`: {reason}"
-    );
-    println!("skipped: {reason}");
 }
 
 /// Whether `program` can be found.

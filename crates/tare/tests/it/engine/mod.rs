@@ -22,9 +22,11 @@ mod ends;
 mod fake;
 mod faults;
 mod order;
+mod real;
 mod stopping;
 
-use fake::{Act, Script, Stage, is_installed, skip, workload};
+use crate::world::skip;
+use fake::{Act, Script, Stage, is_installed, workload};
 
 /// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.
 fn study() -> Study {

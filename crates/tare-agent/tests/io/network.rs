@@ -1,0 +1,184 @@
+//! The TCP probes over the real loopback, alone and as a pair, and with peers that misbehave.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tare_agent::meter::{Meter, ProbeError};
+use tare_agent::probe;
+use tare_model::{Failure, Params, Unit};
+
+#[cfg(target_os = "linux")]
+use super::unshared;
+use super::{Answer, FEWEST, failure, has_values, run, temporary};
+#[cfg(target_os = "linux")]
+use tare_model::Reason;
+
+#[test]
+fn a_round_trip_over_the_loopback_needs_no_peer() {
+    let folder = temporary("round-trip");
+    for bytes in [1i64, 64, 1024] {
+        let params = Params::new().with("bytes", bytes);
+        let (series, _) = run("tcp-round-trip", &folder, 5_000_000, &params).unwrap();
+        has_values(&series, "net.tcp.round-trip.time", Unit::Nanosecond, FEWEST);
+    }
+}
+
+#[test]
+fn a_stream_over_the_loopback_needs_no_peer() {
+    let folder = temporary("stream");
+    let (series, _) = run("tcp-stream", &folder, 20_000_000, &Params::new()).unwrap();
+    has_values(&series, "net.tcp.throughput.rate", Unit::BytePerSecond, 1);
+}
+
+/// Runs `server` on a thread and `client` against the port that it announced.
+fn pair(server: &'static str, client: &str) -> (Answer, Answer) {
+    let (announced, port) = mpsc::channel();
+    let thread = std::thread::spawn(move || -> Answer {
+        let folder = temporary(server);
+        let mut meter = Meter::new(5_000_000, &folder.0);
+        meter.set_announcer(Box::new(move |port| announced.send(port).unwrap()));
+        (probe::find(server).unwrap().run)(&mut meter, &Params::new())?;
+        let unavailable = meter.take_unavailable();
+        Ok((meter.finish().0, unavailable))
+    });
+    let port = port.recv_timeout(Duration::from_secs(5)).unwrap();
+    let folder = temporary(client);
+    let params = Params::new()
+        .with("address", "127.0.0.1")
+        .with("port", i64::from(port));
+    let answer = run(client, &folder, 10_000_000, &params);
+    (thread.join().unwrap(), answer)
+}
+
+#[test]
+fn the_far_end_announces_its_port_serves_to_the_end_and_reports_nothing() {
+    for (server, client, metric, unit, fewest) in [
+        (
+            "tcp-echo",
+            "tcp-round-trip",
+            "net.tcp.round-trip.time",
+            Unit::Nanosecond,
+            FEWEST,
+        ),
+        (
+            "tcp-sink",
+            "tcp-stream",
+            "net.tcp.throughput.rate",
+            Unit::BytePerSecond,
+            // A busy machine may stop a stream of a few milliseconds for most of them.
+            1,
+        ),
+    ] {
+        let (served, measured) = pair(server, client);
+        assert_eq!(served, Ok((Vec::new(), BTreeMap::new())));
+        let (series, _) = measured.unwrap();
+        assert_eq!(series.len(), 1);
+        has_values(&series, metric, unit, fewest);
+    }
+}
+
+#[test]
+fn a_peer_that_closes_at_once_is_a_failure_and_no_hang() {
+    for client in ["tcp-round-trip", "tcp-stream"] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let thread = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let folder = temporary(&format!("closing-{client}"));
+        let params = Params::new()
+            .with("address", "127.0.0.1")
+            .with("port", i64::from(port));
+        let begin = Instant::now();
+        let text = failure(run(client, &folder, 50_000_000, &params));
+        assert!(text.contains("connection"), "{text}");
+        assert!(begin.elapsed() < Duration::from_secs(4));
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_a_quick_failure() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    for client in ["tcp-round-trip", "tcp-stream"] {
+        let folder = temporary(&format!("nobody-{client}"));
+        let params = Params::new()
+            .with("address", "127.0.0.1")
+            .with("port", i64::from(port));
+        let begin = Instant::now();
+        let text = failure(run(client, &folder, 50_000_000, &params));
+        assert!(
+            text.contains(&format!("connect to 127.0.0.1:{port}")),
+            "{text}"
+        );
+        assert!(begin.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn a_port_that_swallows_everything_is_given_up_within_two_seconds() {
+    // A full backlog answers no further connection, as a firewall that drops would.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    let is_full = (0..10_000).any(|_| {
+        match std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+            Ok(stream) => {
+                waiting.push(stream);
+                false
+            }
+            Err(_) => true,
+        }
+    });
+    if !is_full {
+        println!("skipped: the backlog did not fill");
+        return;
+    }
+    let folder = temporary("swallowed");
+    let params = Params::new()
+        .with("address", "127.0.0.1")
+        .with("port", i64::from(address.port()));
+    let begin = Instant::now();
+    let text = failure(run("tcp-round-trip", &folder, 5_000_000, &params));
+    assert!(text.contains("no answer within 2 s"), "{text}");
+    assert!(begin.elapsed() < Duration::from_secs(4));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_loopback_that_is_down_is_a_reason_and_no_failure() {
+    for name in ["tcp-round-trip", "tcp-stream"] {
+        let answer = unshared(libc::CLONE_NEWNET, move || {
+            let folder = temporary(&format!("down-{name}"));
+            run(name, &folder, 1_000_000, &Params::new())
+        });
+        match answer {
+            None => return,
+            Some(Err(ProbeError::Unavailable(Reason::NoPath(what)))) => {
+                assert!(what.starts_with("127.0.0.1"), "{what}");
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_failure_is_no_reason_and_says_what_happened_in_one_line() {
+    let folder = temporary("words");
+    let params = Params::new()
+        .with("address", "not\nan address")
+        .with("port", 1i64);
+    let text = failure(run("tcp-stream", &folder, 1_000_000, &params));
+    assert!(!text.contains('\n'), "{text}");
+    assert!(matches!(
+        run(
+            "tcp-round-trip",
+            &folder,
+            1,
+            &Params::new().with("bytes", 2_000i64)
+        ),
+        Err(ProbeError::Failed(Failure::Probe(_)))
+    ));
+}

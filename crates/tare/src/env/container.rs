@@ -1,0 +1,598 @@
+//! `container`: the built-in container, made by the agent's launcher from system calls.
+//!
+//! No daemon, no image, no download: the same programs as on the host, behind exactly the mechanisms that the
+//! settings name. By default those that Docker uses by default, so that the difference between this and
+//! `docker` is the engine, and the difference between this and `host` is the kernel's mechanisms.
+//! The host's side writes a specification, starts the launcher and reads its report; everything privileged
+//! happens in the launcher, which has one thread.
+//! What it cannot see: security modules and device rules, which it does not set.
+
+mod settings;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tare_model::launch::{
+    LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network, RUN_VARIABLE, Rootfs,
+};
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Params, Reason};
+
+use self::settings::{SETTINGS, Settings};
+use super::channel::StreamChannel;
+use super::{
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
+    SettingsError, StartMode,
+};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner, vars};
+
+/// How long making a container may take; milliseconds are usual.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a container may take to end after its agent was told to. Unmounting an overlay writes the whole
+/// file system below it back, which a busy disk may stretch.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often the launcher's report is looked at while it is waited for.
+const STEP: Duration = Duration::from_micros(200);
+
+/// Where probes put their files inside an overlay.
+const WORKDIR: &str = "/tare-work";
+
+/// The driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Container;
+
+impl Driver for Container {
+    fn id(&self) -> &'static str {
+        "container"
+    }
+
+    fn about(&self) -> &'static str {
+        "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        SETTINGS
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        if !cfg!(target_os = "linux") {
+            return Availability::Absent {
+                why: "it is made from namespaces and cgroups, which only Linux has".into(),
+                fix: None,
+            };
+        }
+        match try_out(cx) {
+            Ok(report) => Availability::Ready(report_facts(&report)),
+            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
+            Err(EnvError::Denied { what, fix }) => Availability::Absent { why: what, fix },
+            Err(error) => Availability::Absent {
+                why: error.to_string(),
+                fix: None,
+            },
+        }
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        Ok(Box::new(ContainerEnvironment {
+            arm,
+            settings: Settings::read(settings)?,
+            living: Arc::default(),
+            report: None,
+        }))
+    }
+
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Vec::new());
+        }
+        let runs: Vec<String> = match (run, vars::state_folder()) {
+            (Some(run), _) => vec![run.to_owned()],
+            (None, Some(state)) => owner::dead_runs(&state)?
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            (None, None) => Vec::new(),
+        };
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
+        sweep(cx, arguments.collect())
+    }
+}
+
+/// Lets the agent remove what it finds; one line for each thing.
+fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
+    let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
+    let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    let lines: Vec<String> = String::from_utf8_lossy(&finished.stdout)
+        .lines()
+        .map(swept)
+        .collect();
+    if finished.status == Some(0) {
+        return Ok(lines);
+    }
+    let words = String::from_utf8_lossy(&finished.stderr);
+    Err(EnvError::Refused {
+        what: "removing what a container left behind".into(),
+        answer: format!("{}{}", lines.join("; "), words.trim().escape_debug()),
+    })
+}
+
+/// One of the agent's lines in words; as it is, escaped, if it is not what was expected.
+fn swept(line: &str) -> String {
+    let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let words = parsed.and_then(|value| {
+        let text = |name: &str| value.get(name).and_then(serde_json::Value::as_str);
+        let (kind, name) = (text("kind")?, text("name")?);
+        let killed = value.get("killed").and_then(serde_json::Value::as_u64);
+        let what = match (text("failed"), killed) {
+            (Some(failed), _) => format!("not removed: {failed}"),
+            (None, Some(count @ 1..)) => format!("removed, {count} processes killed"),
+            (None, _) => "removed".to_owned(),
+        };
+        Some(format!("{kind} `{name}` {what}"))
+    });
+    words
+        .unwrap_or_else(|| line.to_owned())
+        .escape_debug()
+        .to_string()
+}
+
+/// A name that no other instance of this run has, in this process or an earlier one that resumes it.
+fn instance_name(arm: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{arm}-{}-{count}", std::process::id())
+}
+
+/// What the launcher is told.
+fn specification(
+    cx: &Context<'_>,
+    settings: &Settings,
+    name: &str,
+    folder: &Path,
+    arguments: &[&str],
+) -> LaunchSpec {
+    let workdir = match settings.rootfs {
+        Rootfs::Overlay => WORKDIR.to_owned(),
+        Rootfs::Host => folder.join("files").display().to_string(),
+    };
+    let argv = std::iter::once("agent").chain(arguments.iter().copied());
+    LaunchSpec {
+        run: cx.run.clone(),
+        name: name.to_owned(),
+        argv: argv.map(str::to_owned).collect(),
+        agent: cx.agent.path.display().to_string(),
+        scratch: folder.display().to_string(),
+        report: folder.join("report.json").display().to_string(),
+        namespaces: settings.namespaces.clone(),
+        rootfs: settings.rootfs,
+        mounts: settings.mounts,
+        masked_paths: settings.masked_paths,
+        capabilities: settings.capabilities.clone(),
+        no_new_privs: settings.no_new_privs,
+        seccomp: settings.seccomp,
+        seccomp_spec_allow: settings.seccomp_spec_allow,
+        cgroup: settings.cgroup,
+        limits: settings.limits.clone(),
+        network: settings.network,
+        hostname: "tare".into(),
+        workdir,
+        stdio: settings.stdio,
+    }
+}
+
+/// Writes the specification; the launcher's command.
+fn write(cx: &Context<'_>, spec: &LaunchSpec, folder: &Path) -> Result<CommandLine, EnvError> {
+    files::create_folder(folder)?;
+    let path = folder.join("spec.json");
+    let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
+    files::write(&path, &bytes)?;
+    let arguments = ["launch".to_owned(), path.display().to_string()];
+    Ok(
+        CommandLine::new(cx.agent.path.display().to_string(), arguments)
+            .variable(RUN_VARIABLE, cx.run.as_str()),
+    )
+}
+
+/// The launcher's report as it is now; `None` while there is none.
+fn read_report(folder: &Path) -> Option<LaunchReport> {
+    let text = files::read_text(&folder.join("report.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn escaped(text: &str) -> String {
+    text.trim().escape_debug().to_string()
+}
+
+/// A refusal by the launcher, cut by what the reader can do.
+fn refusal(error: &LaunchError) -> EnvError {
+    let what = escaped(&error.to_string());
+    let fix = error.hint.as_deref().map(escaped);
+    // EPERM and EACCES, the same on every Linux.
+    match error.errno {
+        Some(1 | 13) => EnvError::Denied { what, fix },
+        _ => EnvError::Absent { why: what, fix },
+    }
+}
+
+/// Starts a container whose program ends at once, with the default settings.
+fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
+    let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
+    let name = instance_name("detect");
+    let folder = cx.scratch.join(&name);
+    let spec = specification(cx, &settings, &name, &folder, &["true"]);
+    let outcome = write(cx, &spec, &folder).and_then(|command| {
+        let finished = cx.exec.run(&command, &[], START_LIMIT)?;
+        match read_report(&folder) {
+            Some(LaunchReport {
+                error: Some(error), ..
+            }) => Err(refusal(&error)),
+            Some(report) if finished.status == Some(0) => Ok(report),
+            _ => Err(EnvError::Refused {
+                what: "starting a container".into(),
+                answer: escaped(&String::from_utf8_lossy(&finished.stderr)),
+            }),
+        }
+    });
+    if outcome.is_err() {
+        let cleaned = clean(cx, &name, &folder);
+        return outcome.or_else(|first| and_cleanup(first, cleaned));
+    }
+    files::remove_folder(&folder)?;
+    outcome
+}
+
+/// Both failures, if there are two.
+fn and_cleanup<T>(first: EnvError, cleaned: Result<(), EnvError>) -> Result<T, EnvError> {
+    Err(match cleaned {
+        Ok(()) => first,
+        Err(then) => EnvError::AndCleanup {
+            first: Box::new(first),
+            then: Box::new(then),
+        },
+    })
+}
+
+/// Removes everything that an instance whose launcher has ended may have left.
+fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
+    let options = [
+        ("--run", cx.run.as_str().to_owned()),
+        ("--name", name.to_owned()),
+        ("--scratch", folder.display().to_string()),
+    ];
+    let arguments = options
+        .into_iter()
+        .flat_map(|(option, value)| [option.to_owned(), value]);
+    let swept = sweep(cx, arguments.collect());
+    files::remove_folder(folder)?;
+    swept.map(drop)
+}
+
+/// What a report says of a place.
+fn report_facts(report: &LaunchReport) -> Facts {
+    let mut facts = Facts::new();
+    let version = report.cgroup_version.as_deref().unwrap_or("none");
+    facts.insert("container.cgroup_version".into(), version.to_owned());
+    facts.insert(
+        "container.user_namespace".into(),
+        report.has_user_namespace.to_string(),
+    );
+    if let Some(filter) = &report.seccomp {
+        facts.insert(
+            "container.seccomp_instructions".into(),
+            filter.instructions.to_string(),
+        );
+        facts.insert("container.seccomp_skipped".into(), filter.skipped.join(","));
+    }
+    if let Some(addresses) = report.addresses {
+        facts.insert("container.address".into(), addresses.arm.to_string());
+    }
+    for Missing { what, why } in &report.missing {
+        facts.insert(format!("container.missing.{}", escaped(what)), escaped(why));
+    }
+    facts
+}
+
+/// Instances that were started and not stopped: name and folder.
+type Living = Arc<Mutex<BTreeSet<(String, PathBuf)>>>;
+
+/// A configured `container`.
+struct ContainerEnvironment {
+    arm: ArmId,
+    settings: Settings,
+    living: Living,
+    /// What the launcher said of the instance started last.
+    report: Option<LaunchReport>,
+}
+
+/// Waits until the program inside has been executed.
+fn wait_for_start(
+    cx: &Context<'_>,
+    running: &mut dyn Running,
+    folder: &Path,
+) -> Result<LaunchReport, EnvError> {
+    let begin = cx.clock.now_ns();
+    loop {
+        // Asked before the report is read: one that ended has written its last.
+        let ended = running.wait(Duration::ZERO).ok().flatten();
+        match read_report(folder) {
+            Some(LaunchReport {
+                error: Some(error), ..
+            }) => return Err(refusal(&error)),
+            Some(report) if report.state != LaunchState::Starting => return Ok(report),
+            _ => {}
+        }
+        if let Some(status) = ended {
+            return Err(EnvError::Refused {
+                what: format!("the launcher ended with status {status}"),
+                answer: escaped(&running.stderr_tail()),
+            });
+        }
+        if cx.clock.now_ns().saturating_sub(begin) > START_LIMIT.as_nanos() as u64 {
+            return Err(EnvError::Timeout {
+                phase: "starting the container".into(),
+                limit: START_LIMIT,
+            });
+        }
+        cx.clock.sleep(STEP);
+    }
+}
+
+impl ContainerEnvironment {
+    /// Without the pair that was asked for by name the arm would measure something else.
+    fn check(&self, report: &LaunchReport) -> Result<(), EnvError> {
+        let is_lost = self.settings.network == Network::Veth && report.addresses.is_none();
+        if !(is_lost && self.settings.is_network_asked) {
+            return Ok(());
+        }
+        let why = report
+            .missing
+            .iter()
+            .find(|missing| missing.what.contains("veth"))
+            .map_or_else(
+                || "it has no addresses".to_owned(),
+                |missing| escaped(&missing.why),
+            );
+        Err(EnvError::Absent {
+            why: format!("there is no veth pair: {why}"),
+            fix: Some("run as root, or use network = \"none\" or \"host\"".into()),
+        })
+    }
+}
+
+impl Environment for ContainerEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        Ok(files::create_folder(cx.scratch)?)
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let name = instance_name(self.arm.as_str());
+        let folder = cx.scratch.join(&name);
+        let arguments: &[&str] = match mode {
+            StartMode::Resident => &["serve"],
+            StartMode::Once => &["serve", "--no-spare"],
+        };
+        let spec = specification(cx, &self.settings, &name, &folder, arguments);
+        let command = write(cx, &spec, &folder)?;
+        let mut running = cx.exec.spawn(&command)?;
+        let started = wait_for_start(cx, running.as_mut(), &folder)
+            .and_then(|report| self.check(&report).map(|()| report));
+        let report = match started {
+            Ok(report) => report,
+            Err(error) => {
+                running.kill();
+                return and_cleanup(error, clean(cx, &name, &folder));
+            }
+        };
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            running.kill();
+            let error = ChannelError::Closed("it has no pipes".to_owned()).into();
+            return and_cleanup(error, clean(cx, &name, &folder));
+        };
+        self.report = Some(report.clone());
+        let living = self.living.clone();
+        living
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((name.clone(), folder.clone()));
+        Ok(Box::new(ContainerInstance {
+            channel: ContainerChannel {
+                stream: StreamChannel::new(writer, reader),
+                running,
+            },
+            name,
+            folder,
+            workdir: spec.workdir,
+            network: self.settings.network,
+            report,
+            living,
+        }))
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        let mut facts = self.settings.facts();
+        if let Some(report) = &self.report {
+            facts.extend(report_facts(report));
+        }
+        facts
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let left: Vec<_> = {
+            let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *living).into_iter().collect()
+        };
+        let mut first = Ok(());
+        for (name, folder) in left {
+            let cleaned = clean(cx, &name, &folder);
+            first = first.and(cleaned);
+        }
+        first
+    }
+}
+
+/// The agent's pipes together with the launcher, whose last words explain why a pipe ended.
+struct ContainerChannel {
+    stream: StreamChannel,
+    running: Box<dyn Running>,
+}
+
+impl ContainerChannel {
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(text) = error else {
+            return error;
+        };
+        // Its last words may still be on their way while it ends.
+        let _ = self.running.wait(Duration::from_millis(200));
+        let words = self.running.stderr_tail();
+        match words.trim() {
+            "" => ChannelError::Closed(text),
+            words => ChannelError::Closed(escaped(words)),
+        }
+    }
+}
+
+impl Channel for ContainerChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
+    }
+}
+
+/// A started `container`.
+struct ContainerInstance {
+    channel: ContainerChannel,
+    name: String,
+    folder: PathBuf,
+    workdir: String,
+    network: Network,
+    report: LaunchReport,
+    living: Living,
+}
+
+impl ContainerInstance {
+    fn address(
+        &self,
+        of_pair: impl Fn(&LaunchReport) -> Option<Ipv4Addr>,
+    ) -> Result<IpAddr, Reason> {
+        match self.network {
+            Network::Host => Ok(Ipv4Addr::LOCALHOST.into()),
+            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
+            Network::Veth => of_pair(&self.report)
+                .map(IpAddr::from)
+                .ok_or_else(|| Reason::NoPath("there is no veth pair without root".into())),
+        }
+    }
+
+    /// Whether the launcher left nothing on the host, by looking.
+    fn is_gone(&self) -> bool {
+        let groups = self.report.cgroups.iter().map(PathBuf::from);
+        let devices = self
+            .report
+            .links
+            .iter()
+            .map(|name| Path::new("/sys/class/net").join(name));
+        !groups.chain(devices).any(|path| path.exists())
+    }
+}
+
+impl Instance for ContainerInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        self.address(|report| report.addresses.map(|pair| pair.arm))
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.address(|report| report.addresses.map(|pair| pair.host))
+    }
+
+    fn workdir(&self) -> String {
+        self.workdir.clone()
+    }
+
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+        // An agent that has crashed cannot be told, and need not be: its launcher is ending already.
+        let _ = self.channel.stream.send(&Request::Bye);
+        let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
+        if !ended {
+            // The kernel then kills what is inside; the cgroups are left to be removed here.
+            self.channel.running.kill();
+        }
+        let result = if ended && self.is_gone() {
+            files::remove_folder(&self.folder).map_err(EnvError::from)
+        } else {
+            clean(cx, &self.name, &self.folder)
+        };
+        if result.is_ok() {
+            self.living
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&(self.name.clone(), self.folder.clone()));
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_lines_are_put_into_words_and_foreign_ones_are_escaped() {
+        let line = r#"{"kind":"cgroup","name":"/x","killed":2}"#;
+        assert_eq!(swept(line), "cgroup `/x` removed, 2 processes killed");
+        let line = r#"{"kind":"device","name":"tare-1","failed":"no"}"#;
+        assert_eq!(swept(line), "device `tare-1` not removed: no");
+        assert_eq!(swept("\u{1b}[31m"), "\\u{1b}[31m");
+    }
+
+    #[test]
+    fn two_instances_never_share_a_name() {
+        assert_ne!(instance_name("a"), instance_name("a"));
+    }
+
+    #[test]
+    fn a_refusal_for_want_of_rights_is_told_from_one_for_want_of_a_mechanism() {
+        let error = |errno| LaunchError {
+            step: "mount".into(),
+            problem: "\u{1b}no".into(),
+            errno,
+            hint: Some("be root".into()),
+        };
+        assert!(matches!(refusal(&error(Some(1))), EnvError::Denied { .. }));
+        let EnvError::Absent { why, fix } = refusal(&error(None)) else {
+            panic!("not absent");
+        };
+        assert_eq!(
+            (why.as_str(), fix.as_deref()),
+            ("mount: \\u{1b}no", Some("be root"))
+        );
+    }
+}

@@ -1,0 +1,634 @@
+//! The settings of `container`, read and checked: what each switch means and what it becomes.
+//!
+//! Every mechanism has a switch of its own. What is not said follows from what is: without the mount namespace
+//! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
+
+use tare_model::launch::{
+    DOCKER_CAPABILITIES, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp, Stdio,
+    UserNamespace, capability_number,
+};
+use tare_model::{Facts, Params, Value};
+
+use crate::env::{SettingSpec, SettingsError};
+
+/// What the driver takes.
+pub(super) static SETTINGS: &[SettingSpec] = &[
+    SettingSpec {
+        name: "namespaces",
+        doc: "\"all\" (default: all, with a user namespace only if Tare is not root), \"none\", or a list of \
+              user, mount, pid, uts, ipc, net, cgroup",
+    },
+    SettingSpec {
+        name: "rootfs",
+        doc: "\"overlay\" (default): an overlay over the host's own files; \"host\": the host's files themselves",
+    },
+    SettingSpec {
+        name: "mounts",
+        doc: "true (default): a new /proc, a read-only /sys and a small /dev; needs the mount namespace",
+    },
+    SettingSpec {
+        name: "masked_paths",
+        doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
+    },
+    SettingSpec {
+        name: "caps",
+        doc: "\"default\": Docker's 14; \"all\": nothing is dropped; \"none\"; or a list such as \
+              [\"NET_RAW\", \"SYS_ADMIN\"]",
+    },
+    SettingSpec {
+        name: "seccomp",
+        doc: "\"default\": Docker's list; \"off\": no filter",
+    },
+    SettingSpec {
+        name: "seccomp_spec_allow",
+        doc: "true: load the filter without the speculation mitigations that kernels before 5.16 tie to it; \
+              default false",
+    },
+    SettingSpec {
+        name: "no_new_privs",
+        doc: "true: set no_new_privs; default false",
+    },
+    SettingSpec {
+        name: "cgroup",
+        doc: "true (default): membership in cgroups of its own",
+    },
+    SettingSpec {
+        name: "cpus",
+        doc: "processor time as a number of processors, for example 0.5; becomes a quota per 100 ms",
+    },
+    SettingSpec {
+        name: "cpuset",
+        doc: "processors that may be used, for example \"0-1,3\"",
+    },
+    SettingSpec {
+        name: "memory",
+        doc: "memory limit in bytes, or with k, m or g (powers of 1024), for example \"512m\"",
+    },
+    SettingSpec {
+        name: "pids",
+        doc: "the most processes and threads",
+    },
+    SettingSpec {
+        name: "network",
+        doc: "\"veth\" (default): a pair of devices to the host; \"none\": loopback only; \"host\": the host's \
+              own stack",
+    },
+    SettingSpec {
+        name: "stdio",
+        doc: "\"inherit\" (default): the agent's pipes as they are; \"relay\": copied by the launcher, as an \
+              engine's shim does",
+    },
+];
+
+/// The settings as the launcher needs them.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and they are set in every combination"
+)]
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub(super) namespaces: Namespaces,
+    pub(super) rootfs: Rootfs,
+    pub(super) mounts: Mounts,
+    pub(super) masked_paths: bool,
+    pub(super) capabilities: Option<Vec<String>>,
+    pub(super) seccomp: Seccomp,
+    pub(super) seccomp_spec_allow: bool,
+    pub(super) no_new_privs: bool,
+    pub(super) cgroup: bool,
+    pub(super) limits: Limits,
+    pub(super) network: Network,
+    /// Whether the network was asked for by name, so that doing without is not acceptable.
+    pub(super) is_network_asked: bool,
+    pub(super) stdio: Stdio,
+}
+
+fn wrong(setting: &str, problem: String, hint: impl Into<String>) -> SettingsError {
+    SettingsError {
+        setting: setting.to_owned(),
+        problem,
+        hint: Some(hint.into()),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    value.to_string().escape_debug().to_string()
+}
+
+/// The value as one of the named choices.
+fn choice<T: Copy>(
+    settings: &Params,
+    name: &str,
+    choices: &[(&str, T)],
+) -> Result<Option<T>, SettingsError> {
+    let Some(value) = settings.value(name) else {
+        return Ok(None);
+    };
+    let text = value.to_string();
+    let found = choices.iter().find(|(word, _)| *word == text);
+    found.map(|(_, choice)| Some(*choice)).ok_or_else(|| {
+        let words: Vec<String> = choices
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
+        wrong(
+            name,
+            format!("`{}` is no value of `{name}`", shown(value)),
+            format!("one of {}", words.join(", ")),
+        )
+    })
+}
+
+fn switch(settings: &Params, name: &str) -> Result<Option<bool>, SettingsError> {
+    match settings.value(name) {
+        None => Ok(None),
+        Some(Value::Bool(value)) => Ok(Some(*value)),
+        Some(value) => Err(wrong(
+            name,
+            format!("`{}` is neither true nor false", shown(value)),
+            "true or false, without quotes",
+        )),
+    }
+}
+
+/// The words of a list, or of a text with commas.
+fn words(value: &Value) -> Vec<String> {
+    value
+        .to_string()
+        .split(',')
+        .map(|word| word.trim().to_owned())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+fn namespaces(settings: &Params) -> Result<Namespaces, SettingsError> {
+    const NAME: &str = "namespaces";
+    let with = |all: bool| Namespaces {
+        user: if all {
+            UserNamespace::IfNeeded
+        } else {
+            UserNamespace::No
+        },
+        mount: all,
+        pid: all,
+        uts: all,
+        ipc: all,
+        net: all,
+        cgroup: all,
+    };
+    let Some(value) = settings.value(NAME) else {
+        return Ok(with(true));
+    };
+    let words = words(value);
+    match words.as_slice() {
+        [only] if only == "all" => return Ok(with(true)),
+        [only] if only == "none" => return Ok(with(false)),
+        _ => {}
+    }
+    let mut chosen = with(false);
+    for word in &words {
+        let place = match word.as_str() {
+            "user" => {
+                chosen.user = UserNamespace::Yes;
+                continue;
+            }
+            "mount" => &mut chosen.mount,
+            "pid" => &mut chosen.pid,
+            "uts" => &mut chosen.uts,
+            "ipc" => &mut chosen.ipc,
+            "net" => &mut chosen.net,
+            "cgroup" => &mut chosen.cgroup,
+            other => {
+                return Err(wrong(
+                    NAME,
+                    format!("`{}` is no namespace", other.escape_debug()),
+                    "\"all\", \"none\", or a list of user, mount, pid, uts, ipc, net, cgroup",
+                ));
+            }
+        };
+        *place = true;
+    }
+    Ok(chosen)
+}
+
+fn capabilities(settings: &Params) -> Result<Option<Vec<String>>, SettingsError> {
+    const NAME: &str = "caps";
+    let docker = || DOCKER_CAPABILITIES.map(str::to_owned).to_vec();
+    let Some(value) = settings.value(NAME) else {
+        return Ok(Some(docker()));
+    };
+    let words = words(value);
+    match words.as_slice() {
+        [only] if only == "default" => return Ok(Some(docker())),
+        [only] if only == "all" => return Ok(None),
+        [only] if only == "none" => return Ok(Some(Vec::new())),
+        _ => {}
+    }
+    let mut names = Vec::new();
+    for word in words {
+        let upper = word.to_ascii_uppercase();
+        let name = if upper.starts_with("CAP_") {
+            upper
+        } else {
+            format!("CAP_{upper}")
+        };
+        if capability_number(&name).is_none() {
+            return Err(wrong(
+                NAME,
+                format!("`{}` is no capability", word.escape_debug()),
+                "\"default\", \"all\", \"none\", or names such as NET_RAW or CAP_SYS_ADMIN",
+            ));
+        }
+        names.push(name);
+    }
+    Ok(Some(names))
+}
+
+/// A number of processors.
+fn cpus(value: &Value) -> Result<f64, SettingsError> {
+    let number = match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| {
+            wrong(
+                "cpus",
+                format!("`{}` is no number of processors", shown(value)),
+                "a number above 0, for example 0.5",
+            )
+        })
+}
+
+/// A list of processors in the kernel's form.
+fn cpuset(value: &Value) -> Result<String, SettingsError> {
+    let text: String = value.to_string().split_whitespace().collect();
+    let is_range = |part: &str| {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        match (low.parse::<u32>(), high.parse::<u32>()) {
+            (Ok(low), Ok(high)) => low <= high,
+            _ => false,
+        }
+    };
+    if text.split(',').all(is_range) {
+        Ok(text)
+    } else {
+        Err(wrong(
+            "cpuset",
+            format!("`{}` is no list of processors", shown(value)),
+            "numbers and ranges, for example \"0-1,3\"",
+        ))
+    }
+}
+
+/// An amount of memory in bytes.
+fn memory(value: &Value) -> Result<u64, SettingsError> {
+    let bytes = match value {
+        Value::Int(bytes) => u64::try_from(*bytes).ok(),
+        Value::Text(text) => amount(text),
+        _ => None,
+    };
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        wrong(
+            "memory",
+            format!("`{}` is no amount of memory", shown(value)),
+            "bytes, or a number with k, m or g (powers of 1024), for example \"512m\"",
+        )
+    })
+}
+
+fn amount(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let shift = match unit.trim() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn limits(settings: &Params) -> Result<Limits, SettingsError> {
+    let pids = match settings.value("pids") {
+        None => None,
+        Some(Value::Int(number)) if *number > 0 => Some(*number as u64),
+        Some(value) => {
+            return Err(wrong(
+                "pids",
+                format!("`{}` is no number of processes", shown(value)),
+                "a whole number above 0, for example 100",
+            ));
+        }
+    };
+    Ok(Limits {
+        cpus: settings.value("cpus").map(cpus).transpose()?,
+        cpuset: settings.value("cpuset").map(cpuset).transpose()?,
+        memory_bytes: settings.value("memory").map(memory).transpose()?,
+        pids,
+    })
+}
+
+impl Settings {
+    /// Reads and checks; touches nothing outside.
+    pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
+        for name in settings.0.keys() {
+            if !SETTINGS.iter().any(|known| known.name == name) {
+                let names: Vec<&str> = SETTINGS.iter().map(|known| known.name).collect();
+                return Err(wrong(
+                    name,
+                    format!("`container` has no setting `{}`", name.escape_debug()),
+                    format!("it has {}", names.join(", ")),
+                ));
+            }
+        }
+        let mut namespaces = namespaces(settings)?;
+        let is_listed = settings
+            .value("namespaces")
+            .is_some_and(|value| words(value) != ["all"]);
+
+        let roots = [("overlay", Rootfs::Overlay), ("host", Rootfs::Host)];
+        let rootfs = choice(settings, "rootfs", &roots)?;
+        let mounts = switch(settings, "mounts")?;
+        let masked_paths = switch(settings, "masked_paths")?;
+        if !namespaces.mount {
+            let asked = [
+                (rootfs == Some(Rootfs::Overlay), "rootfs"),
+                (mounts == Some(true), "mounts"),
+                (masked_paths == Some(true), "masked_paths"),
+            ];
+            if let Some((_, name)) = asked.iter().find(|(is_asked, _)| *is_asked) {
+                return Err(wrong(
+                    name,
+                    format!("`{name}` needs the mount namespace"),
+                    "add `mount` to the namespaces, or leave this setting out",
+                ));
+            }
+        }
+
+        let networks = [
+            ("veth", Network::Veth),
+            ("none", Network::None),
+            ("host", Network::Host),
+        ];
+        let asked = choice(settings, "network", &networks)?;
+        let network = match asked {
+            // All namespaces but the one that was said to be the host's.
+            Some(Network::Host) if !is_listed => {
+                namespaces.net = false;
+                Network::Host
+            }
+            Some(network) if namespaces.net == (network == Network::Host) => {
+                return Err(wrong(
+                    "network",
+                    "the network is the host's exactly if there is no `net` namespace".into(),
+                    "change `network` or the list of `namespaces`",
+                ));
+            }
+            Some(network) => network,
+            None if namespaces.net => Network::Veth,
+            None => Network::Host,
+        };
+
+        let limits = limits(settings)?;
+        let cgroup = switch(settings, "cgroup")?.unwrap_or(true);
+        if !cgroup && !limits.is_empty() {
+            return Err(wrong(
+                "cgroup",
+                "the limits need cgroups of their own".into(),
+                "cgroup = true, or no cpus, cpuset, memory and pids",
+            ));
+        }
+        let filters = [("default", Seccomp::DockerDefault), ("off", Seccomp::Off)];
+        let streams = [("inherit", Stdio::Inherit), ("relay", Stdio::Relay)];
+        let has_mounts = mounts.unwrap_or(namespaces.mount);
+        Ok(Self {
+            rootfs: rootfs.unwrap_or(if namespaces.mount {
+                Rootfs::Overlay
+            } else {
+                Rootfs::Host
+            }),
+            mounts: Mounts {
+                proc: has_mounts,
+                sys: has_mounts,
+                dev: has_mounts,
+            },
+            masked_paths: masked_paths.unwrap_or(namespaces.mount),
+            capabilities: capabilities(settings)?,
+            seccomp: choice(settings, "seccomp", &filters)?.unwrap_or(Seccomp::DockerDefault),
+            seccomp_spec_allow: switch(settings, "seccomp_spec_allow")?.unwrap_or(false),
+            no_new_privs: switch(settings, "no_new_privs")?.unwrap_or(false),
+            cgroup,
+            limits,
+            network,
+            is_network_asked: asked.is_some(),
+            stdio: choice(settings, "stdio", &streams)?.unwrap_or(Stdio::Inherit),
+            namespaces,
+        })
+    }
+
+    /// The switches as facts.
+    pub(super) fn facts(&self) -> Facts {
+        let names = &self.namespaces;
+        let user = match names.user {
+            UserNamespace::Yes => "user,",
+            UserNamespace::No => "",
+            UserNamespace::IfNeeded => "user if needed,",
+        };
+        let others = [
+            (names.mount, "mount"),
+            (names.pid, "pid"),
+            (names.uts, "uts"),
+            (names.ipc, "ipc"),
+            (names.net, "net"),
+            (names.cgroup, "cgroup"),
+        ];
+        let others: Vec<&str> = others
+            .iter()
+            .filter(|(is_on, _)| *is_on)
+            .map(|(_, name)| *name)
+            .collect();
+        let namespaces = format!("{user}{}", others.join(","));
+        let text = |text: &str| text.to_owned();
+        let limits = [
+            ("cpus", self.limits.cpus.map(|cpus| cpus.to_string())),
+            ("cpuset", self.limits.cpuset.clone()),
+            (
+                "memory",
+                self.limits.memory_bytes.map(|bytes| bytes.to_string()),
+            ),
+            ("pids", self.limits.pids.map(|pids| pids.to_string())),
+        ];
+        let switches = [
+            ("namespaces", namespaces.trim_end_matches(',').to_owned()),
+            (
+                "rootfs",
+                text(match self.rootfs {
+                    Rootfs::Overlay => {
+                        "overlay over the host's root file system; other file systems \
+                                        of the host are not visible"
+                    }
+                    Rootfs::Host => "the host's",
+                }),
+            ),
+            ("mounts", self.mounts.proc.to_string()),
+            ("masked_paths", self.masked_paths.to_string()),
+            (
+                "caps",
+                match &self.capabilities {
+                    None => text("all"),
+                    Some(names) if names.is_empty() => text("none"),
+                    Some(names) => names.join(","),
+                },
+            ),
+            (
+                "seccomp",
+                text(match self.seccomp {
+                    Seccomp::Off => "off",
+                    Seccomp::DockerDefault => "Docker 20.10's default list",
+                }),
+            ),
+            ("seccomp_spec_allow", self.seccomp_spec_allow.to_string()),
+            ("no_new_privs", self.no_new_privs.to_string()),
+            ("cgroup", self.cgroup.to_string()),
+            (
+                "network",
+                text(match self.network {
+                    Network::Veth => "veth, point to point, no bridge and no address translation",
+                    Network::None => "none",
+                    Network::Host => "host",
+                }),
+            ),
+            (
+                "stdio",
+                text(match self.stdio {
+                    Stdio::Inherit => "inherit",
+                    Stdio::Relay => "relay",
+                }),
+            ),
+        ];
+        let limits = limits
+            .into_iter()
+            .filter_map(|(name, value)| value.map(|value| (name, value)));
+        switches
+            .into_iter()
+            .chain(limits)
+            .map(|(name, value)| (format!("container.{name}"), value))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
+        Settings::read(&Params::new().with(name, value))
+    }
+
+    #[test]
+    fn the_default_is_what_docker_does() {
+        let settings = Settings::read(&Params::new()).unwrap();
+        assert_eq!(settings.namespaces.user, UserNamespace::IfNeeded);
+        assert!(settings.namespaces.net && settings.namespaces.cgroup);
+        assert_eq!(settings.capabilities.as_ref().unwrap().len(), 14);
+        assert_eq!(settings.seccomp, Seccomp::DockerDefault);
+        assert_eq!(settings.network, Network::Veth);
+        assert!(settings.masked_paths && !settings.no_new_privs && !settings.is_network_asked);
+        assert!(settings.limits.is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_refused_under_its_own_name_with_a_hint() {
+        let cases: Vec<(&str, Value)> = vec![
+            ("memory", "12 apples".into()),
+            ("memory", (-1i64).into()),
+            ("memory", "99999999999999t".into()),
+            ("cpus", "many".into()),
+            ("cpus", 0i64.into()),
+            ("cpus", f64::NAN.into()),
+            ("cpuset", "a-b".into()),
+            ("cpuset", "3-1".into()),
+            ("cpuset", "".into()),
+            ("pids", "10".into()),
+            ("namespaces", "mount,pidd".into()),
+            ("rootfs", "btrfs".into()),
+            ("caps", "NET_ROW".into()),
+            ("seccomp", "strict".into()),
+            ("no_new_privs", "yes".into()),
+            ("network", "bridge".into()),
+            ("stdio", "tty".into()),
+            ("colour", "red".into()),
+        ];
+        for (name, value) in cases {
+            let error = read(name, value.clone()).unwrap_err();
+            assert_eq!(error.setting, name, "{value:?}");
+            assert!(error.hint.is_some(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_memory_are_powers_of_1024() {
+        assert_eq!(amount("512m"), Some(512 << 20));
+        assert_eq!(amount(" 2 GiB "), Some(2 << 30));
+        assert_eq!(amount("100"), Some(100));
+        assert_eq!(amount("m"), None);
+        assert_eq!(amount("1.5g"), None);
+    }
+
+    #[test]
+    fn what_is_not_said_follows_from_the_namespaces() {
+        let none = read("namespaces", "none").unwrap();
+        assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));
+        assert!(!none.masked_paths && !none.mounts.proc);
+        let host = read("network", "host").unwrap();
+        assert!(!host.namespaces.net && host.namespaces.pid);
+        let some = read(
+            "namespaces",
+            Value::List(vec!["mount".into(), "pid".into()]),
+        )
+        .unwrap();
+        assert_eq!(
+            (some.rootfs, some.network),
+            (Rootfs::Overlay, Network::Host)
+        );
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let contradictions = [
+            Params::new()
+                .with("namespaces", "none")
+                .with("rootfs", "overlay"),
+            Params::new()
+                .with("namespaces", "pid")
+                .with("masked_paths", true),
+            Params::new()
+                .with("namespaces", "net")
+                .with("network", "host"),
+            Params::new()
+                .with("namespaces", "pid")
+                .with("network", "veth"),
+            Params::new().with("cgroup", false).with("pids", 10i64),
+        ];
+        for settings in contradictions {
+            assert!(Settings::read(&settings).is_err(), "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn capabilities_are_known_with_and_without_their_prefix() {
+        let some = read("caps", "net_raw, CAP_SYS_ADMIN").unwrap();
+        assert_eq!(some.capabilities.unwrap(), ["CAP_NET_RAW", "CAP_SYS_ADMIN"]);
+        assert_eq!(read("caps", "none").unwrap().capabilities, Some(Vec::new()));
+        assert_eq!(read("caps", "all").unwrap().capabilities, None);
+    }
+}

@@ -1,0 +1,392 @@
+//! One `docker` arm: its image, its containers' configuration, and starting them.
+//!
+//! Nothing is mentioned in a request that was not asked for, so an arm without settings is what a plain
+//! `docker run` gives. What a failed start made is removed before the failure is told.
+
+use std::collections::HashMap;
+
+use bollard::errors::Error as ApiError;
+use bollard::exec::StartExecResults;
+use bollard::models::{
+    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount,
+    MountTmpfsOptions, MountType, MountVolumeOptions,
+};
+use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
+use tare_model::{ArmId, Facts};
+
+use super::super::{EnvError, Environment, Instance, StartMode};
+use super::api::Api;
+use super::channel::{EngineChannel, Input, Output};
+use super::errors::{and_cleanup, is_conflict};
+use super::image::{AGENT_PATH, WORKDIR};
+use super::instance::{Belongings, DockerInstance};
+use super::settings::{Settings, Storage};
+use super::{DETECT_LIMIT, Docker, facts, image};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+
+/// One `docker` arm.
+pub(super) struct DockerEnvironment {
+    driver: Docker,
+    arm: ArmId,
+    settings: Settings,
+    prepared: Option<Prepared>,
+    instances: u32,
+}
+
+/// What `prepare` found and made.
+struct Prepared {
+    image: String,
+    architecture: String,
+    facts: Facts,
+    elsewhere: Option<String>,
+}
+
+impl DockerEnvironment {
+    pub(super) fn new(driver: Docker, arm: ArmId, settings: Settings) -> Self {
+        Self {
+            driver,
+            arm,
+            settings,
+            prepared: None,
+            instances: 0,
+        }
+    }
+
+    fn belongings(&self, cx: &Context<'_>, number: u32) -> Belongings {
+        let name = format!("tare-{}-{}-{number}", cx.run, self.arm);
+        Belongings {
+            has_volume: self.settings.storage == Storage::Volume,
+            folder: (self.settings.storage == Storage::Bind).then(|| cx.scratch.join(&name)),
+            name,
+        }
+    }
+
+    fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
+        HashMap::from([
+            ("tare".to_owned(), "1".to_owned()),
+            ("tare.run".to_owned(), cx.run.to_string()),
+            ("tare.arm".to_owned(), self.arm.to_string()),
+        ])
+    }
+
+    fn mount(&self, cx: &Context<'_>, belongings: &Belongings) -> Option<Mount> {
+        let target = Some(WORKDIR.to_owned());
+        match self.settings.storage {
+            Storage::Layer => None,
+            Storage::Volume => Some(Mount {
+                target,
+                source: Some(belongings.name.clone()),
+                typ: Some(MountType::VOLUME),
+                volume_options: Some(MountVolumeOptions {
+                    labels: Some(self.labels(cx)),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+            Storage::Bind => Some(Mount {
+                target,
+                source: belongings
+                    .folder
+                    .as_ref()
+                    .map(|folder| folder.display().to_string()),
+                typ: Some(MountType::BIND),
+                ..Default::default()
+            }),
+            Storage::Tmpfs => Some(Mount {
+                target,
+                typ: Some(MountType::TMPFS),
+                tmpfs_options: Some(MountTmpfsOptions {
+                    mode: Some(0o1777),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+        }
+    }
+
+    /// What is asked for beyond the engine's defaults; nothing else is mentioned in the request.
+    fn host_config(&self) -> HostConfig {
+        let settings = &self.settings;
+        let mut security = Vec::new();
+        if settings.seccomp_unconfined {
+            security.push("seccomp=unconfined".to_owned());
+        }
+        if settings.no_new_privileges {
+            security.push("no-new-privileges".to_owned());
+        }
+        let list = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
+        HostConfig {
+            network_mode: Some(settings.network.mode().into()),
+            security_opt: list(&security),
+            nano_cpus: settings.nano_cpus,
+            cpuset_cpus: settings.cpuset.clone(),
+            memory: settings.memory,
+            shm_size: settings.shm,
+            cap_add: list(&settings.cap_add),
+            cap_drop: list(&settings.cap_drop),
+            privileged: settings.privileged.then_some(true),
+            init: settings.init.then_some(true),
+            runtime: settings.runtime.clone(),
+            log_config: settings
+                .log_driver
+                .clone()
+                .map(|driver| HostConfigLogConfig {
+                    typ: Some(driver),
+                    config: None,
+                }),
+            ..Default::default()
+        }
+    }
+
+    fn body(
+        &self,
+        cx: &Context<'_>,
+        image: &str,
+        belongings: &Belongings,
+        mode: StartMode,
+    ) -> ContainerCreateBody {
+        let mut host_config = self.host_config();
+        host_config.mounts = self.mount(cx, belongings).map(|mount| vec![mount]);
+        let is_once = mode == StartMode::Once;
+        ContainerCreateBody {
+            image: Some(image.to_owned()),
+            entrypoint: Some(vec![AGENT_PATH.into()]),
+            cmd: Some(vec![if is_once { "serve" } else { "hold" }.into()]),
+            env: Some(vec![format!("TARE_RUN={}", cx.run)]),
+            labels: Some(self.labels(cx)),
+            user: self.settings.user.clone(),
+            attach_stdin: Some(is_once),
+            attach_stdout: Some(is_once),
+            attach_stderr: Some(is_once),
+            open_stdin: Some(is_once),
+            stdin_once: Some(is_once),
+            // A foreign image's health check would run beside the trials.
+            healthcheck: self.settings.image.is_some().then(|| HealthConfig {
+                test: Some(vec!["NONE".into()]),
+                ..Default::default()
+            }),
+            host_config: Some(host_config),
+            ..Default::default()
+        }
+    }
+
+    /// What must be laid into a new container: the agent into a foreign image, and the working directory's
+    /// mode onto storage whose root belongs to root alone.
+    fn additions(
+        &self,
+        cx: &Context<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<Vec<u8>>, EnvError> {
+        if self.settings.image.is_some() {
+            let agent = image::agent_for(cx.agents, &prepared.architecture)?;
+            return Ok(Some(image::agent_archive(&files::read(&agent.path)?)));
+        }
+        let is_foreign = matches!(self.settings.storage, Storage::Volume | Storage::Bind);
+        Ok(is_foreign.then(image::workdir_archive))
+    }
+
+    /// Starts what was created and opens the stream to its agent.
+    fn launch(&self, api: &Api, id: &str, mode: StartMode) -> Result<(Output, Input), EnvError> {
+        let start = || {
+            let request = api
+                .client
+                .start_container(id, None::<bollard::query_parameters::StartContainerOptions>);
+            api.attempt(CONTROL_LIMIT, request).map_err(|error| {
+                self.refine(
+                    api,
+                    api.explain("start the container", CONTROL_LIMIT, &error),
+                )
+            })
+        };
+        match mode {
+            StartMode::Once => {
+                let options = AttachContainerOptions {
+                    stream: true,
+                    stdin: true,
+                    stdout: true,
+                    stderr: true,
+                    ..Default::default()
+                };
+                let attached = api.call(
+                    "attach to the container",
+                    CONTROL_LIMIT,
+                    api.client.attach_container(id, Some(options)),
+                )?;
+                start()?;
+                Ok((attached.output, attached.input))
+            }
+            StartMode::Resident => {
+                start()?;
+                let config = ExecConfig {
+                    attach_stdin: Some(true),
+                    attach_stdout: Some(true),
+                    attach_stderr: Some(true),
+                    cmd: Some(vec![AGENT_PATH.into(), "serve".into()]),
+                    privileged: self.settings.privileged.then_some(true),
+                    ..Default::default()
+                };
+                api.call("start the agent in the container", CONTROL_LIMIT, async {
+                    let exec = api.client.create_exec(id, config).await?;
+                    match api.client.start_exec(&exec.id, None).await? {
+                        StartExecResults::Attached { output, input } => Ok((output, input)),
+                        StartExecResults::Detached => Err(ApiError::DockerStreamError {
+                            error: "the engine detached from the agent".into(),
+                        }),
+                    }
+                })
+            }
+        }
+    }
+
+    /// Names the capabilities that the engine lacks, where an error is about them and they can be read.
+    fn refine(&self, api: &Api, error: EnvError) -> EnvError {
+        match error {
+            EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
+                let Some((_, missing)) =
+                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
+                else {
+                    return EnvError::Absent {
+                        why,
+                        fix: Some(
+                            if self.settings.privileged {
+                                PRIVILEGED_FIX
+                            } else {
+                                CAP_FIX
+                            }
+                            .into(),
+                        ),
+                    };
+                };
+                let list = missing.join("\", \"");
+                EnvError::Absent {
+                    why: format!(
+                        "{why}; dockerd itself runs without CAP_{}",
+                        missing.join(", CAP_")
+                    ),
+                    fix: Some(format!(
+                        "instead of `privileged`: cap_add = [\"ALL\"], cap_drop = [\"{list}\"], seccomp = \"unconfined\""
+                    )),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
+const CAP_FIX: &str =
+    "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
+
+impl Environment for DockerEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let (api, engine) = self.driver.identify(cx, CONTROL_LIMIT)?;
+        let mut facts = engine.facts;
+        let (name, image) = if let Some(name) = &self.settings.image {
+            facts.insert("agent.delivery".into(), "copied into each container".into());
+            (name.clone(), image::inspect(&api, name)?)
+        } else {
+            facts.insert("agent.delivery".into(), "part of the image".into());
+            let agent = image::agent_for(cx.agents, &engine.architecture)?;
+            let image = image::ensure_packed(&api, cx.run, &self.arm, agent, &engine.architecture)?;
+            (image::packed_name(cx.run, &self.arm), image)
+        };
+        let architecture = image.architecture.clone().unwrap_or_default();
+        if image::machine(&architecture) != image::machine(&engine.architecture) {
+            facts.insert("image.emulated".into(), "true".into());
+        }
+        // Missing is told here, before anything is started.
+        let agent = image::agent_for(cx.agents, &architecture)?;
+        facts.insert("agent.sha256".into(), agent.sha256.clone());
+        facts::of_image(&mut facts, &name, &image);
+        facts::of_host_config(&mut facts, &self.host_config());
+        self.prepared = Some(Prepared {
+            image: name,
+            architecture,
+            facts,
+            elsewhere: engine.elsewhere,
+        });
+        Ok(())
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        if self.prepared.is_none() {
+            self.prepare(cx)?;
+        }
+        let api = self.driver.connect(cx, DETECT_LIMIT)?;
+        self.instances += 1;
+        let belongings = self.belongings(cx, self.instances);
+        let prepared = self.prepared.as_ref().expect("prepared above, or returned");
+        let additions = self.additions(cx, prepared)?;
+        if let Some(folder) = &belongings.folder {
+            files::create_folder(folder)?;
+        }
+        let options = CreateContainerOptions {
+            name: Some(belongings.name.clone()),
+            ..Default::default()
+        };
+        let body = self.body(cx, &prepared.image, &belongings, mode);
+        let request = api.client.create_container(Some(options), body);
+        let created = api.attempt(CONTROL_LIMIT, request);
+        if let Err(error) = created {
+            let told = api.explain("create the container", CONTROL_LIMIT, &error);
+            if is_conflict(&error) {
+                // The name is somebody else's, and so is what bears it.
+                return Err(told);
+            }
+            // An engine that answers late may have made it all the same.
+            return Err(and_cleanup(told, belongings.discard(&api)));
+        }
+        let launched = additions
+            .map_or(Ok(()), |archive| {
+                image::upload(&api, &belongings.name, archive)
+            })
+            .and_then(|()| self.launch(&api, &belongings.name, mode));
+        match launched {
+            Ok((output, input)) => Ok(Box::new(DockerInstance::new(
+                EngineChannel::new(api, belongings.name.clone(), output, input),
+                belongings,
+                self.settings.network,
+                prepared.elsewhere.clone(),
+            ))),
+            Err(error) => Err(and_cleanup(error, belongings.discard(&api))),
+        }
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        self.prepared
+            .as_ref()
+            .map(|prepared| prepared.facts.clone())
+            .unwrap_or_default()
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        if self.prepared.take().is_none() && self.instances == 0 {
+            return Ok(());
+        }
+        let api = self.driver.connect(cx, DETECT_LIMIT)?;
+        let labels = [
+            format!("tare.run={}", cx.run),
+            format!("tare.arm={}", self.arm),
+        ];
+        for container in api.containers(&labels)? {
+            api.remove_container(&container.key)?;
+        }
+        for volume in api.volumes(&labels)? {
+            api.remove_volume(&volume.key)?;
+        }
+        if self.settings.image.is_none() {
+            image::remove(&api, &image::packed_name(cx.run, &self.arm))?;
+        }
+        for number in 1..=self.instances {
+            if let Some(folder) = self.belongings(cx, number).folder {
+                files::remove_folder(&folder)?;
+            }
+        }
+        self.instances = 0;
+        Ok(())
+    }
+}

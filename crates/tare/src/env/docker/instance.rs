@@ -1,0 +1,101 @@
+//! A running container with an agent at the other end of a stream.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use tare_model::Reason;
+
+use super::super::{Channel, EnvError, Instance};
+use super::api::Api;
+use super::channel::EngineChannel;
+use super::image::WORKDIR;
+use super::locality;
+use super::settings::Network;
+use crate::cx::{Context, files};
+
+/// What was made for one instance; its parts bear one name and go together.
+pub(super) struct Belongings {
+    /// The container's name, and the volume's.
+    pub(super) name: String,
+    pub(super) has_volume: bool,
+    /// The folder on this machine that is bound into it.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Belongings {
+    /// Removes all of it, whatever of it is there; goes on after a failure and tells the first.
+    pub(super) fn discard(&self, api: &Api) -> Result<(), EnvError> {
+        let container = api.remove_container(&self.name);
+        let volume = if self.has_volume {
+            api.remove_volume(&self.name)
+        } else {
+            Ok(())
+        };
+        let folder = self.folder.as_deref().map_or(Ok(()), files::remove_folder);
+        container.and(volume).and(folder.map_err(EnvError::from))
+    }
+}
+
+/// The instance.
+pub(super) struct DockerInstance {
+    channel: EngineChannel,
+    belongings: Belongings,
+    network: Network,
+    elsewhere: Option<String>,
+}
+
+impl DockerInstance {
+    pub(super) fn new(
+        channel: EngineChannel,
+        belongings: Belongings,
+        network: Network,
+        elsewhere: Option<String>,
+    ) -> Self {
+        Self {
+            channel,
+            belongings,
+            network,
+            elsewhere,
+        }
+    }
+
+    /// The addresses of the two ends: the container's, then this machine's as the container sees it.
+    fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
+        if self.network == Network::None {
+            return Err(Reason::NoPath(NO_NETWORK.into()));
+        }
+        if let Some(why) = &self.elsewhere {
+            return Err(Reason::NoPath(why.clone()));
+        }
+        if self.network == Network::Host {
+            let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            return Ok((loopback, loopback));
+        }
+        locality::bridge(&self.channel.api, &self.belongings.name)
+    }
+}
+
+const NO_NETWORK: &str = "the arm has `network = \"none\"`";
+
+impl Instance for DockerInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        self.ends().map(|(inside, _)| inside)
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.ends().map(|(_, outside)| outside)
+    }
+
+    fn workdir(&self) -> String {
+        WORKDIR.to_owned()
+    }
+
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+        self.channel.farewell();
+        self.belongings.discard(&self.channel.api)
+    }
+}

@@ -1,0 +1,159 @@
+//! `container`: the driver contract, and what is its own.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tare::env::container::Container;
+use tare::env::{Driver, EnvError, Environment, Instance, StartMode};
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Params, Reason};
+
+use crate::contract::contract;
+use crate::world::{Snapshot, World, skip, turn};
+
+/// Whether containers can be made here; says why not.
+fn is_available(world: &World) -> bool {
+    match Container.detect(&world.cx()) {
+        tare::env::Availability::Ready(_) => true,
+        tare::env::Availability::Absent { why, .. } => {
+            skip("container", &why);
+            false
+        }
+    }
+}
+
+fn configure(settings: &Params) -> Box<dyn Environment> {
+    Container
+        .configure(ArmId::new("arm").unwrap(), settings)
+        .unwrap()
+}
+
+fn facts(instance: &mut dyn Instance) -> Facts {
+    let request = Request::Facts { paths: Vec::new() };
+    instance.channel().send(&request).unwrap();
+    match instance.channel().receive(Duration::from_secs(20)).unwrap() {
+        Reply::Facts { facts } => facts,
+        other => panic!("no facts but {other:?}"),
+    }
+}
+
+#[test]
+fn container_keeps_the_contract_of_drivers() {
+    contract(&Container, &Params::new());
+}
+
+#[test]
+fn container_keeps_the_contract_with_no_mechanism_but_a_cgroup() {
+    let bare = Params::new()
+        .with("namespaces", "none")
+        .with("caps", "all")
+        .with("seccomp", "off");
+    contract(&Container, &bare);
+}
+
+#[test]
+fn container_keeps_the_contract_with_relayed_streams_and_limits() {
+    let limited = Params::new()
+        .with("stdio", "relay")
+        .with("cpus", 1i64)
+        .with("memory", "512m")
+        .with("pids", 200i64);
+    contract(&Container, &limited);
+}
+
+#[test]
+fn the_agent_inside_sees_what_was_asked_for() {
+    let _turn = turn();
+    let world = World::new("facts");
+    if !is_available(&world) {
+        return;
+    }
+    let settings = Params::new()
+        .with("no_new_privs", true)
+        .with("network", "none");
+    let mut environment = configure(&settings);
+    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    let facts = facts(instance.as_mut());
+    assert_eq!(facts["status.CapEff"], "00000000a80425fb");
+    assert_eq!(facts["status.Seccomp"], "2");
+    assert_eq!(facts["status.NoNewPrivs"], "1");
+    assert_eq!(facts["kernel.hostname"], "tare");
+    assert!(matches!(
+        instance.address_from_host(),
+        Err(Reason::NoPath(_))
+    ));
+    assert_eq!(instance.workdir(), "/tare-work");
+    instance.stop(&world.cx()).unwrap();
+    let described = environment.describe(&world.cx());
+    assert_eq!(described["container.network"], "none");
+    assert!(described.contains_key("container.cgroup_version"));
+    environment.remove(&world.cx()).unwrap();
+}
+
+#[test]
+fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
+    let _turn = turn();
+    let world = World::new("addresses");
+    if !is_available(&world) {
+        return;
+    }
+    let mut environment = configure(&Params::new().with("network", "veth"));
+    match environment.start(&world.cx(), StartMode::Once) {
+        Ok(instance) => {
+            let (arm, host) = (
+                instance.address_from_host().unwrap(),
+                instance.host_address().unwrap(),
+            );
+            assert_ne!(arm, host);
+            assert!(arm.to_string().starts_with("198.1"), "{arm}");
+            instance.stop(&world.cx()).unwrap();
+        }
+        Err(EnvError::Absent { why, fix }) => {
+            assert!(fix.is_some());
+            skip("root", &why);
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let mut environment = configure(&Params::new().with("network", "host"));
+    let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    assert_eq!(
+        instance.address_from_host(),
+        Ok(IpAddr::from([127, 0, 0, 1]))
+    );
+    instance.stop(&world.cx()).unwrap();
+}
+
+#[test]
+fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
+    let _turn = turn();
+    let world = World::new("impossible");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&Params::new().with("cpuset", "99"));
+    let error = environment
+        .start(&world.cx(), StartMode::Once)
+        .err()
+        .unwrap();
+    let fix = match &error {
+        EnvError::Absent { fix, .. } | EnvError::Denied { fix, .. } => fix,
+        other => panic!("{other}"),
+    };
+    assert!(fix.is_some() && error.to_string().contains("99"), "{error}");
+    before.assert_restored(&world, "a refused start");
+}
+
+#[test]
+fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_environment() {
+    let _turn = turn();
+    let world = World::new("dropped");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&Params::new());
+    drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "remove");
+}

@@ -1,0 +1,208 @@
+//! The engine with the real agent as plain processes of this machine.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tare::cx::Observer;
+use tare::env;
+use tare::workload::{DecodeError, ParamError, Workload};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::{MetricSpec, ProbeCall, ProbeReport, RawOutput, Recipe, Sample};
+
+use super::*;
+use crate::world::{World, labelled};
+
+/// One of the agent's probes, or the life of an agent.
+struct Direct(&'static str);
+
+impl Workload for Direct {
+    fn id(&self) -> &'static str {
+        self.0
+    }
+
+    fn about(&self) -> &'static str {
+        "Nothing at all."
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[]
+    }
+
+    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
+        Ok(match self.0 {
+            "life" => Recipe::Lifecycle,
+            name => Recipe::Probe(ProbeCall {
+                name: name.into(),
+                args: params.clone(),
+            }),
+        })
+    }
+
+    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        panic!("the engine does not read what a trial left");
+    }
+}
+
+fn direct(id: &str) -> Option<&'static dyn Workload> {
+    static KNOWN: [Direct; 3] = [Direct("null"), Direct("integer"), Direct("life")];
+    KNOWN
+        .iter()
+        .find(|workload| workload.0 == id)
+        .map(|workload| workload as &dyn Workload)
+}
+
+/// `host` and A′ as processes, `null` without its canary, 20 ms a trial.
+fn study_of_processes() -> Study {
+    let mut study = study();
+    study.arms.truncate(2);
+    for arm in &mut study.arms {
+        arm.driver = "host".into();
+    }
+    study.workloads = vec![spec("null", None)];
+    study.workloads[0].params = Params::new().with("canary", false);
+    study.trial_ns = 20_000_000;
+    study.limit_ns = 10_000_000_000;
+    study
+}
+
+fn carry_out(
+    world: &World,
+    observer: &dyn Observer,
+    study: &Study,
+) -> Result<(RunSummary, StoredRun), RunError> {
+    let registry = Registry {
+        driver: &env::find,
+        workload: &direct,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+    let mut cx = world.cx();
+    cx.observer = observer;
+    let plan = Plan::new(study);
+    let summary = execute(
+        &cx,
+        &plan,
+        &Facts::new(),
+        &registry,
+        &mut store,
+        &mut AllBlocks,
+    )?;
+    let stored = store.run(&world.run).unwrap();
+    Ok((summary, stored))
+}
+
+fn assert_nothing_left(world: &World) {
+    assert_eq!(labelled(world.run.as_str()), BTreeMap::new());
+    let files: Vec<_> = std::fs::read_dir(world.folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(files, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn real_agents_run_every_trial_and_nothing_is_left() {
+    let world = World::new("engine");
+    let mut study = study_of_processes();
+    study.workloads.push(spec("life", None));
+    let (summary, stored) = carry_out(&world, &world.observer, &study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!(
+        (summary.n_trials, summary.n_without_value),
+        (12, 0),
+        "{stored:#?}"
+    );
+    assert_eq!(summary.left_behind, [""; 0]);
+    for record in &stored.records {
+        let Outcome::Completed(raw) = &record.outcome else {
+            panic!("{record:?}")
+        };
+        if record.trial.workload_index == 0 {
+            assert_eq!(raw.format, PROBE_FORMAT);
+            let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            assert_eq!(report.probe, "null");
+            assert!(report.elapsed_ns as f64 <= record.host_elapsed_ns as f64);
+        } else {
+            let report: LifecycleReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            assert!(0 < report.ready_ns && report.ready_ns < report.removed_ns);
+        }
+    }
+    let agent = world.cx().agent.clone();
+    assert_eq!(stored.launches.len(), 4);
+    for launch in &stored.launches {
+        assert_eq!(launch.facts["agent.sha256"], agent.sha256);
+        assert!(launch.facts.len() > 5, "{:?}", launch.facts);
+    }
+    assert_nothing_left(&world);
+}
+
+/// Does something after so many trials.
+struct Then<F>(u32, Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send> Observer for Then<F> {
+    fn event(&self, event: &Event) {
+        if let Event::TrialDone { done, .. } = event
+            && *done == self.0
+            && let Some(action) = self.1.lock().unwrap().take()
+        {
+            action();
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_real_agent_that_is_killed_in_a_trial_is_started_again() {
+    let world = World::new("engine-kill");
+    let mut study = study_of_processes();
+    study.workloads = vec![spec("integer", None)];
+    study.trial_ns = 400_000_000;
+    let run = world.run.to_string();
+    // 100 ms after the first trial the second is on its way. The agents are those that serve.
+    let kill = Then(
+        1,
+        Mutex::new(Some(move || {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                for (pid, command) in labelled(&run) {
+                    if command.contains("serve") {
+                        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+                        assert!(killed.unwrap().success());
+                    }
+                }
+            });
+        })),
+    );
+    let (summary, stored) = carry_out(&world, &kill, &study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!(summary.n_trials, 6);
+    // Both agents were killed: one in its trial, the other before its next, and both were started again.
+    let lost = |record: &&TrialRecord| matches!(record.outcome, Outcome::Failed(Failure::Lost(_)));
+    let n_lost = stored.records.iter().filter(lost).count();
+    assert!((1..=2).contains(&n_lost), "{:#?}", stored.records);
+    assert!(is_completed(&stored.records[0]) && is_completed(stored.records.last().unwrap()));
+    assert_eq!(stored.remarks.len(), n_lost, "{:?}", stored.remarks);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn ctrl_c_during_a_long_real_trial_is_heard_within_seconds_and_leaves_nothing() {
+    let world = World::new("engine-cancel");
+    let mut study = study_of_processes();
+    study.workloads = vec![spec("integer", None)];
+    study.trial_ns = 60_000_000_000;
+    study.limit_ns = 120_000_000_000;
+    let cancel = world.cancel.clone();
+    let pressed = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        cancel.request();
+        Instant::now()
+    });
+    let (summary, stored) = carry_out(&world, &world.observer, &study).unwrap();
+    let took = pressed.join().unwrap().elapsed();
+    assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+    assert_eq!(stored.records, []);
+    // Two seconds until it is looked for, and room for a busy machine.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert_nothing_left(&world);
+}

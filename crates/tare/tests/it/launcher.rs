@@ -1,0 +1,550 @@
+//! The built-in container's launcher, tried with programs of this machine: what is inside is what was asked for,
+//! and nothing is left outside. These need root; as an ordinary user there is a test of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_model::RunId;
+use tare_model::launch::{
+    DOCKER_CAPABILITIES, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts, Namespaces,
+    Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
+};
+
+use crate::world::{Snapshot, World, labelled, skip, turn};
+
+/// Whether this is root; says why not.
+fn is_root() -> bool {
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_root {
+        skip("root", "only root can make everything");
+    }
+    is_root
+}
+
+/// Docker's defaults around a shell command.
+fn shell(world: &World, script: &str) -> LaunchSpec {
+    let scratch = world.folder.path().join("instance");
+    std::fs::create_dir_all(&scratch).unwrap();
+    LaunchSpec {
+        run: RunId::new(world.run.as_str()).unwrap(),
+        name: "shell".into(),
+        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        agent: world.agents.host().path.display().to_string(),
+        scratch: scratch.display().to_string(),
+        report: scratch.join("report.json").display().to_string(),
+        namespaces: Namespaces {
+            user: UserNamespace::IfNeeded,
+            mount: true,
+            pid: true,
+            uts: true,
+            ipc: true,
+            net: true,
+            cgroup: true,
+        },
+        rootfs: Rootfs::Overlay,
+        mounts: Mounts {
+            proc: true,
+            sys: true,
+            dev: true,
+        },
+        masked_paths: true,
+        capabilities: Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
+        no_new_privs: false,
+        seccomp: Seccomp::DockerDefault,
+        seccomp_spec_allow: false,
+        cgroup: true,
+        limits: Limits::default(),
+        network: Network::Veth,
+        hostname: "tare".into(),
+        workdir: "/tare-work".into(),
+        stdio: Streams::Inherit,
+    }
+}
+
+fn launcher(world: &World, spec: &LaunchSpec) -> Command {
+    let path = world.folder.path().join("spec.json");
+    std::fs::write(&path, serde_json::to_vec(spec).unwrap()).unwrap();
+    let mut command = Command::new(&world.agents.host().path);
+    command.arg("launch").arg(path);
+    command.env("TARE_RUN", world.run.as_str());
+    command
+}
+
+fn launch(world: &World, spec: &LaunchSpec) -> (Output, LaunchReport) {
+    let output = launcher(world, spec).output().unwrap();
+    (output, report(spec))
+}
+
+fn report(spec: &LaunchSpec) -> LaunchReport {
+    serde_json::from_slice(&std::fs::read(&spec.report).unwrap()).unwrap()
+}
+
+/// What a script prints inside; the change is made to the defaults.
+fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
+    let mut spec = shell(world, script);
+    change(&mut spec);
+    let (output, report) = launch(world, &spec);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report:?}: {words}");
+    assert_eq!(report.state, LaunchState::Ended);
+    clear(world);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn clear(world: &World) {
+    std::fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
+}
+
+/// Waits until something is so, at most five seconds.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(5), "not so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(world: &World, spec: &LaunchSpec) -> Child {
+    let child = launcher(world, spec)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the container runs", || {
+        std::fs::read(&spec.report)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<LaunchReport>(&bytes).ok())
+            .is_some_and(|report| report.state == LaunchState::Running)
+    });
+    child
+}
+
+/// The lines of /proc/self/status by name.
+fn status(text: &str, name: &str) -> String {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn the_defaults_are_dockers_capabilities_and_filter() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("defaults");
+    let text = said(&world, "cat /proc/self/status", |_| {});
+    for set in ["CapEff", "CapPrm", "CapBnd"] {
+        assert_eq!(status(&text, set), "00000000a80425fb", "{set}");
+    }
+    assert_eq!(status(&text, "CapInh"), "0000000000000000");
+    assert_eq!(status(&text, "Seccomp"), "2");
+    assert_eq!(status(&text, "Seccomp_filters"), "1");
+    assert_eq!(status(&text, "NoNewPrivs"), "0");
+}
+
+#[test]
+fn each_security_switch_changes_itself_and_nothing_else() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("switches");
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let script = "cat /proc/self/status";
+    let off = said(&world, script, |spec| spec.seccomp = Seccomp::Off);
+    assert_eq!(status(&off, "Seccomp"), status(&own, "Seccomp"));
+    assert_eq!(status(&off, "CapEff"), "00000000a80425fb");
+    let all = said(&world, script, |spec| spec.capabilities = None);
+    assert_eq!(status(&all, "CapEff"), status(&own, "CapBnd"));
+    assert_eq!(status(&all, "Seccomp"), "2");
+    let none = said(&world, script, |spec| spec.capabilities = Some(Vec::new()));
+    assert_eq!(status(&none, "CapBnd"), "0000000000000000");
+    let tied = said(&world, script, |spec| spec.no_new_privs = true);
+    assert_eq!(status(&tied, "NoNewPrivs"), "1");
+    assert_eq!(status(&tied, "Seccomp"), "2");
+}
+
+#[test]
+fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("namespaces");
+    let names = ["user", "mnt", "pid", "uts", "ipc", "net", "cgroup"];
+    let script = "cd /proc/self/ns; for n in user mnt pid uts ipc net cgroup; do readlink $n; done";
+    let links = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
+    let own: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let path = format!("/proc/self/ns/{name}");
+            std::fs::read_link(path).unwrap().display().to_string()
+        })
+        .collect();
+    // Without any of them the host's files are used as they are.
+    let bare = |spec: &mut LaunchSpec| {
+        spec.namespaces = Namespaces {
+            user: UserNamespace::No,
+            mount: false,
+            pid: false,
+            uts: false,
+            ipc: false,
+            net: false,
+            cgroup: false,
+        };
+        spec.rootfs = Rootfs::Host;
+        spec.mounts = Mounts {
+            proc: false,
+            sys: false,
+            dev: false,
+        };
+        spec.masked_paths = false;
+        spec.network = Network::Host;
+        spec.workdir = "/tmp".into();
+    };
+    assert_eq!(links(&said(&world, script, bare)), own);
+    for (position, name) in names.iter().enumerate() {
+        let inside = said(&world, script, |spec| {
+            bare(spec);
+            match *name {
+                "user" => spec.namespaces.user = UserNamespace::Yes,
+                "mnt" => spec.namespaces.mount = true,
+                "pid" => spec.namespaces.pid = true,
+                "uts" => spec.namespaces.uts = true,
+                "ipc" => spec.namespaces.ipc = true,
+                "net" => {
+                    spec.namespaces.net = true;
+                    spec.network = Network::None;
+                }
+                _ => spec.namespaces.cgroup = true,
+            }
+        });
+        for (other, link) in links(&inside).iter().enumerate() {
+            assert_eq!(*link != own[other], other == position, "{name}: {link}");
+        }
+    }
+}
+
+#[test]
+fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("root");
+    let script = "hostname; pwd; echo $$; echo inside > /tare-it-file; cat /tare-it-file; \
+                  grep ' / / ' /proc/self/mountinfo; df -k /dev/shm | tail -1; touch /sys/x 2>&1; \
+                  cat /proc/timer_list | wc -c; ls /sys/firmware | wc -l; \
+                  echo 1 2>/dev/null > /proc/sys/kernel/panic || echo protected";
+    let text = said(&world, script, |_| {});
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(&lines[..4], ["tare", "/tare-work", "1", "inside"], "{text}");
+    assert!(lines[4].contains(" - overlay "), "{text}");
+    assert!(lines[5].contains(" 65536 "), "{text}");
+    assert!(lines[6].contains("Read-only file system"), "{text}");
+    assert_eq!(&lines[7..], ["0", "0", "protected"], "{text}");
+    assert!(!Path::new("/tare-it-file").exists());
+    let bare = said(&world, "cat /proc/timer_list | wc -c", |spec| {
+        spec.masked_paths = false;
+        spec.capabilities = None;
+    });
+    assert_ne!(bare.trim(), "0");
+}
+
+#[test]
+fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("limits");
+    // Either layout, whichever this machine has.
+    let script = "cd /sys/fs/cgroup; cat cpu/cpu.cfs_quota_us cpu.max cpuset/cpuset.cpus cpuset.cpus \
+                  memory/memory.limit_in_bytes memory.max pids/pids.max pids.max 2>/dev/null; exit 0";
+    let text = said(&world, script, |spec| {
+        spec.limits = Limits {
+            cpus: Some(0.5),
+            cpuset: Some("0".into()),
+            memory_bytes: Some(100 << 20),
+            pids: Some(50),
+        };
+    });
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("50000"), "{text}");
+    assert_eq!(&lines[1..], ["0", "104857600", "50"], "{text}");
+}
+
+#[test]
+fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("refusal");
+    let before = Snapshot::take(&world);
+    let impossible = [
+        (
+            Limits {
+                cpuset: Some("99".into()),
+                ..Limits::default()
+            },
+            "limit cpuset",
+        ),
+        (
+            Limits {
+                memory_bytes: Some(1),
+                ..Limits::default()
+            },
+            "limit memory",
+        ),
+        (
+            Limits {
+                cpus: Some(4096.0),
+                ..Limits::default()
+            },
+            "limit cpus",
+        ),
+        (
+            Limits {
+                pids: Some(1),
+                ..Limits::default()
+            },
+            "limit pids",
+        ),
+    ];
+    for (limits, step) in impossible {
+        let mut spec = shell(&world, "true");
+        spec.limits = limits;
+        let (output, report) = launch(&world, &spec);
+        assert_eq!(output.status.code(), Some(REFUSED_STATUS));
+        let error = report.error.unwrap();
+        assert_eq!(
+            (report.state, error.step.as_str()),
+            (LaunchState::Refused, step)
+        );
+        assert!(error.hint.is_some(), "{error}");
+        clear(&world);
+    }
+    let mut spec = shell(&world, "true");
+    spec.argv = vec!["/no/such/program".into()];
+    let (output, report) = launch(&world, &spec);
+    assert_eq!(output.status.code(), Some(REFUSED_STATUS));
+    assert!(report.error.unwrap().step.contains("/no/such/program"));
+    clear(&world);
+    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+    before.assert_restored(&world, "refusals");
+}
+
+#[test]
+fn host_and_arm_reach_each_other_through_the_pair() {
+    if !is_root() {
+        return;
+    }
+    if Command::new("python3").arg("-V").output().is_err() {
+        return skip("python3", "python3 is not installed");
+    }
+    let _turn = turn();
+    let world = World::new("veth");
+    // Takes a connection from the host, reads a port, and connects back to where the first came from.
+    let script = "exec python3 -c '\nimport socket\ns = socket.create_server((\"\", 5201))\n\
+                  print(\"ready\", flush=True)\nc, peer = s.accept()\nport = int(c.recv(16))\n\
+                  b = socket.create_connection((peer[0], port), 5)\nb.sendall(b\"back\")\n'";
+    let spec = shell(&world, script);
+    let mut child = start(&world, &spec);
+    let report = report(&spec);
+    let pair = report.addresses.unwrap();
+    assert_eq!(pair.arm.octets()[0], 198);
+    assert!(report.links[0].starts_with("tare-") && report.links[0].len() <= 15);
+    let mut ready = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let listener = TcpListener::bind((pair.host, 0)).unwrap();
+    let arm = SocketAddr::from((pair.arm, 5201));
+    let mut there = TcpStream::connect_timeout(&arm, Duration::from_secs(5)).unwrap();
+    write!(there, "{}", listener.local_addr().unwrap().port()).unwrap();
+    let (mut back, from) = listener.accept().unwrap();
+    assert_eq!(from.ip(), pair.arm);
+    let mut text = String::new();
+    back.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "back");
+    assert!(child.wait().unwrap().success());
+    assert!(!Path::new("/sys/class/net").join(&report.links[0]).exists());
+}
+
+#[test]
+fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("killed");
+    let before = Snapshot::take(&world);
+    let mut spec = shell(&world, "sleep 600 & sleep 600");
+    for has_pids in [true, false] {
+        spec.namespaces.pid = has_pids;
+        std::fs::create_dir_all(&spec.scratch).unwrap();
+        let mut child = start(&world, &spec);
+        let groups = report(&spec).cgroups;
+        assert!(!groups.is_empty() && groups.iter().all(|group| Path::new(group).exists()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if has_pids {
+            wait_until("nothing runs", || labelled(world.run.as_str()).is_empty());
+        }
+        let agent = &world.agents.host().path;
+        let arguments = ["sweep", "--run", world.run.as_str()];
+        let swept = Command::new(agent).args(arguments).output().unwrap();
+        let lines = String::from_utf8_lossy(&swept.stdout);
+        assert!(swept.status.success(), "{lines}");
+        assert!(lines.lines().count() >= groups.len(), "{lines}");
+        clear(&world);
+        std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+        before.assert_restored(&world, "sweep");
+    }
+}
+
+#[test]
+fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("orphan");
+    let before = Snapshot::take(&world);
+    let spec = shell(&world, "sleep 600");
+    // A shell between, which is killed.
+    let launcher = launcher(&world, &spec);
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", "\"$0\" launch \"$1\"; exit 0"])
+        .arg(launcher.get_program())
+        .args(launcher.get_args().skip(1))
+        .spawn()
+        .unwrap();
+    let state = || {
+        std::fs::read(&spec.report)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<LaunchReport>(&bytes).ok())
+            .map(|report| report.state)
+    };
+    wait_until("the container runs", || {
+        state() == Some(LaunchState::Running)
+    });
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    wait_until("the container ended", || {
+        state() == Some(LaunchState::Ended)
+    });
+    clear(&world);
+
+    std::fs::create_dir_all(&spec.scratch).unwrap();
+    let mut child = start(&world, &spec);
+    let told = Command::new("kill")
+        .arg(child.id().to_string())
+        .status()
+        .unwrap();
+    assert!(told.success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
+    assert_eq!(report(&spec).state, LaunchState::Ended);
+    clear(&world);
+    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+    before.assert_restored(&world, "SIGTERM");
+}
+
+#[test]
+fn relayed_streams_carry_every_byte_and_the_programs_status() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("relay");
+    let mut spec = shell(
+        &world,
+        "wc -c; head -c 300000 /dev/zero; echo words >&2; exit 7",
+    );
+    spec.stdio = Streams::Relay;
+    let mut child = launcher(&world, &spec)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(&vec![b'x'; 200_000]));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(output.stdout.len(), "200000\n".len() + 300_000);
+    assert!(output.stdout.starts_with(b"200000\n"));
+    assert_eq!(output.stderr, b"words\n");
+}
+
+#[test]
+fn an_ordinary_user_gets_a_container_or_is_told_why_not() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let mut world = World::new("rootless");
+    // A place that user 65534 may use, with an agent that it may read.
+    world.folder = tempfile::Builder::new()
+        .prefix("tare-it-")
+        .tempdir_in("/var/tmp")
+        .unwrap();
+    let mut spec = shell(
+        &world,
+        "id -u; grep CapEff /proc/self/status; pwd; touch here && echo written",
+    );
+    let agent = world.folder.path().join("agent");
+    std::fs::copy(&world.agents.host().path, &agent).unwrap();
+    spec.agent = agent.display().to_string();
+    let spec_path = world.folder.path().join("spec.json");
+    std::fs::write(&spec_path, serde_json::to_vec(&spec).unwrap()).unwrap();
+    for path in [world.folder.path(), &agent, Path::new(&spec.scratch)] {
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+    }
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(&agent)
+        .arg("launch")
+        .arg(&spec_path)
+        .env("TARE_RUN", world.run.as_str())
+        .output()
+        .unwrap();
+    let report = report(&spec);
+    let words = String::from_utf8_lossy(&output.stderr);
+    if let Some(error) = &report.error {
+        assert_eq!(output.status.code(), Some(REFUSED_STATUS));
+        assert!(error.hint.is_some(), "{error}");
+        return skip("userns", &format!("an ordinary user cannot: {error}"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "0", "{words}");
+    assert!(lines[1].ends_with("00000000a80425fb"), "{text}");
+    assert_eq!(&lines[2..], ["/tare-work", "written"], "{text}");
+    assert!(report.has_user_namespace);
+    for what in ["veth pair", "own device nodes"] {
+        assert!(
+            report.missing.iter().any(|missing| missing.what == what),
+            "{what}: {:?}",
+            report.missing
+        );
+    }
+    // The user can remove what the overlay left.
+    let removed = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(["rm", "-r"])
+        .arg(&spec.scratch)
+        .status()
+        .unwrap();
+    assert!(removed.success());
+    assert!(labelled(world.run.as_str()).is_empty());
+}

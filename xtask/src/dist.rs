@@ -1,0 +1,142 @@
+//! `dist`: the agents, static, and `tare` with the agents inside: `<target folder>/dist/tare`.
+//!
+//! The agent gets a target folder of its own, so that its profile and flags never disturb other builds,
+//! and so that a `tare` built without this command finds it there. On Linux it is linked with musl; where
+//! that target cannot be had, statically with the C library of the machine. On Windows there are two: the
+//! host's own, and the Linux one for containers where its target is installed.
+//! What it cannot see: whether a linker for another system is there; cargo says so when it is not.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+
+use crate::shell::{cargo, program, step};
+use crate::workspace::target_folder;
+
+/// The agent may not be larger; kept in DESIGN §10.
+const AGENT_LIMIT_BYTES: u64 = 2 << 20;
+
+/// Builds everything.
+pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    ensure!(
+        arguments.is_empty(),
+        "`dist` takes no arguments, but got `{}`",
+        arguments.join(" ")
+    );
+    let program = dist()?;
+    println!("{}", program.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds everything; returns where `tare` lies.
+pub(crate) fn dist() -> anyhow::Result<PathBuf> {
+    let agents = agents()?;
+    let mut list = Vec::new();
+    for (target, path) in &agents {
+        let bytes = size(path)?;
+        println!("{bytes:>10} B  tare-agent for {target}");
+        ensure!(
+            bytes <= AGENT_LIMIT_BYTES,
+            "the agent for {target} is larger than {AGENT_LIMIT_BYTES} B"
+        );
+        list.push(format!("{target}={}", path.display()));
+    }
+    let folder = target_folder();
+    cargo(&["build", "--release", "--package", "tare", "--bin", "tare"])
+        .arguments(&["--target-dir", &folder.to_string_lossy()])
+        .variable("TARE_AGENT_FILES", list.join(";"))
+        .run()?;
+    let name = format!("tare{}", std::env::consts::EXE_SUFFIX);
+    let built = target_folder().join("release").join(&name);
+    let folder = target_folder().join("dist");
+    std::fs::create_dir_all(&folder)?;
+    let program = folder.join(&name);
+    // Not written over: a `tare` that is running keeps its file.
+    let _ = std::fs::remove_file(&program);
+    std::fs::copy(&built, &program)
+        .with_context(|| format!("cannot copy {} to {}", built.display(), program.display()))?;
+    println!("{:>10} B  tare", size(&program)?);
+    Ok(program)
+}
+
+fn size(path: &Path) -> anyhow::Result<u64> {
+    let metadata = std::fs::metadata(path).with_context(|| format!("no {}", path.display()))?;
+    Ok(metadata.len())
+}
+
+/// Builds the agent that this machine's `tare` puts into its own arms; returns where it lies.
+pub(crate) fn own_agent() -> anyhow::Result<PathBuf> {
+    let (_, path) = agents()?.into_iter().next().context("no agent was built")?;
+    Ok(path)
+}
+
+/// Builds the agents that this machine's `tare` carries, its own first.
+fn agents() -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let arch = std::env::consts::ARCH;
+    let musl = format!("{arch}-unknown-linux-musl");
+    let has_musl = is_installed(&musl) || add(&musl);
+    if cfg!(target_os = "linux") {
+        if has_musl {
+            return Ok(vec![agent(&musl, "")?]);
+        }
+        println!(
+            "the target {musl} is not installed and cannot be added: linking with the C library of this machine"
+        );
+        let gnu = format!("{arch}-unknown-linux-gnu");
+        return Ok(vec![agent(&gnu, "-C target-feature=+crt-static")?]);
+    }
+    let mut agents = vec![agent(&host_target()?, "")?];
+    if has_musl {
+        // A musl program needs no foreign C compiler, only a linker: the one that comes with Rust.
+        agents.push(agent(&musl, "-C linker=rust-lld")?);
+    } else {
+        println!("the target {musl} is not installed: this `tare` cannot measure Linux containers");
+    }
+    Ok(agents)
+}
+
+/// Builds the agent for one target.
+fn agent(target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
+    let folder = target_folder().join("agent");
+    let mut build = cargo(&["build", "--package", "tare-agent", "--bin", "tare-agent"])
+        .arguments(&["--profile", "agent", "--target", target])
+        .arguments(&["--target-dir", &folder.to_string_lossy()]);
+    if !flags.is_empty() {
+        build = build.variable("RUSTFLAGS", flags);
+    }
+    build.run()?;
+    let name = if target.contains("windows") {
+        "tare-agent.exe"
+    } else {
+        "tare-agent"
+    };
+    Ok((
+        target.to_owned(),
+        folder.join(target).join("agent").join(name),
+    ))
+}
+
+/// Whether the standard library for this target is there.
+pub(crate) fn is_installed(target: &str) -> bool {
+    program("rustc", &["--print", "target-libdir", "--target", target])
+        .output()
+        .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+/// Asks rustup for the target; `false` where there is no rustup or no network.
+pub(crate) fn add(target: &str) -> bool {
+    step(&format!("adding Rust's target {target}"));
+    program("rustup", &["target", "add", target])
+        .output()
+        .is_ok()
+}
+
+/// The target that this machine's compiler builds for by itself.
+fn host_target() -> anyhow::Result<String> {
+    let text = program("rustc", &["-vV"]).output()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::to_owned)
+        .context("rustc does not say what it builds for")
+}
