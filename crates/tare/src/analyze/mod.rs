@@ -26,6 +26,7 @@ mod diagnostics;
 mod effect;
 mod failures;
 pub mod input;
+mod machine;
 mod parity;
 pub mod precision;
 mod reading;
