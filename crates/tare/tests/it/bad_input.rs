@@ -76,7 +76,13 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
             "not longer than `trial`",
             "",
         ),
-        ("trial = \"20ms\"", "trial = \"0ms\"", 4, "`trial`", ""),
+        (
+            "trial = \"20ms\"",
+            "trial = \"0ms\"",
+            4,
+            "more than nothing",
+            "",
+        ),
         (
             "id = \"host\"",
             "id = \"hots\"",

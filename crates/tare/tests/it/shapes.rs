@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::product::{Product, assert_valid_dossier, has_container, has_docker, is_root};
 use crate::world::skip;
 
-/// Enough blocks that the smallest p of the signed-rank test, 2 / 2^14, passes the correction with room.
-const N_BLOCKS: u32 = 14;
+/// Of 14 blocks; on a busy machine the analysis sets trials aside in which the clocks disagree. With eleven the
+/// smallest p of the signed-rank test is 2 / 2^11, which just passes the correction.
+const FEWEST_BLOCKS: u64 = 11;
 /// Chance that any of the claims of no cost is refuted where none costs.
 const FALSE_ALARM: f64 = 0.02;
 /// Claims of no cost.
@@ -73,7 +74,12 @@ impl Cells {
             .next()
             .unwrap_or_else(|| panic!("no cell {arm} {metric}: {:#}", self.0["failures"]));
         assert!(found.next().is_none(), "{arm} {metric} is there twice");
-        assert_eq!(cell["n_blocks"], N_BLOCKS, "{cell:#}");
+        let n_blocks = cell["n_blocks"].as_u64().unwrap();
+        assert!(
+            n_blocks >= FEWEST_BLOCKS,
+            "{:#} {cell:#}",
+            self.0["failures"]
+        );
         cell
     }
 
@@ -102,7 +108,6 @@ fn measure(product: &Product, id: &str, study: &str) -> Cells {
     assert_valid_dossier(&dossier);
     let arms = dossier["arms"].as_array().unwrap();
     assert!(arms.iter().all(|arm| arm["available"] == true), "{arms:#?}");
-    assert_eq!(dossier["failures"], Value::Array(vec![]));
     Cells(dossier)
 }
 
