@@ -264,7 +264,8 @@ impl Product {
         assert_eq!(self.left_behind(), Vec::<String>::new());
     }
 
-    fn look(&self, runs: &BTreeSet<String>) -> Vec<String> {
+    /// What these runs have on the machine at this moment.
+    pub(crate) fn look(&self, runs: &BTreeSet<String>) -> Vec<String> {
         let mut left = Vec::new();
         for run in runs {
             let processes = labelled(run);

@@ -224,6 +224,14 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     let before = stored(&product);
     assert!(before.trials.len() >= n_trials);
 
+    // What is looked for is what there is to be found: a folder at least, and an engine's objects.
+    let left = product.look(&runs);
+    assert!(left.iter().any(|line| line.starts_with("folder")) || runs.is_empty(), "{left:?}");
+    if n_trials > 0 && has_docker() {
+        let is_left = |kind: &str| left.iter().any(|line| line.starts_with(kind));
+        assert!(is_left("docker image") && is_left("docker container"), "{left:?}");
+    }
+
     let cleaned = product.run(["clean"]).expect(0);
     product.assert_nothing_left();
     assert_eq!(still_there(&held), Vec::<String>::new(), "{cleaned}");
