@@ -128,7 +128,12 @@ pub trait Exec: Sync {
 pub struct SystemExec;
 
 fn start(command: &CommandLine) -> Result<Child, CommandError> {
-    Command::new(&command.program)
+    let mut process = Command::new(&command.program);
+    // Ctrl-C at a terminal goes to the whole foreground group. It is meant for Tare, which then stops what it
+    // started in order; a program that dies of it at the same moment would look like a failure.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    process
         .args(&command.arguments)
         .envs(&command.variables)
         .env("LC_ALL", "C")
