@@ -4,6 +4,7 @@
 //! a test never meets an old one and the same file runs inside a container without libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,7 +105,8 @@ pub(crate) fn skip(needs: &str, reason: &str) {
         !required.split(',').any(|name| name.trim() == needs),
         "`{needs}` is required here, but {reason}"
     );
-    println!("skipped: {reason}");
+    // Past the capture of passing tests, so that the reason is read.
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
 /// Processes that carry the run's label, with their command lines.

@@ -6,7 +6,7 @@
 //! environment cost me", and a row must hold value, interval and verdict within 80 columns.
 //! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
 
-use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
@@ -320,23 +320,31 @@ fn additive(cell: &DossierCell) -> Option<String> {
 /// The marks behind verdicts, numbered in the order in which the table needs them.
 struct Marks {
     flags: Vec<String>,
+    /// What holds for most cells: said once below the table instead of in every row.
+    common: Vec<(String, usize)>,
 }
 
 impl Marks {
     fn of(dossier: &Dossier) -> Self {
-        let mut flags: Vec<String> = Vec::new();
-        let all = dossier.cells.iter().flat_map(|cell| &cell.flags);
-        for flag in all.filter(|flag| words::meaning(&flag.id).is_some()) {
-            if !flags.contains(&flag.id) {
-                flags.push(flag.id.clone());
+        let mut counts: Vec<(String, usize)> = Vec::new();
+        for flag in dossier.cells.iter().flat_map(marked) {
+            match counts.iter_mut().find(|(id, _)| *id == flag.id) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((flag.id.clone(), 1)),
             }
         }
-        Self { flags }
+        let is_common = |count: usize| count > 6 && count * 2 > dossier.cells.len();
+        let (common, rare): (Vec<_>, Vec<_>) =
+            counts.into_iter().partition(|(_, count)| is_common(*count));
+        Self {
+            flags: rare.into_iter().map(|(id, _)| id).collect(),
+            common,
+        }
     }
 
     /// The marks of one cell, as they stand behind its verdict.
     fn on(&self, cell: &DossierCell) -> String {
-        let is_on = |id: &String| cell.flags.iter().any(|flag| flag.id == *id);
+        let is_on = |id: &String| marked(cell).any(|flag| flag.id == *id);
         let numbers: Vec<String> = (1..)
             .zip(&self.flags)
             .filter(|(_, id)| is_on(id))
@@ -351,8 +359,13 @@ impl Marks {
 
     /// Explains the marks; where one cell alone has it, with what was seen there.
     fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
-        if !self.flags.is_empty() {
+        if !self.flags.is_empty() || !self.common.is_empty() {
             out.push('\n');
+        }
+        for (id, count) in &self.common {
+            let meaning = words::meaning(id).unwrap_or_default();
+            let line = format!("in {count} of {} cells: {meaning}", dossier.cells.len());
+            paragraph(out, "* ", &line, style.width);
         }
         for (number, id) in (1..).zip(&self.flags) {
             let Some(meaning) = words::meaning(id) else {
@@ -361,7 +374,7 @@ impl Marks {
             let on: Vec<&str> = dossier
                 .cells
                 .iter()
-                .flat_map(|cell| &cell.flags)
+                .flat_map(marked)
                 .filter(|flag| flag.id == *id)
                 .map(|flag| flag.detail.as_str())
                 .collect();
@@ -373,6 +386,15 @@ impl Marks {
             paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
         }
     }
+}
+
+/// The flags of a cell that a reader of the table must know. A block that lost much to the hypervisor says
+/// all that the milder remark would.
+fn marked(cell: &DossierCell) -> impl Iterator<Item = &Flag> {
+    let is_contended = cell.flags.iter().any(|flag| flag.id == "contended");
+    cell.flags.iter().filter(move |flag| {
+        words::meaning(&flag.id).is_some() && !(is_contended && flag.id == "steal")
+    })
 }
 
 fn superscript(number: usize) -> String {
