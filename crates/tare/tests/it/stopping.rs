@@ -226,10 +226,16 @@ fn kill(n_trials: usize, then: Duration) -> usize {
 
     // What is looked for is what there is to be found: a folder at least, and an engine's objects.
     let left = product.look(&runs);
-    assert!(left.iter().any(|line| line.starts_with("folder")) || runs.is_empty(), "{left:?}");
+    assert!(
+        left.iter().any(|line| line.starts_with("folder")) || runs.is_empty(),
+        "{left:?}"
+    );
     if n_trials > 0 && has_docker() {
         let is_left = |kind: &str| left.iter().any(|line| line.starts_with(kind));
-        assert!(is_left("docker image") && is_left("docker container"), "{left:?}");
+        assert!(
+            is_left("docker image") && is_left("docker container"),
+            "{left:?}"
+        );
     }
 
     let cleaned = product.run(["clean"]).expect(0);

@@ -60,6 +60,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
+    legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);
     tail::draw(&mut out, dossier, style);
     out
@@ -128,10 +129,26 @@ fn title(dossier: &Dossier) -> String {
     if dossier.complete {
         return text;
     }
-    format!(
-        "{text} · INCOMPLETE, stopped by {}",
-        harmless(&dossier.stopped_by)
-    )
+    let how = match dossier.stopped_by.as_str() {
+        "interrupted" => "interrupted".to_owned(),
+        "failed" => "ended by a failure".to_owned(),
+        "killed" => "killed, or still at work".to_owned(),
+        other => format!("stopped by {}", harmless(other)),
+    };
+    format!("{text} · INCOMPLETE, {how}")
+}
+
+/// What the columns mean, where there is a ratio to read.
+fn legend(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.cells.iter().all(|cell| cell.ratio.is_none()) {
+        return;
+    }
+    out.push('\n');
+    let mut text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets, where the true value lies with 95 % confidence.".to_owned();
+    if style.width >= WIDE {
+        text.push_str(" uncontended × compares the best moments of the trials, which other work on the machine hardly touches.");
+    }
+    paragraph(out, "", &text, style.width);
 }
 
 fn draw_arm(
