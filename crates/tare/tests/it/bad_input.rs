@@ -114,7 +114,7 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
             ended.stderr.contains(&format!("study.toml:{line}:")),
             "{to}: {ended}"
         );
-        assert!(ended.stderr.contains("^"), "{to}: {ended}");
+        assert!(ended.stderr.contains('^'), "{to}: {ended}");
         assert!(ended.stderr.contains(problem), "{to}: {ended}");
         if !hint.is_empty() {
             assert!(ended.hint().contains(hint), "{to}: {ended}");
@@ -415,7 +415,7 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
         "--blocks",
         "40",
     ];
-    let mut first = product.start(product.command(arguments));
+    let mut first = Product::start(product.command(arguments));
     product.wait_for_trials(&mut first, 2);
     let second = product.run(arguments).expect(1);
     assert!(

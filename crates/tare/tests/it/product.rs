@@ -51,8 +51,8 @@ impl Ended {
     /// The line of standard error that begins with `hint:`.
     #[track_caller]
     pub(crate) fn hint(&self) -> &str {
-        let lines = self.stderr.lines().map(str::trim_start);
-        let hint = lines.filter_map(|line| line.strip_prefix("hint: ")).next();
+        let mut lines = self.stderr.lines().map(str::trim_start);
+        let hint = lines.find_map(|line| line.strip_prefix("hint: "));
         hint.unwrap_or_else(|| panic!("no hint: {self}"))
     }
 }
@@ -191,12 +191,16 @@ impl Product {
     }
 
     /// Runs a command to its end, within the limit.
+    #[allow(
+        clippy::unused_self,
+        reason = "a command that was made for this home belongs to it"
+    )]
     pub(crate) fn finish(&self, command: Command) -> Ended {
-        self.start(command).wait()
+        Self::start(command).wait()
     }
 
     /// Starts a command in a process group of its own, as a shell does.
-    pub(crate) fn start(&self, mut command: Command) -> Started {
+    pub(crate) fn start(mut command: Command) -> Started {
         let output = tempfile::tempdir().unwrap();
         let file = |name: &str| fs::File::create(output.path().join(name)).unwrap();
         #[cfg(unix)]
