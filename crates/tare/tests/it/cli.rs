@@ -204,12 +204,14 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
     let text = product.run(["runs"]).expect(0).stdout;
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
 
-    let mut by_time = names.clone();
-    by_time.sort_unstable();
+    // The newest is listed first; names tell the order of runs only to the second.
+    let (newest, oldest) = (names[0], names[1]);
+    let starts = product.stored("SELECT id FROM run ORDER BY started_unix_ns DESC");
+    assert_eq!(starts, names);
     for (asked, found) in [
-        (by_time[0], by_time[0]),
-        ("latest", by_time[1]),
-        (&by_time[1][..by_time[1].len() - 1], by_time[1]),
+        (oldest, oldest),
+        ("latest", newest),
+        (&newest[..newest.len() - 1], newest),
     ] {
         // The beginning of a name may fit both when they were made in one second and are alike up to there.
         let n_fits = names.iter().filter(|name| name.starts_with(asked)).count();

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -19,10 +19,21 @@ use crate::world::labelled;
 /// Far more than any call takes; passing it means a hang.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Held together by tests that do not mind each other's noise, alone by one that does.
+static QUIET: RwLock<()> = RwLock::new(());
+
+/// A test's share of the machine, for as long as its product lives.
+enum Share {
+    Together(#[allow(dead_code, reason = "held for its lock")] RwLockReadGuard<'static, ()>),
+    Alone(#[allow(dead_code, reason = "held for its lock")] RwLockWriteGuard<'static, ()>),
+    Any,
+}
+
 /// The program with a home.
 pub(crate) struct Product {
     folder: tempfile::TempDir,
     agent: PathBuf,
+    _share: Share,
 }
 
 /// How a call ended.
@@ -133,8 +144,20 @@ impl Product {
         Self::with_agent(agent())
     }
 
+    /// One that no other test of the product runs beside.
+    pub(crate) fn alone() -> Self {
+        let lock = QUIET.write().unwrap_or_else(PoisonError::into_inner);
+        Self::sharing(agent(), Share::Alone(lock))
+    }
+
     pub(crate) fn with_agent(agent: &Path) -> Self {
+        let lock = QUIET.read().unwrap_or_else(PoisonError::into_inner);
+        Self::sharing(agent, Share::Together(lock))
+    }
+
+    fn sharing(agent: &Path, share: Share) -> Self {
         Self {
+            _share: share,
             folder: tempfile::Builder::new()
                 .prefix("tare-product-")
                 .tempdir()
@@ -394,7 +417,9 @@ pub(crate) fn has_docker() -> bool {
 pub(crate) fn has_container() -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {
-        let doctor = Product::new().run(["doctor", "--json"]).expect(0).json();
+        // Asked by tests that hold the lock already.
+        let product = Product::sharing(agent(), Share::Any);
+        let doctor = product.run(["doctor", "--json"]).expect(0).json();
         let environments = doctor["environments"].as_array().unwrap();
         environments
             .iter()

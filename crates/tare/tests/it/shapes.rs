@@ -86,7 +86,14 @@ impl Cells {
     #[track_caller]
     fn assert_costs_more_than(&self, arm: &str, metric: &str, ratio: f64) {
         let cell = self.get(arm, metric);
-        let low = cell["ratio"]["low"].as_f64().unwrap();
+        // Of the best moments, where there are some within a trial: other work on the machine lengthens the
+        // ordinary ones of both arms, and of a round trip by thirty times.
+        let span = if cell["floor"].is_null() {
+            &cell["ratio"]
+        } else {
+            &cell["floor"]
+        };
+        let low = span["low"].as_f64().unwrap();
         assert!(low > ratio, "{arm} {metric}: {low} > {ratio}? {cell:#}");
     }
 
@@ -129,7 +136,7 @@ fn arithmetic_is_free_system_calls_bridges_and_engines_are_not() {
     if !has_docker() {
         return skip("docker", "no Docker engine answers");
     }
-    let product = Product::new();
+    let product = Product::alone();
     let cells = measure(&product, "filters", WITH_FILTERS);
     let mut compute = vec![
         "cpu.integer.time",

@@ -267,7 +267,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     before.trials.len()
 }
 
-/// Milliseconds that differ from one test run to the next, and are told.
+/// Milliseconds that differ from one call of the tests to the next, and are told.
 fn moment(below_ms: u64) -> Duration {
     let clock = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
