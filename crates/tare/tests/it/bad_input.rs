@@ -114,7 +114,7 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
             ended.stderr.contains(&format!("study.toml:{line}:")),
             "{to}: {ended}"
         );
-        assert!(ended.stderr.contains("^"), "{to}: {ended}");
+        assert!(ended.stderr.contains('^'), "{to}: {ended}");
         assert!(ended.stderr.contains(problem), "{to}: {ended}");
         if !hint.is_empty() {
             assert!(ended.hint().contains(hint), "{to}: {ended}");

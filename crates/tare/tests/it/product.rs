@@ -51,8 +51,8 @@ impl Ended {
     /// The line of standard error that begins with `hint:`.
     #[track_caller]
     pub(crate) fn hint(&self) -> &str {
-        let lines = self.stderr.lines().map(str::trim_start);
-        let hint = lines.filter_map(|line| line.strip_prefix("hint: ")).next();
+        let mut lines = self.stderr.lines().map(str::trim_start);
+        let hint = lines.find_map(|line| line.strip_prefix("hint: "));
         hint.unwrap_or_else(|| panic!("no hint: {self}"))
     }
 }
@@ -196,6 +196,7 @@ impl Product {
     }
 
     /// Starts a command in a process group of its own, as a shell does.
+    #[allow(clippy::unused_self, reason = "a product starts its commands")]
     pub(crate) fn start(&self, mut command: Command) -> Started {
         let output = tempfile::tempdir().unwrap();
         let file = |name: &str| fs::File::create(output.path().join(name)).unwrap();
