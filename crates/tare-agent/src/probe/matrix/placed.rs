@@ -72,7 +72,7 @@ mod tests {
             // Another history of the allocator each time.
             kept.push(vec![0u8; 17 * round + 1]);
             for place in 0..4 {
-                let placed = Placed::of(&[1.0; 4096], place);
+                let placed = Placed::of(&vec![1.0; 4096], place);
                 assert_eq!(placed.as_ptr() as usize % PAGE_BYTES, place * 320);
                 assert!(placed.len() == 4096 && placed.iter().all(|number| *number == 1.0));
             }
