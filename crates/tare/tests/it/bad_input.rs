@@ -415,7 +415,7 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
         "--blocks",
         "40",
     ];
-    let mut first = product.start(product.command(arguments));
+    let mut first = Product::start(product.command(arguments));
     product.wait_for_trials(&mut first, 2);
     let second = product.run(arguments).expect(1);
     assert!(

@@ -1,5 +1,6 @@
 //! What scripts rely on: the documents on standard output, the listings, the help.
 
+use std::os::unix::fs::FileTypeExt;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -106,8 +107,8 @@ fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     product.run(arguments.into_iter().chain(["link"])).expect(0);
     let target = std::fs::read_link(product.folder().join("link"));
     assert_eq!(target.unwrap(), std::path::Path::new("/dev/null"));
-    let null = std::fs::metadata("/dev/null").unwrap().file_type();
-    assert!(std::os::unix::fs::FileTypeExt::is_char_device(&null));
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(null.file_type().is_char_device());
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
         "study.toml",
         study("getppid").replace("trial = \"20ms\"\nlimit = \"500ms\"", "trial = \"400ms\""),
     );
-    let mut started = product.start(product.command(["run", "study.toml", "--json", "-"]));
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, 1);
     // A quarter into a trial, the busiest worker is the one that measures; the others are spares.
     std::thread::sleep(Duration::from_millis(100));

@@ -191,13 +191,16 @@ impl Product {
     }
 
     /// Runs a command to its end, within the limit.
+    #[allow(
+        clippy::unused_self,
+        reason = "a command that was made for this home belongs to it"
+    )]
     pub(crate) fn finish(&self, command: Command) -> Ended {
-        self.start(command).wait()
+        Self::start(command).wait()
     }
 
     /// Starts a command in a process group of its own, as a shell does.
-    #[allow(clippy::unused_self, reason = "a product starts its commands")]
-    pub(crate) fn start(&self, mut command: Command) -> Started {
+    pub(crate) fn start(mut command: Command) -> Started {
         let output = tempfile::tempdir().unwrap();
         let file = |name: &str| fs::File::create(output.path().join(name)).unwrap();
         #[cfg(unix)]

@@ -127,7 +127,7 @@ fn wait_until(product: &Product, started: &mut Started, n_trials: usize, then: D
 fn interrupt(n_trials: usize, to_group: bool) {
     let product = Product::new();
     let (arguments, n_arms) = everywhere();
-    let mut started = product.start(product.command(&arguments));
+    let mut started = Product::start(product.command(&arguments));
     product.wait_for_trials(&mut started, n_trials);
     started.signal("INT", to_group);
     let ended = started.wait().expect(4);
@@ -170,7 +170,7 @@ fn ctrl_c_while_the_environments_start_leaves_nothing() {
     let (arguments, _) = everywhere();
     for (after_ms, to_group) in [(60, true), (250, false), (700, true)] {
         let product = Product::new();
-        let started = product.start(product.command(&arguments));
+        let started = Product::start(product.command(&arguments));
         std::thread::sleep(Duration::from_millis(after_ms));
         started.signal("INT", to_group);
         let ended = started.wait();
@@ -199,7 +199,7 @@ fn a_termination_signal_is_heard_as_ctrl_c_is() {
         "500",
     ];
     for signal in ["TERM", "HUP"] {
-        let mut started = product.start(product.command(arguments));
+        let mut started = Product::start(product.command(arguments));
         let n_before = product.n_trials();
         product.wait_for_trials(&mut started, n_before + 2);
         started.signal(signal, false);
@@ -212,7 +212,7 @@ fn a_termination_signal_is_heard_as_ctrl_c_is() {
 fn kill(n_trials: usize, then: Duration) -> usize {
     let product = Product::new();
     let (arguments, n_arms) = everywhere();
-    let mut started = product.start(product.command(&arguments));
+    let mut started = Product::start(product.command(&arguments));
     wait_until(&product, &mut started, n_trials, then);
     let runs = product.runs();
     let mut held = BTreeSet::new();
