@@ -76,6 +76,12 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
             format!("connect once by hand and compare the key: `{by_hand}`"),
         );
     }
+    if let Some(line) = line_with(stderr, "Warning: Identity file") {
+        return absent(
+            format!("the key cannot be read: {}", line.escape_debug()),
+            "name the file of a private key: `identity = \"FILE\"`".to_owned(),
+        );
+    }
     if has("UNPROTECTED PRIVATE KEY FILE") {
         return Some(EnvError::Denied {
             what: format!("`ssh` does not use a key that others can read: {}", words(stderr)),
@@ -139,12 +145,6 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
         return absent(
             format!("`ssh` cannot use its configuration: {}", line.escape_debug()),
             format!("`{by_hand}` must work first"),
-        );
-    }
-    if let Some(line) = line_with(stderr, "Identity file") {
-        return absent(
-            format!("the key cannot be read: {}", line.escape_debug()),
-            "name the file of a private key: `identity = \"FILE\"`".to_owned(),
         );
     }
     None
