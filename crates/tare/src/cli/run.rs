@@ -142,8 +142,15 @@ impl Run {
         };
         progress.finish();
         let run = cx.run.clone();
+        let is_clean = match &result {
+            Ok(summary) => summary.left_behind.is_empty(),
+            Err(error) => !matches!(error, RunError::AndCleanup { .. }),
+        };
         let outcome = self.report(&store, &run, result, is_resumed);
-        session.end()?;
+        // The run's folder is what tells `tare clean` that something was left behind, and where.
+        if is_clean {
+            session.end()?;
+        }
         outcome
     }
 

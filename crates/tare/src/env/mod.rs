@@ -19,7 +19,12 @@ pub mod host;
 pub mod ssh;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[&container::Container, &docker::DOCKER, &host::Host, &ssh::Ssh];
+pub static DRIVERS: &[&dyn Driver] = &[
+    &container::Container,
+    &docker::DOCKER,
+    &host::Host,
+    &ssh::Ssh,
+];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

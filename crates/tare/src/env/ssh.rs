@@ -83,9 +83,7 @@ impl Driver for Ssh {
     /// Whether `ssh` is here; only settings can name a host.
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match version(cx) {
-            Ok(version) => {
-                Availability::Ready(Facts::from([("ssh.version".to_owned(), version)]))
-            }
+            Ok(version) => Availability::Ready(Facts::from([("ssh.version".to_owned(), version)])),
             Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
             Err(other) => Availability::Absent {
                 why: other.to_string(),
@@ -109,8 +107,7 @@ impl Driver for Ssh {
         let mut removed = Vec::new();
         for (run, folder) in folders(cx, run)? {
             for (path, record) in Record::all(&folder)? {
-                let Some((settings, names)) = record.and_then(|record| record.checked(&run))
-                else {
+                let Some((settings, names)) = record.and_then(|record| record.checked(&run)) else {
                     return Err(EnvError::Refused {
                         what: "removing what a run left on another machine".to_owned(),
                         answer: format!("its record `{}` cannot be used", path.display()),
@@ -122,10 +119,7 @@ impl Driver for Ssh {
                     Err(error) => {
                         return Err(EnvError::Refused {
                             what: format!("removing what a run left on `{}`", settings.host),
-                            answer: format!(
-                                "{error}; to give it up, remove `{}`",
-                                path.display()
-                            ),
+                            answer: format!("{error}; to give it up, remove `{}`", path.display()),
                         });
                     }
                 }

@@ -109,7 +109,11 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     let inside = facts(instance.as_mut());
     assert!(inside.contains_key("kernel.boot_id"), "{inside:?}");
-    assert!(instance.workdir().starts_with(server.remote().to_str().unwrap()));
+    assert!(
+        instance
+            .workdir()
+            .starts_with(server.remote().to_str().unwrap())
+    );
     for address in [instance.address_from_host(), instance.host_address()] {
         assert_eq!(address, Ok("127.0.0.1".parse().unwrap()));
     }
@@ -139,7 +143,10 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
     let config = server.folder.path().join("config");
     let text = std::fs::read_to_string(&config).unwrap();
     let text = text.replace("Host server", "Host jump server")
-        + &format!("Host server\n  ProxyCommand ssh -F {} -W %h:%p jump\n", config.display());
+        + &format!(
+            "Host server\n  ProxyCommand ssh -F {} -W %h:%p jump\n",
+            config.display()
+        );
     std::fs::write(&config, text).unwrap();
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -232,7 +239,10 @@ fn a_host_that_asks_for_a_password_is_refused_with_advice() {
     let (error, text, fix) = refusal(&world, &server, &server.settings());
     assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
     assert!(text.contains("asks for a password"), "{text}");
-    assert!(fix.contains("ssh-copy-id") && fix.contains("ssh-add"), "{fix}");
+    assert!(
+        fix.contains("ssh-copy-id") && fix.contains("ssh-add"),
+        "{fix}"
+    );
 }
 
 #[test]
@@ -272,7 +282,10 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
 
     let unknown = server.settings().with("host", "tare-test.invalid");
     let (_, text, fix) = refusal(&world, &server, &unknown);
-    assert!(text.contains("no machine has the name `tare-test.invalid`"), "{text}");
+    assert!(
+        text.contains("no machine has the name `tare-test.invalid`"),
+        "{text}"
+    );
     assert!(fix.contains("ssh -G"), "{fix}");
 
     let missing = server.settings().with("config", "/nonexistent/config");
@@ -300,27 +313,33 @@ fn a_server_that_never_speaks_is_given_up_within_the_limit() {
 }
 
 #[test]
-fn a_key_of_ones_own_is_the_only_one_that_is_offered() {
+fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
     let Some(server) = Server::start(&Plan::default()) else {
         return;
     };
     let world = World::new("ssh-identity");
-    server.configure("IdentityFile none");
     let key = |name: &str| server.folder.path().join(name);
-    let own = server.settings().with("identity", key("client").to_str().unwrap());
-    works(&world, &server, &own);
-    server.configure("");
-    std::fs::remove_file(key("client.pub")).unwrap();
-    let open = server.settings().with("identity", key("other").to_str().unwrap());
-    std::fs::set_permissions(
-        key("other"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o644),
-    )
-    .unwrap();
-    server.configure("IdentityFile none");
-    let (error, text, fix) = refusal(&world, &server, &open);
+    let config = key("config");
+    let with_key = std::fs::read_to_string(&config).unwrap();
+    let lines = with_key.lines().filter(|line| !line.contains("Identit"));
+    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let named = |name: &str| {
+        let path = key(name).to_str().unwrap().to_owned();
+        server.settings().with("identity", path)
+    };
+    works(&world, &server, &named("client"));
+    let (error, text, _) = refusal(&world, &server, &named("other"));
     assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
-    assert!(fix.contains("chmod 600"), "{text} / {fix}");
+    assert!(text.contains("takes none of the keys"), "{text}");
+    // A key that others can read is not used; that another one works does not hide it.
+    std::fs::remove_file(key("other.pub")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(key("other"), mode).unwrap();
+    for text in [&std::fs::read_to_string(&config).unwrap(), &with_key] {
+        std::fs::write(&config, text).unwrap();
+        let (_, text, fix) = refusal(&world, &server, &named("other"));
+        assert!(fix.contains("chmod 600"), "{text} / {fix}");
+    }
 }
 
 #[test]
@@ -468,7 +487,12 @@ fn what_connecting_and_a_trial_take_is_printed() {
     let mut environment = environment(&server.settings());
     let show = |what: &str, mut times: Vec<Duration>| {
         times.sort();
-        println!("{what}: min {:?}, p50 {:?}, max {:?}", times[0], times[times.len() / 2], times[times.len() - 1]);
+        println!(
+            "{what}: min {:?}, p50 {:?}, max {:?}",
+            times[0],
+            times[times.len() / 2],
+            times[times.len() - 1]
+        );
         times[times.len() / 2]
     };
     let begin = Instant::now();
@@ -485,8 +509,14 @@ fn what_connecting_and_a_trial_take_is_printed() {
         });
         times.collect()
     };
-    let shared = show("start to Hello, shared connection", starts(StartMode::Resident));
-    let own = show("start to Hello, connection of its own", starts(StartMode::Once));
+    let shared = show(
+        "start to Hello, shared connection",
+        starts(StartMode::Resident),
+    );
+    let own = show(
+        "start to Hello, connection of its own",
+        starts(StartMode::Once),
+    );
     assert!(shared < own, "a shared connection saves nothing");
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());

@@ -111,7 +111,7 @@ impl Connection {
             is_touched: false,
         };
         let base = settings.folder.as_deref().unwrap_or("-");
-        let script = remote(GUARD, &[&name, base, cx.run.as_str()])
+        let script = remote(Some(cx.run), GUARD, &[&name, base])
             .expect("names are identifiers, and the folder was checked");
         let share = control.as_deref().map_or(Share::Alone, Share::Give);
         let command = ssh(settings, share, true, cx.run, script);
@@ -260,6 +260,18 @@ fn read_report(reader: &mut impl BufRead) -> Result<Vec<String>, String> {
     }
 }
 
+/// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
+pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
+    let status = running.wait(limit).ok().flatten();
+    let step = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    while status.is_some() && !running.has_read_stderr() && waited < limit {
+        std::thread::sleep(step);
+        waited += step;
+    }
+    status
+}
+
 /// Why the guard did not come to its report.
 fn explain(
     settings: &Settings,
@@ -268,8 +280,7 @@ fn explain(
     instead: &str,
 ) -> NoConnection {
     drop(stdin);
-    // Its last words may still be on their way while it ends.
-    let status = running.wait(Duration::from_secs(2)).ok().flatten();
+    let status = last_words(running.as_mut(), Duration::from_secs(2));
     running.kill();
     let stderr = running.stderr_tail();
     // A command that came to its own end has removed what it made, unless it says that it could not.
@@ -282,8 +293,9 @@ fn explain(
     };
     let host = &settings.host;
     let error = match status {
-        Some(255) | None => trouble(settings, &stderr)
-            .unwrap_or_else(|| refused(settings, "connecting to", &said)),
+        Some(255) | None => {
+            trouble(settings, &stderr).unwrap_or_else(|| refused(settings, "connecting to", &said))
+        }
         Some(status::NO_FOLDER) => EnvError::Absent {
             why: format!("no folder can be made on `{host}`: {said}"),
             fix: Some("name one that you may write to: `folder = \"/…\"`".to_owned()),
@@ -291,7 +303,11 @@ fn explain(
         Some(status) => EnvError::Absent {
             why: format!(
                 "`{host}` lets you in but runs no command for you (status {status}): {}",
-                if is_in && !instead.is_empty() { join(instead, &words(&stderr)) } else { said }
+                if is_in && !instead.is_empty() {
+                    join(instead, &words(&stderr))
+                } else {
+                    said
+                }
             ),
             fix: Some(format!(
                 "an account there with an ordinary shell; `{} true` must work",
@@ -316,7 +332,7 @@ pub(super) struct Log {
     pub(super) address: Option<IpAddr>,
     /// Whether a key other than the known one was accepted.
     pub(super) has_changed_key: bool,
-    /// Whether the key that was named could not be read.
+    /// Whether a key was left out because it cannot be read, or others can read it too.
     pub(super) has_no_identity: bool,
     /// Facts by name.
     pub(super) facts: Facts,
@@ -339,7 +355,8 @@ impl Log {
     fn parse(text: &str) -> Self {
         let mut log = Self {
             has_changed_key: text.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"),
-            has_no_identity: text.contains("Warning: Identity file"),
+            has_no_identity: text.contains("Warning: Identity file")
+                || text.contains("UNPROTECTED PRIVATE KEY FILE"),
             ..Self::default()
         };
         for line in text.lines().map(str::trim) {

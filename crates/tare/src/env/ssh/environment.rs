@@ -122,17 +122,18 @@ impl SshEnvironment {
                 )),
             });
         }
-        if connection.log.has_no_identity {
+        if let Some(key) = &self.settings.identity
+            && connection.log.has_no_identity
+        {
             return Err(EnvError::Absent {
                 why: format!(
-                    "the key `{}` cannot be read, and another one was used in its place",
-                    self.settings
-                        .identity
-                        .as_deref()
-                        .unwrap_or_default()
-                        .escape_debug()
+                    "`ssh` did not use the key `{}` but another one: it cannot be read, or others can read it too",
+                    key.escape_debug()
                 ),
-                fix: Some("name the file of a private key: `identity = \"FILE\"`".to_owned()),
+                fix: Some(
+                    "name the file of a private key, `identity = \"FILE\"`, and `chmod 600` it"
+                        .to_owned(),
+                ),
             });
         }
         Ok(())
@@ -153,7 +154,10 @@ impl SshEnvironment {
             ("ssh.folder", report.folder.escape_debug().to_string()),
             ("ssh.work", report.work.escape_debug().to_string()),
             ("ssh.same_machine", same.to_owned()),
-            ("ssh.shared_connection", connection.control.is_some().to_string()),
+            (
+                "ssh.shared_connection",
+                connection.control.is_some().to_string(),
+            ),
             ("ssh.greeting_bytes", report.n_skipped.to_string()),
             ("ssh.agent_sha256", sha256.to_owned()),
             ("ssh.connections", self.number.to_string()),

@@ -84,7 +84,10 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
     }
     if has("UNPROTECTED PRIVATE KEY FILE") {
         return Some(EnvError::Denied {
-            what: format!("`ssh` does not use a key that others can read: {}", words(stderr)),
+            what: format!(
+                "`ssh` does not use a key that others can read: {}",
+                words(stderr)
+            ),
             fix: Some("`chmod 600` the key".to_owned()),
         });
     }
@@ -114,7 +117,9 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
     if let Some(line) = line_with(stderr, "Could not resolve hostname") {
         return absent(
             format!("no machine has the name `{host}`: {}", line.escape_debug()),
-            format!("check the name, or give it to an address in your ssh configuration (`ssh -G {host}` shows what it says)"),
+            format!(
+                "check the name, or give it to an address in your ssh configuration (`ssh -G {host}` shows what it says)"
+            ),
         );
     }
     if let Some(line) = line_with(stderr, "Connection refused") {
@@ -138,12 +143,20 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
             "check that the machine runs and that the network between is up".to_owned(),
         );
     }
-    if let Some(line) = ["Can't open user config file", "Bad configuration option", "Bad owner or permissions on", "terminating,"]
-        .iter()
-        .find_map(|text| line_with(stderr, text))
+    if let Some(line) = [
+        "Can't open user config file",
+        "Bad configuration option",
+        "Bad owner or permissions on",
+        "terminating,",
+    ]
+    .iter()
+    .find_map(|text| line_with(stderr, text))
     {
         return absent(
-            format!("`ssh` cannot use its configuration: {}", line.escape_debug()),
+            format!(
+                "`ssh` cannot use its configuration: {}",
+                line.escape_debug()
+            ),
             format!("`{by_hand}` must work first"),
         );
     }
@@ -216,7 +229,8 @@ mod tests {
 
     #[test]
     fn chatter_is_left_out_and_control_characters_are_escaped() {
-        let stderr = "OpenSSH_9.2p1 Debian\r\ndebug1: x\r\nAuthenticated to a\nread: \u{1b}[31mno\n";
+        let stderr =
+            "OpenSSH_9.2p1 Debian\r\ndebug1: x\r\nAuthenticated to a\nread: \u{1b}[31mno\n";
         assert_eq!(words(stderr), "read: \\u{1b}[31mno");
         assert_eq!(words(""), "");
     }
@@ -232,7 +246,10 @@ mod tests {
             panic!("not denied");
         };
         assert!(what.contains("asks for a password"), "{what}");
-        assert!(fix.contains("ssh-copy-id -F '/a b' -p 2222 me@node"), "{fix}");
+        assert!(
+            fix.contains("ssh-copy-id -F '/a b' -p 2222 me@node"),
+            "{fix}"
+        );
     }
 
     #[test]
@@ -240,7 +257,11 @@ mod tests {
         let stderr = "@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
             Host key for [127.0.0.1]:2222 has changed and you have requested strict checking.\n\
             Host key verification failed.\n";
-        let Some(EnvError::Absent { why, fix: Some(fix) }) = trouble(&settings(), stderr) else {
+        let Some(EnvError::Absent {
+            why,
+            fix: Some(fix),
+        }) = trouble(&settings(), stderr)
+        else {
             panic!("not absent");
         };
         assert!(why.contains("somebody in between"), "{why}");

@@ -71,7 +71,7 @@ pub(super) fn install(
             fix: Some(fix.to_owned()),
         })
     };
-    let Some(script) = remote(COPY, &[&path]) else {
+    let Some(script) = remote(Some(cx.run), COPY, &[&path]) else {
         return absent(
             format!(
                 "the folder `{}` on `{}` has characters that are not passed to a shell",
@@ -142,7 +142,7 @@ pub(super) fn sweep(
     let base = settings.folder.as_deref().unwrap_or("-");
     let mut arguments = vec![run.unwrap_or("-"), base];
     arguments.extend(names.iter().map(String::as_str));
-    let script = remote(SWEEP, &arguments).ok_or_else(|| {
+    let script = remote(None, SWEEP, &arguments).ok_or_else(|| {
         refused(
             settings,
             "removing the folders on",

@@ -13,7 +13,7 @@ use tare_model::wire::{Reply, Request};
 use super::super::channel::StreamChannel;
 use super::super::{Channel, ChannelError, EnvError, Instance, StartMode};
 use super::command::{Share, ssh};
-use super::connection::{Connection, refused};
+use super::connection::{Connection, last_words, refused};
 use super::environment::{Shared, lock};
 use super::errors::words;
 use super::reader::AfterMark;
@@ -42,7 +42,7 @@ impl SshInstance {
     ) -> Result<Self, EnvError> {
         let connection = lock(&shared);
         let workdir = connection.report.work.clone();
-        let mut arguments = vec![agent, &workdir, cx.run.as_str()];
+        let mut arguments = vec![agent, workdir.as_str()];
         let share = match mode {
             StartMode::Resident => connection.share(),
             StartMode::Once => {
@@ -50,8 +50,11 @@ impl SshInstance {
                 Share::Alone
             }
         };
-        let script = remote(SERVE, &arguments).ok_or_else(|| {
-            let answer = format!("the folder `{}` has other characters than a path of Tare's", workdir.escape_debug());
+        let script = remote(Some(cx.run), SERVE, &arguments).ok_or_else(|| {
+            let answer = format!(
+                "the folder `{}` has other characters than a path of Tare's",
+                workdir.escape_debug()
+            );
             refused(settings, "starting the agent on", &answer)
         })?;
         let command = ssh(settings, share, false, cx.run, script);
@@ -115,8 +118,7 @@ impl SshChannel {
         let ChannelError::Closed(text) = error else {
             return error;
         };
-        // The last words may still be on their way while it ends.
-        let status = self.running.wait(Duration::from_millis(500)).ok().flatten();
+        let status = last_words(self.running.as_mut(), Duration::from_millis(500));
         let mut said = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
         let is_lost = !connection.is_alive();

@@ -62,8 +62,7 @@ impl AfterMark {
         loop {
             if let Some(at) = after_mark(&self.held) {
                 // The mark and the line break before it are ours.
-                self.n_skipped
-                    .store(at - MARK.len() - 2, Ordering::Relaxed);
+                self.n_skipped.store(at - MARK.len() - 2, Ordering::Relaxed);
                 self.held.drain(..at);
                 self.is_found = true;
                 return Ok(());

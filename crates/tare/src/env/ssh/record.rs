@@ -91,9 +91,8 @@ impl Record {
     pub(super) fn checked(&self, run: &str) -> Option<(Settings, Vec<String>)> {
         let settings = Settings::parse(&self.settings).ok()?;
         let start = format!("tare-{run}+");
-        let is_fine = |name: &String| {
-            name.starts_with(&start) && is_plain(name) && !name.contains('/')
-        };
+        let is_fine =
+            |name: &String| name.starts_with(&start) && is_plain(name) && !name.contains('/');
         self.names
             .iter()
             .all(is_fine)

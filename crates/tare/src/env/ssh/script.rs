@@ -5,10 +5,12 @@
 //! all take that as it is. Values follow as words that are letters, digits and `/._+-` ([`is_plain`]).
 //! A login shell may greet on standard output before it comes to our command; so each script prints a mark
 //! on a line of its own, and whoever reads begins after it.
-//! What they need there: `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep` and `uname`, as POSIX has them.
+//! What they need there: `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep`, `env` and `uname`, as POSIX has them.
 //!
 //! [`GUARD`] stays for as long as the arm does and removes its folders when its input ends, which is when
 //! the host wants it, and also when the host was killed or the connection is lost.
+
+use tare_model::RunId;
 
 use super::settings::is_plain;
 
@@ -30,10 +32,9 @@ pub(super) mod status {
     pub(in super::super) const NOT_RUN: i32 = 52;
 }
 
-/// Makes the folders, tells where it is, and waits. Words: name of the folders, folder above them or `-`,
-/// run.
+/// Makes the folders, tells where it is, and waits. Words: name of the folders, folder above them or `-`.
 pub(super) const GUARD: &str = concat!(
-    r#"umask 077; n=$1; b=$2; TARE_RUN=$3; export TARE_RUN; "#,
+    r#"umask 077; n=$1; b=$2; "#,
     r#"if [ "$b" = - ]; then b=${XDG_RUNTIME_DIR:-/tmp}; [ -w "$b" ] || b=/tmp; fi; "#,
     r#"d=$b/$n; w=$d/work; mkdir "$d" || exit 41; "#,
     r#"bye() { trap - EXIT; cd /; rm -rf "$d" "$w" || { sleep 1; rm -rf "$d" "$w"; } || exit 42; }; "#,
@@ -52,9 +53,9 @@ pub(super) const COPY: &str = concat!(
     r#"echo; echo tare-begins-here; cat "$1" || exit 51; "$1" version || exit 52"#,
 );
 
-/// Becomes the agent. Words: its file, its working directory, run, its options.
+/// Becomes the agent. Words: its file, its working directory, its options.
 pub(super) const SERVE: &str = concat!(
-    r#"a=$1; cd "$2" || exit 41; TARE_RUN=$3; export TARE_RUN; shift 3; "#,
+    r#"a=$1; cd "$2" || exit 41; shift 2; "#,
     r#"echo; echo tare-begins-here; exec "$a" serve "$@""#,
 );
 
@@ -69,10 +70,13 @@ pub(super) const SWEEP: &str = concat!(
     r#"if rm -rf "$d"; then echo "removed the folder $d"; else s=42; fi; done; done; exit $s"#,
 );
 
-/// The text that runs `script` with `words` under any login shell; `None` if a word could be misread.
-pub(super) fn remote(script: &str, words: &[&str]) -> Option<String> {
+/// The text that runs `script` with `words` under any login shell, with the label of this run; `None` if a
+/// word could be misread.
+pub(super) fn remote(run: Option<&RunId>, script: &str, words: &[&str]) -> Option<String> {
     words.iter().all(|word| is_plain(word)).then(|| {
-        let mut text = format!("exec /bin/sh -c '{script}' tare-ssh");
+        // An identifier is a plain word.
+        let label = run.map_or_else(String::new, |run| format!("env TARE_RUN={run} "));
+        let mut text = format!("exec {label}/bin/sh -c '{script}' tare-ssh");
         for word in words {
             text.push(' ');
             text.push_str(word);
@@ -99,9 +103,9 @@ mod tests {
 
     #[test]
     fn a_word_that_a_shell_would_take_apart_is_not_passed_on() {
-        assert!(remote(COPY, &["/tmp/tare-r+arm+1/agent-ab"]).is_some());
+        assert!(remote(None, COPY, &["/tmp/tare-r+arm+1/agent-ab"]).is_some());
         for word in ["", "a b", "a'b", "$x", "a;b", "=x", "~", "*", "a\n", "é"] {
-            assert_eq!(remote(COPY, &[word]), None, "{word:?}");
+            assert_eq!(remote(None, COPY, &[word]), None, "{word:?}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     },
     SettingSpec {
         name: "identity",
-        doc: "file of the one private key to offer; default: what your ssh configuration says",
+        doc: "file of the private key to offer before those of your ssh configuration, and no others",
     },
     SettingSpec {
         name: "config",

@@ -112,13 +112,20 @@ fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
     server.down();
     nobody_is_left(&run);
     let names = || std::fs::read_dir(server.remote()).unwrap().count();
-    assert_eq!(names(), 1, "the guard was killed and cleaned up nevertheless");
+    assert_eq!(
+        names(),
+        1,
+        "the guard was killed and cleaned up nevertheless"
+    );
 
     let output = clean(home.path());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("Connection refused"), "{said}");
-    assert!(home.path().join("runs").join(&run).exists(), "the record is gone");
+    assert!(
+        home.path().join("runs").join(&run).exists(),
+        "the record is gone"
+    );
 
     server.up();
     let output = clean(home.path());
