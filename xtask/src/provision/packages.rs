@@ -11,6 +11,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("iptables", "iptables"),
     ("runc", "runc"),
     ("setpriv", "util-linux"),
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("unshare", "util-linux"),
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
 ];
 

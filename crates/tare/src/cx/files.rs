@@ -93,6 +93,14 @@ pub fn create_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
+/// Removes a file; fine if it is not there.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(error("remove", path)),
+    }
+}
+
 /// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_dir_all(path) {

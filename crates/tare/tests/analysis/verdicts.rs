@@ -421,6 +421,35 @@ fn what_the_arms_were_given_is_compared() {
 }
 
 #[test]
+fn an_arm_on_another_machine_is_labelled_as_one() {
+    let machine = |there: Option<&str>, here: Option<&str>| {
+        let mut run = Plan::default().run();
+        for (arm, boot) in [(0, there), (1, there), (2, here)] {
+            let facts = &mut run.head.arms[arm].facts;
+            facts.extend(boot.map(|boot| ("kernel.boot_id".to_owned(), boot.to_owned())));
+        }
+        let parity = analyze(&run, &find).parity;
+        let of = |id: &str| {
+            let item = parity.iter().find(|item| item.id == id)?;
+            Some((item.result.clone(), item.detail.clone()))
+        };
+        (of("a-prime.machine"), of("box.machine"))
+    };
+    let (again, other) = machine(Some("b-1"), Some("b-2"));
+    assert_eq!(again.unwrap().0, "pass");
+    let (result, detail) = other.unwrap();
+    assert_eq!(result, "differs");
+    assert!(
+        detail.contains("`box` runs on another machine than `host`"),
+        "{detail}"
+    );
+    assert!(detail.contains("`b-2`, not `b-1`"), "{detail}");
+    let (_, same) = machine(Some("b-1"), Some("b-1"));
+    assert_eq!(same.unwrap().0, "pass");
+    assert_eq!(machine(Some("b-1"), None).1, None);
+}
+
+#[test]
 fn a_workload_that_this_version_does_not_know_is_a_failure() {
     let run = Plan::default().run();
     let dossier = analyze(&run, &|_| None);

@@ -25,6 +25,8 @@ mod people;
 mod product;
 #[cfg(target_os = "linux")]
 mod shapes;
+#[cfg(unix)]
+mod ssh;
 #[cfg(target_os = "linux")]
 mod stopping;
 mod world;
