@@ -10,9 +10,9 @@
 //! crun refuses; `--overlay FOLDER` mounts an overlay over the host's `/` on FOLDER/merged, with its layers beside
 //! it; `--veth FOLDER` makes a network namespace with a veth pair to the host, bound on FOLDER/netns, and writes
 //! its addresses to FOLDER/network.json; `--run` and `--name` say whose that is and whose cgroups are removed at
-//! the end. When the program has ended while FOLDER of `--state FOLDER` still has entries, the command of which
-//! each `--finally WORD` is one word is run, in the same namespaces: process ids in the state mean nothing
-//! elsewhere.
+//! the end. When the program has ended while FOLDER of `--state FOLDER` still holds something of that name, the
+//! command of which each `--finally WORD` is one word is run, in the same namespaces: the process ids in a
+//! runtime's state mean nothing elsewhere, or other processes.
 //! What it cannot do without root: anything; it says so.
 
 use std::ffi::OsStr;
@@ -90,12 +90,28 @@ impl Wish {
         Some(spec::label(run.as_str(), name))
     }
 
+    /// What the program's cgroups are called.
+    fn group(&self) -> Option<String> {
+        let (run, name) = (self.run.as_ref()?, self.name.as_ref()?);
+        Some(format!("tare-{run}-{name}"))
+    }
+
+    /// Whether the state folder still holds something of the container, which is called as its cgroup is.
+    fn has_state(&self) -> bool {
+        let group = self.group().unwrap_or_default();
+        let Some(Ok(mut entries)) = self.state.as_ref().map(fs::read_dir) else {
+            return false;
+        };
+        entries.any(|entry| {
+            entry.is_ok_and(|entry| entry.file_name().to_string_lossy().contains(&group))
+        })
+    }
+
     /// Removes what outlives the namespaces: the program's cgroups and the outer end of the pair.
     fn clean(&self) -> Result<(), LaunchError> {
-        let (Some(run), Some(name)) = (&self.run, &self.name) else {
+        let Some(group) = self.group() else {
             return Ok(());
         };
-        let group = format!("tare-{run}-{name}");
         let mut first = Ok(());
         for hierarchy in hierarchy::mounted() {
             let folder = hierarchy.mount_point.join(&group);
@@ -215,11 +231,6 @@ fn run(argv: &[String], is_quiet: bool) -> Result<i32, LaunchError> {
     }
 }
 
-/// Whether a folder holds anything.
-fn has_entries(folder: &Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
-}
-
 /// The first process of the namespaces.
 fn inside(wish: &Wish, go: OwnedFd) -> ! {
     let mut byte = [0u8; 1];
@@ -244,8 +255,7 @@ fn inside(wish: &Wish, go: OwnedFd) -> ! {
             hint: None,
         });
     }
-    let is_left = wish.state.as_deref().is_some_and(has_entries);
-    if is_left
+    if wish.has_state()
         && !wish.finally.is_empty()
         && let Err(error) = run(&wish.finally, true)
     {

@@ -16,9 +16,15 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod oci;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[&container::Container, &docker::DOCKER, &host::Host];
+pub static DRIVERS: &[&dyn Driver] = &[
+    &container::Container,
+    &docker::DOCKER,
+    &host::Host,
+    &oci::Oci,
+];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

@@ -13,4 +13,6 @@ mod engine;
 mod host;
 #[cfg(target_os = "linux")]
 mod launcher;
+#[cfg(target_os = "linux")]
+mod oci;
 mod world;
