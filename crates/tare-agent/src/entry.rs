@@ -27,6 +27,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         #[cfg(target_os = "linux")]
         Some("launch") => crate::launch::main(&rest),
         #[cfg(target_os = "linux")]
+        Some("private-mounts") => crate::launch::private_mounts::main(&rest),
+        #[cfg(target_os = "linux")]
         Some("sweep") => crate::launch::sweep::main(&rest),
         Some("version") => version(),
         Some(other) => refuse(&format!("no subcommand `{}`", other.escape_debug())),

@@ -101,6 +101,19 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Lets every user make files in a folder and nobody remove those of others, as in `/tmp`.
+pub fn open_to_all(path: &Path) -> Result<(), FileError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
+            .map_err(error("open to all", path))?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_dir_all(path) {

@@ -16,6 +16,7 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod oci;
 pub mod ssh;
 
 /// Every driver.
@@ -24,6 +25,7 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &docker::DOCKER,
     &host::Host,
     &ssh::Ssh,
+    &oci::Oci,
 ];
 
 /// The driver of this name.

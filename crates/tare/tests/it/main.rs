@@ -20,6 +20,8 @@ mod launcher;
 #[cfg(target_os = "linux")]
 mod misbehaviour;
 #[cfg(target_os = "linux")]
+mod oci;
+#[cfg(target_os = "linux")]
 mod people;
 #[cfg(target_os = "linux")]
 mod product;

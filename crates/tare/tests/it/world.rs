@@ -183,7 +183,7 @@ impl Snapshot {
 }
 
 /// Mount points of this namespace, but those that engines keep for containers of other people.
-fn mounts() -> Vec<String> {
+pub(crate) fn mounts() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut points: Vec<String> = text
         .lines()
