@@ -17,7 +17,7 @@ use tare_model::Facts;
 
 use super::super::EnvError;
 use super::command::{Share, ssh};
-use super::errors::{has_logged_in, too_slow, trouble, words};
+use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words};
 use super::reader::AfterMark;
 use super::script::{END, GUARD, remote, status};
 use super::settings::Settings;
@@ -311,7 +311,7 @@ fn explain(
             ),
             fix: Some(format!(
                 "an account there with an ordinary shell; `{} true` must work",
-                super::errors::by_hand(settings)
+                by_hand(settings)
             )),
         },
     };
@@ -332,6 +332,8 @@ pub(super) struct Log {
     pub(super) address: Option<IpAddr>,
     /// Whether a key other than the known one was accepted.
     pub(super) has_changed_key: bool,
+    /// The name that the other key is known under.
+    pub(super) known_name: Option<String>,
     /// Whether a key was left out because it cannot be read, or others can read it too.
     pub(super) has_no_identity: bool,
     /// Facts by name.
@@ -355,6 +357,7 @@ impl Log {
     fn parse(text: &str) -> Self {
         let mut log = Self {
             has_changed_key: text.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"),
+            known_name: known_name(text),
             has_no_identity: text.contains("Warning: Identity file")
                 || text.contains("UNPROTECTED PRIVATE KEY FILE"),
             ..Self::default()

@@ -118,7 +118,8 @@ impl SshEnvironment {
                     "the key of `{host}` is not the one that is known for it, and your ssh configuration lets that pass"
                 ),
                 fix: Some(format!(
-                    "if you know why it changed, remove the old key: `ssh-keygen -R {host}`"
+                    "if you know why it changed, remove the old key: `ssh-keygen -R '{}'`",
+                    connection.log.known_name.as_ref().unwrap_or(host)
                 )),
             });
         }

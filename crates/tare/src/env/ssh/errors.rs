@@ -165,27 +165,25 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
 
 /// What a user would type to get there.
 pub(super) fn by_hand(settings: &Settings) -> String {
-    let mut text = String::from("ssh");
     let port = settings.port.map(|port| port.to_string());
+    let mut words = vec!["ssh".to_owned()];
     for (name, value) in [
         ("-F", &settings.config),
         ("-i", &settings.identity),
         ("-p", &port),
     ] {
         if let Some(value) = value {
-            let is_plain = super::settings::is_plain(value);
-            let value = value.escape_debug();
-            let value = if is_plain {
-                value.to_string()
+            let shown = value.escape_debug();
+            words.push(name.to_owned());
+            words.push(if super::settings::is_plain(value) {
+                shown.to_string()
             } else {
-                format!("'{value}'")
-            };
-            text.push_str(&format!(" {name} {value}"));
+                format!("'{shown}'")
+            });
         }
     }
-    text.push(' ');
-    text.push_str(&settings.host);
-    text
+    words.push(settings.host.clone());
+    words.join(" ")
 }
 
 fn line_with<'a>(stderr: &'a str, text: &str) -> Option<&'a str> {
@@ -195,13 +193,18 @@ fn line_with<'a>(stderr: &'a str, text: &str) -> Option<&'a str> {
         .find(|line| line.contains(text) && is_for_people(line))
 }
 
-/// The name under which the list of known hosts has a machine, from the line `Host key for … has changed`.
-fn known_name(stderr: &str) -> Option<String> {
-    let line = line_with(stderr, "Host key for ")?;
-    let name = line.split("Host key for ").nth(1)?.split(' ').next()?;
-    let is_fine = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
+/// The name under which the list of known hosts has a machine whose key has changed: from `ssh`'s own advice
+/// (`ssh-keygen -f "…" -R "name"`) or the line `Host key for name has changed`.
+pub(super) fn known_name(stderr: &str) -> Option<String> {
+    let advised = stderr.split("-R \"").nth(1);
+    let name = match advised.and_then(|rest| rest.split('"').next()) {
+        Some(name) => name,
+        None => stderr.split("Host key for ").nth(1)?.split(' ').next()?,
+    };
+    let is_fine = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
     is_fine.then(|| name.to_owned())
 }
 

@@ -78,7 +78,10 @@ impl Record {
         names.sort();
         let records = names
             .into_iter()
-            .filter(|name| name.starts_with("ssh-") && name.ends_with(".json"))
+            .filter(|name| {
+                let rest = name.strip_prefix("ssh-");
+                rest.is_some_and(|rest| rest.strip_suffix(".json").is_some())
+            })
             .map(|name| {
                 let path = scratch.join(name);
                 let record = read(&path);

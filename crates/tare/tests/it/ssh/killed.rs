@@ -28,10 +28,8 @@ fn run(server: &Server, home: &Path) -> (Child, String) {
         .spawn()
         .unwrap();
     for _ in 0..600 {
-        let names = std::fs::read_dir(server.remote()).unwrap().flatten();
-        let name = names
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .next();
+        let mut names = std::fs::read_dir(server.remote()).unwrap().flatten();
+        let name = names.find_map(|entry| entry.file_name().into_string().ok());
         if let Some(name) = name {
             let run = name.strip_prefix("tare-").unwrap();
             let run = run.split('+').next().unwrap().to_owned();
