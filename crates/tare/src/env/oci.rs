@@ -195,7 +195,14 @@ fn furnish(
         files::create_folder(&folder.join(name))?;
     }
     let root = match settings.rootfs {
-        Rootfs::Minimal => folder.join("rootfs"),
+        Rootfs::Minimal => {
+            // Places that a runtime mounts on, or expects, whatever the specification says.
+            let root = folder.join("rootfs");
+            for name in ["dev", "etc", "proc", "sys", "tmp"] {
+                files::create_folder(&root.join(name))?;
+            }
+            root
+        }
         Rootfs::OverlayHost => {
             // These letters separate in the options of an overlay.
             let text = folder.display().to_string();

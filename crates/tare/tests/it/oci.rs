@@ -8,6 +8,7 @@ mod specs;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tare::env::oci::Oci;
@@ -20,27 +21,17 @@ use crate::world::{World, mounts, skip, turn};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What `detect` says of a runtime.
-fn detected(world: &World, runtime: &str) -> Result<String, String> {
-    match Oci.detect(&world.cx()) {
-        Availability::Ready(facts) => {
-            let fact = facts[&format!("oci.{runtime}")].clone();
-            match fact.strip_prefix("absent: ") {
-                Some(why) => Err(why.to_owned()),
-                None => Ok(fact),
-            }
-        }
-        Availability::Absent { why, .. } => Err(why),
-    }
-}
-
-/// Whether a runtime works here; says why not.
+/// Whether a runtime works here; says why not. The machine is asked once for all tests.
 fn is_available(world: &World, runtime: &str) -> bool {
-    let detected = detected(world, runtime);
-    if let Err(why) = &detected {
+    static DETECTED: OnceLock<Availability> = OnceLock::new();
+    let why = match DETECTED.get_or_init(|| Oci.detect(&world.cx())) {
+        Availability::Ready(facts) => facts[&format!("oci.{runtime}")].strip_prefix("absent: "),
+        Availability::Absent { why, .. } => Some(why.as_str()),
+    };
+    if let Some(why) = why {
         skip(runtime, &format!("{runtime} is not available: {why}"));
     }
-    detected.is_ok()
+    why.is_none()
 }
 
 /// gVisor's program: what TARE_RUNSC names, else the one on PATH.

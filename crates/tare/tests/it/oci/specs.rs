@@ -148,7 +148,7 @@ fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
         panic!("{error:?}");
     };
     assert!(
-        what.contains("runc") && answer.contains("no-such-file-system"),
+        what.contains("runc") && answer.contains("no such device"),
         "{error}"
     );
     before.assert_restored(&world, "a refused specification");
