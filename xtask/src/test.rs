@@ -68,7 +68,9 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
     tests = tests
         .arguments(passed)
-        .variable("TARE_TEST_AGENT", agent.as_os_str());
+        .variable("TARE_TEST_AGENT", agent.as_os_str())
+        // Many of them compare what the machine holds before and after: links, mounts, processes.
+        .variable("RUST_TEST_THREADS", "1");
     if let Some(engine) = engine {
         tests = tests
             .variable("TARE_REQUIRE", PROVISIONED)
