@@ -68,6 +68,14 @@ pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Removes a file; fine if it is not there.
+pub fn remove_file(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(error("remove", path)),
+    }
+}
+
 /// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
 pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
     let entries = std::fs::read_dir(path).map_err(error("list", path))?;

@@ -9,6 +9,8 @@
 mod container;
 mod contract;
 mod docker;
+#[cfg(target_os = "linux")]
+mod docker_variants;
 mod engine;
 mod host;
 #[cfg(target_os = "linux")]
