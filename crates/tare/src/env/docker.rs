@@ -89,18 +89,21 @@ impl Docker {
 
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
         let endpoint = self.endpoint()?;
-        Api::connect(endpoint.clone(), limit).map_err(|reason| {
-            let error = unreachable(cx, &endpoint, reason, limit);
-            match &self.context {
-                Some(name) => in_context(name, error),
-                None => error,
-            }
-        })
+        Api::connect(endpoint.clone(), limit)
+            .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
+    }
+
+    /// Says in which context the engine was looked for.
+    fn placed(&self, error: EnvError) -> EnvError {
+        match &self.context {
+            Some(name) => in_context(name, error),
+            None => error,
+        }
     }
 
     fn identify(&self, cx: &Context<'_>, limit: Duration) -> Result<(Api, Engine), EnvError> {
         let api = self.connect(cx, limit)?;
-        let (version, info) = api.identity(limit)?;
+        let (version, info) = api.identity(limit).map_err(|error| self.placed(error))?;
         let facts = facts::of_engine(&api, &version, &info);
         let os_type = info.os_type.or(version.os).unwrap_or_default();
         if os_type == "windows" {

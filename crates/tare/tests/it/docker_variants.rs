@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use tare::config::{Adjustments, parse};
 use tare::env::docker::DOCKER;
-use tare::env::{
-    Availability, Driver, EnvError, Environment, Instance, Published, PublishedAt, StartMode,
-};
+use tare::env::{Availability, Driver, EnvError, Instance, Published, PublishedAt, StartMode};
 use tare_model::{Facts, Params, Reason, Value};
 
 use crate::docker::{environment, hello, inner_facts, leftovers, with_instance, world};
@@ -84,7 +82,6 @@ fn every_security_variant_is_what_was_asked_for() {
     let every = Params::new()
         .with("cap_add", "ALL")
         .with("cap_drop", Value::List(lacks));
-    // All that the engine itself has.
     let all = fact(&engine, "engine.CapBnd").to_owned();
     let none = "0000000000000000";
     for (settings, seccomp, capabilities, no_new_privileges) in [
@@ -115,8 +112,15 @@ fn every_security_variant_is_what_was_asked_for() {
         let facts = inside(&world, &settings);
         assert_eq!(fact(&facts, "status.Seccomp"), seccomp, "{settings:?}");
         assert_eq!(fact(&facts, "status.NoNewPrivs"), no_new_privileges);
-        // Where the engine's own set cannot be read there is nothing to compare with.
-        if !capabilities.is_empty() {
+        if capabilities == all {
+            // An engine gives away no more than it knows of: an old one has no name for the newest.
+            let bits = |digits: &str| u64::from_str_radix(digits, 16).unwrap_or(u64::MAX);
+            let given = bits(fact(&facts, "status.CapEff"));
+            let usual = bits(DEFAULT_CAPABILITIES);
+            assert_eq!(given & usual, usual, "{given:x}");
+            assert_eq!(given & (1 << 21), 1 << 21, "SYS_ADMIN: {given:x}");
+            assert_eq!(given & !bits(&all), 0, "{given:x}");
+        } else {
             assert_eq!(fact(&facts, "status.CapEff"), capabilities, "{settings:?}");
             assert_eq!(fact(&facts, "status.CapBnd"), capabilities, "{settings:?}");
         }
@@ -378,7 +382,10 @@ fn a_context_that_never_answers_is_given_up_with_its_name() {
         assert!(begin.elapsed() < Duration::from_secs(6), "{context}");
         assert!(why.contains(context) && why.contains(says), "{why}");
         assert!(fix.unwrap().contains("docker context"), "{context}");
-        let error = environment.prepare(&world.cx()).unwrap_err();
-        assert!(error.to_string().contains(context), "{error}");
+        // What does not answer is waited for longer here than where it is only looked for.
+        if context != "mute" {
+            let error = environment.prepare(&world.cx()).unwrap_err();
+            assert!(error.to_string().contains(context), "{error}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
@@ -276,6 +277,9 @@ impl DockerEnvironment {
     }
 }
 
+/// How long a busy engine may take to say what it is when an arm is prepared.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
 const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
 const CAP_FIX: &str =
     "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
@@ -290,7 +294,7 @@ impl Environment for DockerEnvironment {
             Seccomp::File(path) => Some(profile::read(path)?),
             Seccomp::Default | Seccomp::Unconfined => None,
         };
-        let (api, engine) = self.driver.identify(cx, CONTROL_LIMIT)?;
+        let (api, engine) = self.driver.identify(cx, ANSWER_LIMIT)?;
         places::record(cx, &self.arm, &self.settings)?;
         let mut facts = engine.facts;
         let (name, image) = if let Some(name) = &self.settings.image {

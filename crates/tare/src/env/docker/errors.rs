@@ -192,7 +192,7 @@ static KNOWN: &[Known] = &[
         fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
     },
     Known {
-        fragments: &["log driver", "not found"],
+        fragments: &["logging plugin", "not found"],
         why: "the engine has no log driver of that name",
         fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
     },
@@ -330,6 +330,7 @@ mod tests {
             "Error starting userland proxy: listen tcp4 127.0.0.1:80: bind: address already in use",
             "runc create failed: error setting rlimit type 7: operation not permitted",
             "logger: no log driver named 'x' is registered",
+            "error looking up logging plugin x: plugin \"x\" not found",
             "Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available",
         ] {
             assert!(

@@ -7,7 +7,7 @@
 //! What it cannot see: an engine in a virtual machine that has the same kernel, shares no bridge, and is used
 //! with the host's network.
 
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use tare_model::{Facts, Reason};
@@ -103,12 +103,21 @@ pub(super) fn gateway(api: &Api) -> Option<IpAddr> {
         .call("inspect the bridge", CONTROL_LIMIT, request)
         .ok()?;
     let configurations = found.ipam?.config?;
-    let mut gateways = configurations
-        .into_iter()
-        .filter_map(|configuration| configuration.gateway?.parse::<IpAddr>().ok());
+    let mut gateways = configurations.into_iter().filter_map(|configuration| {
+        let named = configuration.gateway.and_then(|text| text.parse().ok());
+        named.or_else(|| first_address(&configuration.subnet?).map(IpAddr::V4))
+    });
     gateways
         .find(IpAddr::is_ipv4)
         .filter(|gateway| is_here(*gateway).is_ok())
+}
+
+/// The first address of a subnet such as `172.17.0.0/16`: what the engine gives its bridge where nothing else
+/// was asked for.
+fn first_address(subnet: &str) -> Option<Ipv4Addr> {
+    let (network, _) = subnet.split_once('/')?;
+    let network: Ipv4Addr = network.parse().ok()?;
+    Some(Ipv4Addr::from(u32::from(network).checked_add(1)?))
 }
 
 /// Whose network another container has: `host`, `none`, or one with an address.
@@ -171,6 +180,15 @@ mod tests {
             ("engine.kernel", "3.10.0-other"),
         ] {
             assert!(engine(&[facts]).is_some(), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn a_bridge_without_a_named_gateway_has_the_first_address_of_its_subnet() {
+        let address = first_address("172.17.0.0/16");
+        assert_eq!(address, Some(Ipv4Addr::new(172, 17, 0, 1)));
+        for text in ["fd00::/8", "172.17.0.0", "", "255.255.255.255/32"] {
+            assert_eq!(first_address(text), None, "{text}");
         }
     }
 
