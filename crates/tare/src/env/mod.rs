@@ -16,6 +16,7 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod image;
 
 /// Every driver.
 pub static DRIVERS: &[&dyn Driver] = &[&container::Container, &docker::DOCKER, &host::Host];
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
-        let helpers = ["mod", "channel"];
+        let helpers = ["mod", "channel", "image"];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -16,11 +16,11 @@ use bollard::models::{
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts};
 
+use super::super::image::{AGENT_PATH, ImageTar, WORKDIR, host_files};
 use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
-use super::image::{AGENT_PATH, WORKDIR};
 use super::instance::{Belongings, DockerInstance};
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
@@ -159,6 +159,37 @@ impl DockerEnvironment {
             host_config: Some(host_config),
             ..Default::default()
         }
+    }
+
+    /// What the packed image holds: the agent, what was listed of the host's files, the file for `copy-up`.
+    fn root(
+        &self,
+        cx: &Context<'_>,
+        architecture: &str,
+        facts: &mut Facts,
+    ) -> Result<ImageTar, EnvError> {
+        let agent = image::agent_for(cx.agents, architecture)?;
+        let mut root = ImageTar::new().with_agent(&files::read(&agent.path)?);
+        if !self.settings.wanted.is_empty() {
+            let here = std::env::consts::ARCH;
+            if image::machine(architecture) != here {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "programs of this machine ({here}) do not run in containers for {}",
+                        image::machine(architecture)
+                    ),
+                    fix: Some("use an `image` with the programs in it".into()),
+                });
+            }
+            let found = host_files::find(cx, &self.settings.wanted)?;
+            facts::of_packed(facts, &found);
+            root = root.with_program(&found.files);
+        }
+        if let Some(bytes) = self.settings.lower_file {
+            root = root.with_lower_file(bytes as u64);
+        }
+        facts.insert("image.content_sha256".into(), root.sha256());
+        Ok(root)
     }
 
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
@@ -303,8 +334,8 @@ impl Environment for DockerEnvironment {
         } else {
             facts.insert("agent.delivery".into(), "part of the image".into());
             let architecture = self.architecture(&engine.architecture);
-            let agent = image::agent_for(cx.agents, architecture)?;
-            let image = image::ensure_packed(&api, cx.run, &self.arm, agent, architecture)?;
+            let root = self.root(cx, architecture, &mut facts)?;
+            let image = image::ensure_packed(&api, cx.run, &self.arm, root, architecture)?;
             (image::packed_name(cx.run, &self.arm), image)
         };
         let architecture = image.architecture.clone().unwrap_or_default();

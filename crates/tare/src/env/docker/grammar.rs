@@ -118,6 +118,23 @@ pub(super) fn is_profile(text: &str) -> bool {
     text.split('/').all(is_container_name)
 }
 
+/// Names of packages, with an architecture where several are installed (`name:amd64`).
+pub(super) fn is_package(text: &str) -> bool {
+    text.split(':').count() <= 2 && text.split(':').all(is_container_name)
+}
+
+/// A program by its name or by an absolute path.
+pub(super) fn is_program(text: &str) -> bool {
+    let is_name = |text: &str| {
+        (1..=128).contains(&text.len())
+            && !text.starts_with(['-', '.'])
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-+[".contains(&byte))
+    };
+    is_safe_path(text) || is_name(text)
+}
+
 /// `system/processor` with an optional variant, in small letters and digits.
 pub(super) fn is_platform(text: &str) -> bool {
     let is_word = |part: &str| {

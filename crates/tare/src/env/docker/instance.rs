@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use tare_model::Reason;
 
+use super::super::image::WORKDIR;
 use super::super::{Channel, EnvError, Instance, Published, PublishedAt};
 use super::api::Api;
 use super::channel::EngineChannel;
 use super::endpoint::Endpoint;
-use super::image::WORKDIR;
 use super::locality;
 use super::request::{PUBLISHED_PORT, published_key};
 use super::settings::Network;

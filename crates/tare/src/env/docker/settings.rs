@@ -10,15 +10,19 @@ use std::path::PathBuf;
 use tare_model::{Params, Value};
 
 use super::super::SettingsError;
+use super::super::image::host_files::Wanted;
 use super::catalogue::SETTINGS;
 use super::grammar::{
-    is_container_name, is_cpu_list, is_image_reference, is_plain_name, is_platform, is_profile,
-    is_user,
+    is_container_name, is_cpu_list, is_image_reference, is_package, is_plain_name, is_platform,
+    is_profile, is_program, is_safe_path, is_user,
 };
 use super::reader::{Reader, Ulimit, unknown_setting};
 
 /// The engine's smallest memory limit (moby `linuxMinMemory`), bytes.
 const LEAST_MEMORY: i64 = 6 << 20;
+
+/// The largest file that a tar header tells without an extension, bytes.
+const LARGEST_LOWER: i64 = 8 << 30;
 
 /// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +76,10 @@ pub(super) enum Storage {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) image: Option<String>,
+    /// What to pack besides the agent.
+    pub(super) wanted: Wanted,
+    /// Length of the file for `copy-up` in the image.
+    pub(super) lower_file: Option<i64>,
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
     pub(super) apparmor: Option<String>,
@@ -106,6 +114,12 @@ impl Settings {
         let read = Reader(params);
         let settings = Self {
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
+            wanted: Wanted {
+                programs: read.words("programs", is_program, "names or absolute paths")?,
+                packages: read.words("packages", is_package, "names of packages")?,
+                files: read.words("files", is_safe_path, "absolute paths")?,
+            },
+            lower_file: read.size("lower_file", 1)?,
             network: network(&read)?,
             seccomp: seccomp(&read)?,
             apparmor: read
@@ -161,6 +175,20 @@ impl Settings {
                 "privileged",
                 "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect",
                 "use either `privileged` or `cap_add`/`cap_drop`",
+            );
+        }
+        if self.image.is_some() && (self.lower_file.is_some() || !self.wanted.is_empty()) {
+            return conflict(
+                "image",
+                "`programs`, `packages`, `files` and `lower_file` are packed, and an `image` of your own is not",
+                "leave `image` out, or put the files into your image",
+            );
+        }
+        if self.lower_file.is_some_and(|size| size > LARGEST_LOWER) {
+            return conflict(
+                "lower_file",
+                "`lower_file` is larger than 8 GiB",
+                "`100m` shows a copy-up well",
             );
         }
         if self.bind_folder.is_some() && self.storage != Storage::Bind {
@@ -255,12 +283,10 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let params = Params::new()
-            .with(
-                "image",
-                "registry.example:5000/Team/debian:12-slim"
-                    .to_lowercase()
-                    .as_str(),
-            )
+            .with("programs", "python3,/usr/bin/env")
+            .with("packages", "libpython3.11-minimal")
+            .with("files", "/etc/os-release")
+            .with("lower_file", "100m")
             .with("network", "published")
             .with("port", 8080i64)
             .with("seccomp", "profiles/mine.json")
@@ -307,7 +333,20 @@ mod tests {
             ]
         );
         assert_eq!(settings.user.as_deref(), Some("1000:1000"));
-        assert_eq!(params.0.len() + 1, SETTINGS.len(), "all but `privileged`");
+        assert_eq!(settings.wanted.programs, ["python3", "/usr/bin/env"]);
+        assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
+        assert_eq!(settings.wanted.files, ["/etc/os-release"]);
+        assert_eq!(settings.lower_file, Some(100 << 20));
+        let all_but = ["privileged", "image"];
+        assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
+        let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
+        let settings = Settings::parse(&params).unwrap();
+        assert_eq!(
+            settings.image.as_deref(),
+            Some("registry.example:5000/team/debian:12-slim")
+        );
+        let both = params.with("programs", "python3");
+        assert_eq!(Settings::parse(&both).unwrap_err().setting, "image");
     }
 
     #[test]
@@ -351,6 +390,10 @@ mod tests {
             ("bind_folder", Value::Text("relative".into())),
             ("bind_folder", Value::Text("/a/../etc".into())),
             ("bind_folder", Value::Text("/tmp".into())),
+            ("lower_file", Value::Text("0".into())),
+            ("lower_file", Value::Text("9g".into())),
+            ("packages", Value::Text("-rf".into())),
+            ("programs", Value::Text("bin/x".into())),
         ] {
             assert_eq!(refused(name, value).setting, name);
         }
@@ -386,6 +429,9 @@ mod tests {
                 "ulimits",
                 "bind_folder",
                 "network",
+                "programs",
+                "packages",
+                "files",
             ] {
                 let error = refused(name, text);
                 assert_eq!(error.setting, name, "{text:?}");
