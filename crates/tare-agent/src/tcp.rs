@@ -59,11 +59,15 @@ fn ip(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError> {
         .transpose()
 }
 
-/// Listens on a port of the system's choice, on the address in `bind` or on every IPv4 address.
+/// Listens on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4
+/// address.
 pub fn listen(params: &Params) -> Result<(TcpListener, u16), ProbeError> {
     let address = ip(params, "bind")?.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let listener = TcpListener::bind((address, 0))
-        .map_err(|error| ProbeError::system(&format!("listen on {address}"), &error))?;
+    let port = whole(params, "port", 0, 0..=65_535)? as u16;
+    let listener = TcpListener::bind((address, port)).map_err(|error| match port {
+        0 => ProbeError::system(&format!("listen on {address}"), &error),
+        _ => ProbeError::system(&format!("listen on {address}, port {port}"), &error),
+    })?;
     let port = listener
         .local_addr()
         .map_err(|error| ProbeError::system("ask for the port", &error))?
@@ -242,6 +246,27 @@ mod tests {
             panic!("{error:?}")
         };
         assert!(text.contains("refused"), "{text}");
+    }
+
+    #[test]
+    fn a_server_takes_the_port_that_it_is_given_again_and_again_and_says_when_it_is_taken() {
+        let free = listen_on_loopback().unwrap().1.port();
+        let params = Params::new()
+            .with("bind", "127.0.0.1")
+            .with("port", i64::from(free));
+        for _ in 0..3 {
+            let (listener, port) = listen(&params).unwrap();
+            assert_eq!(port, free);
+            // A connection that the server closes first lingers in the system.
+            let client = connect(listener.local_addr().unwrap()).unwrap();
+            drop(accept(&listener).unwrap());
+            drop(client);
+        }
+        let _owner = listen(&params).unwrap();
+        let Err(ProbeError::Failed(Failure::Probe(text))) = listen(&params) else {
+            panic!("a port was given twice")
+        };
+        assert!(text.contains(&free.to_string()), "{text}");
     }
 
     #[test]

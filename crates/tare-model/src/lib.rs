@@ -10,6 +10,7 @@ pub mod facts;
 pub mod id;
 pub mod launch;
 pub mod lifecycle_report;
+pub mod lower_file;
 pub mod outcome;
 pub mod params;
 pub mod probe_report;

@@ -21,6 +21,8 @@ pub enum End {
     Host,
     /// Inside the arm.
     Arm,
+    /// Inside a second instance of the arm.
+    Second,
 }
 
 /// The way between the two ends of a workload; part of the cell's identity.
@@ -35,23 +37,50 @@ pub enum Path {
     /// The client inside the arm, the server on the host.
     #[serde(rename = "arm→host")]
     ArmToHost,
+    /// The client inside a second instance of the arm, the server inside the first, on their common network.
+    #[serde(rename = "arm→arm")]
+    ArmToArm,
+    /// The client on the host, the server inside the arm, by a port published on the host's loopback.
+    #[serde(rename = "host→published 127.0.0.1")]
+    PublishedLoopback,
+    /// The client on the host, the server inside the arm, by a port published on the host's address on the
+    /// arm's bridge.
+    #[serde(rename = "host→published bridge")]
+    PublishedBridge,
 }
 
 impl Path {
+    /// Every path.
+    pub const ALL: [Self; 6] = [
+        Self::Loopback,
+        Self::HostToArm,
+        Self::ArmToHost,
+        Self::ArmToArm,
+        Self::PublishedLoopback,
+        Self::PublishedBridge,
+    ];
+
     /// The text that reports print.
     pub fn label(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
             Self::HostToArm => "host→arm",
             Self::ArmToHost => "arm→host",
+            Self::ArmToArm => "arm→arm",
+            Self::PublishedLoopback => "host→published 127.0.0.1",
+            Self::PublishedBridge => "host→published bridge",
         }
     }
 
     /// Where the server runs.
     pub fn server(self) -> End {
         match self {
-            Self::Loopback | Self::HostToArm => End::Arm,
             Self::ArmToHost => End::Host,
+            Self::Loopback
+            | Self::HostToArm
+            | Self::ArmToArm
+            | Self::PublishedLoopback
+            | Self::PublishedBridge => End::Arm,
         }
     }
 
@@ -59,8 +88,14 @@ impl Path {
     pub fn client(self) -> End {
         match self {
             Self::Loopback | Self::ArmToHost => End::Arm,
-            Self::HostToArm => End::Host,
+            Self::ArmToArm => End::Second,
+            Self::HostToArm | Self::PublishedLoopback | Self::PublishedBridge => End::Host,
         }
+    }
+
+    /// Whether one of its ends is `end`.
+    pub fn touches(self, end: End) -> bool {
+        self.server() == end || self.client() == end
     }
 }
 
@@ -80,4 +115,18 @@ pub enum Recipe {
     },
     /// Create the environment, wait for its first instruction, remove it: timed from outside.
     Lifecycle,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_stored_under_the_label_that_reports_print() {
+        for path in Path::ALL {
+            let json = serde_json::to_string(&path).unwrap();
+            assert_eq!(json, format!("\"{}\"", path.label()));
+            assert_eq!(serde_json::from_str::<Path>(&json).unwrap(), path);
+        }
+    }
 }

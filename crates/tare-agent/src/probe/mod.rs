@@ -9,6 +9,7 @@ use crate::meter::{Meter, ProbeError};
 
 pub mod chase;
 pub mod clock;
+pub mod copy_up;
 pub mod des;
 pub mod disk_random;
 pub mod disk_sequential;
@@ -47,6 +48,7 @@ pub struct Probe {
 pub static PROBES: &[&Probe] = &[
     &chase::PROBE,
     &clock::PROBE,
+    &copy_up::PROBE,
     &des::PROBE,
     &disk_random::PROBE,
     &disk_sequential::PROBE,

@@ -122,6 +122,71 @@ pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Removes a file; fine if it is not there.
+pub fn remove_file(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(error("remove", path)),
+    }
+}
+
+/// What a path is, without following a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder {
+        /// Permission bits; 0o755 where the system has none.
+        mode: u32,
+    },
+    /// A regular file.
+    File {
+        /// Permission bits; 0o755 where the system has none.
+        mode: u32,
+        /// Length in bytes.
+        length: u64,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads, as it is written.
+        target: PathBuf,
+    },
+    /// A device, a pipe, a socket.
+    Other,
+}
+
+/// What a path is, without following a link.
+pub fn kind(path: &Path) -> Result<Kind, FileError> {
+    let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
+    #[cfg(unix)]
+    let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777;
+    #[cfg(not(unix))]
+    let mode = 0o755;
+    Ok(if found.is_symlink() {
+        let target = std::fs::read_link(path).map_err(error("read the link", path))?;
+        Kind::Link { target }
+    } else if found.is_dir() {
+        Kind::Folder { mode }
+    } else if found.is_file() {
+        Kind::File {
+            mode,
+            length: found.len(),
+        }
+    } else {
+        Kind::Other
+    })
+}
+
+/// The first bytes of a file, at most `length`.
+pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).map_err(error("open", path))?;
+    let mut bytes = Vec::new();
+    file.take(length as u64)
+        .read_to_end(&mut bytes)
+        .map_err(error("read", path))?;
+    Ok(bytes)
+}
+
 /// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
 pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
     let entries = std::fs::read_dir(path).map_err(error("list", path))?;

@@ -534,6 +534,17 @@ impl Instance for ContainerInstance {
         self.address(|report| report.addresses.map(|pair| pair.host))
     }
 
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        match self.network {
+            Network::Host => Ok(Ipv4Addr::LOCALHOST.into()),
+            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
+            Network::Veth => Err(Reason::NoPath(
+                "each container has a pair of its own to the host, and nothing joins two of them"
+                    .into(),
+            )),
+        }
+    }
+
     fn workdir(&self) -> String {
         self.workdir.clone()
     }

@@ -17,6 +17,7 @@ use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsEr
 use crate::cx::{CommandLine, Context, files, owner, vars};
 
 mod api;
+mod catalogue;
 mod channel;
 mod endpoint;
 mod environment;
@@ -26,23 +27,32 @@ mod grammar;
 mod image;
 mod instance;
 mod locality;
+mod places;
+mod profile;
+mod reader;
+mod request;
 mod settings;
 
 use api::{Api, DENIED_FIX, Unreachable};
+use catalogue::SETTINGS;
 use endpoint::Endpoint;
 use environment::DockerEnvironment;
-use settings::{SETTINGS, Settings};
+use settings::Settings;
 
 /// `detect` answers within this time.
 const DETECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// The engine that the `docker` command would use here.
-pub static DOCKER: Docker = Docker { host: None };
+pub static DOCKER: Docker = Docker {
+    host: None,
+    context: None,
+};
 
 /// The driver.
 #[derive(Debug, Clone)]
 pub struct Docker {
     host: Option<String>,
+    context: Option<String>,
 }
 
 impl Docker {
@@ -50,13 +60,26 @@ impl Docker {
     pub fn at(host: impl Into<String>) -> Self {
         Self {
             host: Some(host.into()),
+            context: None,
+        }
+    }
+
+    /// The driver for the engine of a context, or the same one where none is named.
+    fn within(&self, context: Option<&str>) -> Self {
+        match context {
+            Some(name) => Self {
+                host: None,
+                context: Some(name.to_owned()),
+            },
+            None => self.clone(),
         }
     }
 
     fn endpoint(&self) -> Result<Endpoint, EnvError> {
-        let endpoint = match &self.host {
-            Some(host) => Endpoint::parse(host, "the caller"),
-            None => Endpoint::resolve(),
+        let endpoint = match (&self.context, &self.host) {
+            (Some(name), _) => Endpoint::named(name),
+            (None, Some(host)) => Endpoint::parse(host, "the caller"),
+            (None, None) => Endpoint::resolve(),
         };
         endpoint.map_err(|none| EnvError::Absent {
             why: none.why,
@@ -67,12 +90,20 @@ impl Docker {
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
         let endpoint = self.endpoint()?;
         Api::connect(endpoint.clone(), limit)
-            .map_err(|reason| unreachable(cx, &endpoint, reason, limit))
+            .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
+    }
+
+    /// Says in which context the engine was looked for.
+    fn placed(&self, error: EnvError) -> EnvError {
+        match &self.context {
+            Some(name) => in_context(name, error),
+            None => error,
+        }
     }
 
     fn identify(&self, cx: &Context<'_>, limit: Duration) -> Result<(Api, Engine), EnvError> {
         let api = self.connect(cx, limit)?;
-        let (version, info) = api.identity(limit)?;
+        let (version, info) = api.identity(limit).map_err(|error| self.placed(error))?;
         let facts = facts::of_engine(&api, &version, &info);
         let os_type = info.os_type.or(version.os).unwrap_or_default();
         if os_type == "windows" {
@@ -109,6 +140,32 @@ struct Engine {
     architecture: String,
     elsewhere: Option<String>,
 }
+
+/// Says which context an unreachable engine was looked for in.
+fn in_context(name: &str, error: EnvError) -> EnvError {
+    let place = format!("of the docker context `{name}`");
+    match error {
+        EnvError::Absent { why, .. } => EnvError::Absent {
+            why: format!("the engine {place}: {why}"),
+            fix: Some(CONTEXT_FIX.into()),
+        },
+        EnvError::Denied { what, fix } => EnvError::Denied {
+            what: format!("the engine {place}: {what}"),
+            fix,
+        },
+        EnvError::Timeout { phase, limit } => EnvError::Absent {
+            why: format!(
+                "the engine {place} does not answer: {phase} took longer than {} s",
+                limit.as_secs_f64()
+            ),
+            fix: Some(CONTEXT_FIX.into()),
+        },
+        other => other,
+    }
+}
+
+const CONTEXT_FIX: &str =
+    "`docker context ls` lists contexts; start the engine of this one, or name another";
 
 /// Why no engine was reached, with what would help.
 fn unreachable(
@@ -232,11 +289,8 @@ impl Driver for Docker {
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
         let settings = Settings::parse(settings)?;
-        Ok(Box::new(DockerEnvironment::new(
-            self.clone(),
-            arm,
-            settings,
-        )))
+        let driver = self.within(settings.context.as_deref());
+        Ok(Box::new(DockerEnvironment::new(driver, arm, settings)))
     }
 
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
@@ -251,6 +305,25 @@ impl Driver for Docker {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
+        let mut removed = Vec::new();
+        for run in runs {
+            let places = places::of_run(cx, &run)?;
+            let contexts = places.iter().filter_map(|place| place.context.as_deref());
+            let engines = std::iter::once(None).chain(contexts.map(Some));
+            for context in engines {
+                removed.extend(self.within(context).sweep_engine(cx, &run)?);
+            }
+            for place in &places {
+                removed.extend(place.remove_folders(&run)?);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Docker {
+    /// Removes from one engine what carries the run's label.
+    fn sweep_engine(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let endpoint = self.endpoint()?;
         let api = match Api::connect(endpoint.clone(), DETECT_LIMIT) {
             Ok(api) => api,
@@ -259,20 +332,18 @@ impl Driver for Docker {
             Err(reason) => return Err(unreachable(cx, &endpoint, reason, DETECT_LIMIT)),
         };
         let mut removed = Vec::new();
-        for run in runs {
-            let labels = ["tare=1".to_owned(), format!("tare.run={run}")];
-            for container in api.containers(&labels)? {
-                api.remove_container(&container.key)?;
-                removed.push(format!("docker container {}", container.name));
-            }
-            for volume in api.volumes(&labels)? {
-                api.remove_volume(&volume.key)?;
-                removed.push(format!("docker volume {}", volume.name));
-            }
-            for image in image::packed(&api, &labels)? {
-                if image::remove(&api, &image.key)? {
-                    removed.push(format!("docker image {}", image.name));
-                }
+        let labels = ["tare=1".to_owned(), format!("tare.run={run}")];
+        for container in api.containers(&labels)? {
+            api.remove_container(&container.key)?;
+            removed.push(format!("docker container {}", container.name));
+        }
+        for volume in api.volumes(&labels)? {
+            api.remove_volume(&volume.key)?;
+            removed.push(format!("docker volume {}", volume.name));
+        }
+        for image in image::packed(&api, &labels)? {
+            if image::remove(&api, &image.key)? {
+                removed.push(format!("docker image {}", image.name));
             }
         }
         Ok(removed)

@@ -14,8 +14,8 @@ use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use super::channel::StreamChannel;
 use super::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode,
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
+    PublishedAt, SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::{CONTROL_LIMIT, owner, vars};
@@ -270,6 +270,15 @@ impl Instance for HostInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         Ok(Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        Ok(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// On the host itself a server's port is open as it is: what publishing is compared with.
+    fn published(&self, _at: PublishedAt) -> Result<Published, Reason> {
+        Ok(Published::Direct(Ipv4Addr::LOCALHOST.into()))
     }
 
     fn workdir(&self) -> String {

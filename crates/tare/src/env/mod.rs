@@ -16,6 +16,7 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod image;
 pub mod oci;
 pub mod ssh;
 
@@ -106,10 +107,40 @@ pub trait Environment: Send {
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
     /// Starts an instance; its agent has not been spoken to yet.
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
+    /// Whether it can be used here, where its settings make that another question than its driver's; `None`
+    /// leaves the answer to the driver.
+    fn detect(&self, _cx: &Context<'_>) -> Option<Availability> {
+        None
+    }
     /// What the host side knows about it: engine and runtime versions, image digests, limits asked for.
     fn describe(&self, cx: &Context<'_>) -> Facts;
     /// Removes what `prepare` and any instance made; twice is fine.
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+}
+
+/// An address of the host on which a port of an instance is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishedAt {
+    /// 127.0.0.1.
+    Loopback,
+    /// The host's address on the arm's bridge.
+    Bridge,
+}
+
+/// How the host reaches a server by a published port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// Nothing is in between: the server's own port is open at this address of the host.
+    Direct(IpAddr),
+    /// What listens inside on port `inside` is reached at `port` of `address`.
+    Mapped {
+        /// An address of the host.
+        address: IpAddr,
+        /// The port there.
+        port: u16,
+        /// The port inside.
+        inside: u16,
+    },
 }
 
 /// A started environment with an agent in it.
@@ -120,6 +151,18 @@ pub trait Instance: Send {
     fn address_from_host(&self) -> Result<IpAddr, Reason>;
     /// Where the inside reaches a server on the host.
     fn host_address(&self) -> Result<IpAddr, Reason>;
+    /// Where another instance of the same environment reaches a server inside.
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        Err(Reason::NoPath(
+            "two instances of this environment share no network".into(),
+        ))
+    }
+    /// Where the host reaches a server inside by a port that is published on the host's loopback or on the
+    /// host's address on the arm's bridge.
+    fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
+        let _ = at;
+        Err(Reason::NoPath("this environment publishes no port".into()))
+    }
     /// A directory inside for the probes' files, on the environment's own storage.
     fn workdir(&self) -> String;
     /// Stops and removes it; the instance is gone afterwards, whatever is returned.
@@ -208,7 +251,7 @@ mod tests {
 
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
-        let helpers = ["mod", "channel"];
+        let helpers = ["mod", "channel", "image"];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

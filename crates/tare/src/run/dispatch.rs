@@ -12,10 +12,11 @@ use std::time::Duration;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{Reply, Request};
 use tare_model::{
-    Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
+    End, Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
     Recipe, Study, Trial,
 };
 
+use super::pair::Others;
 use super::rig::{Arm, NoStart, SLICE, Trouble, greet, stop};
 use crate::cx::Context;
 use crate::env::{Channel, ChannelError, EnvError, Instance, StartMode};
@@ -91,6 +92,10 @@ impl<'a> Dispatcher<'a> {
         if matches!(recipe, Recipe::Lifecycle) {
             return self.lifecycle(arm);
         }
+        let needs_second = trial
+            .cell
+            .path
+            .is_some_and(|path| path.touches(End::Second));
         if !self.is_cold {
             let Some(instance) = arm.instance.as_mut() else {
                 return Ok(self.nothing(
@@ -98,7 +103,12 @@ impl<'a> Dispatcher<'a> {
                     true,
                 ));
             };
-            return self.execute(trial, recipe, instance.as_mut(), peer);
+            let second = arm.second.as_mut().map_err(|reason| reason.clone());
+            let others = Others {
+                peer,
+                second: second.map(|second| second.as_mut() as &mut dyn Instance),
+            };
+            return self.execute(trial, recipe, instance.as_mut(), others);
         }
         match arm.environment.start(&self.cx, StartMode::Resident) {
             Ok(instance) => arm.passing = Some(instance),
@@ -113,8 +123,23 @@ impl<'a> Dispatcher<'a> {
                 return Ok(self.not_started(trouble));
             }
         }
-        let mut measured = self.execute(trial, recipe, instance.as_mut(), peer)?;
-        if let Err(error) = stop(&self.cx, &mut arm.passing) {
+        if needs_second {
+            arm.start_second(&self.cx)?;
+        }
+        let instance = arm
+            .passing
+            .as_mut()
+            .expect("it is there until it is stopped");
+        let second = arm.second.as_mut().map_err(|reason| reason.clone());
+        let others = Others {
+            peer,
+            second: second.map(|second| second.as_mut() as &mut dyn Instance),
+        };
+        let mut measured = self.execute(trial, recipe, instance.as_mut(), others)?;
+        let stopped = arm
+            .stop_second(&self.cx)
+            .and(stop(&self.cx, &mut arm.passing));
+        if let Err(error) = stopped {
             measured.aside = Some(format!("stopping an instance: {error}"));
         }
         Ok(measured)
@@ -141,7 +166,7 @@ impl<'a> Dispatcher<'a> {
         trial: &Trial,
         recipe: &Recipe,
         instance: &mut dyn Instance,
-        peer: Option<&mut Arm>,
+        others: Others<'_>,
     ) -> Result<Measured, Cancelled> {
         let number = u64::from(trial.sequence);
         match recipe {
@@ -151,7 +176,7 @@ impl<'a> Dispatcher<'a> {
             }
             Recipe::Pair { server, client } => {
                 let path = trial.cell.path.unwrap_or(Path::Loopback);
-                self.pair(number, path, server, client, instance, peer)
+                self.pair(number, path, server, client, instance, others)
             }
             Recipe::Lifecycle => unreachable!("a lifecycle needs no instance and was dealt with"),
         }

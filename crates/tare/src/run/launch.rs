@@ -8,7 +8,7 @@ use tare_model::{Facts, Outcome, Trial};
 
 use super::RunError;
 use super::dispatch::Measured;
-use super::rig::{Arm, NoStart, Trouble, stop, tell_starting};
+use super::rig::{Arm, NoStart, Trouble, tell_starting};
 use super::session::{Break, Session};
 use crate::cx::Event;
 use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
@@ -44,7 +44,7 @@ impl Session<'_> {
             let cx = self.cx;
             let arm = self.arm(index);
             arm.losses = 0;
-            if let Err(error) = stop(&cx, &mut arm.instance) {
+            if let Err(error) = arm.stop(&cx) {
                 let text = format!("`{}`: stopping: {error}", arm.spec.id);
                 self.say(text)?;
             }
@@ -56,7 +56,7 @@ impl Session<'_> {
             }
             if self.dispatcher.is_cold && index.is_some() {
                 let cx = self.cx;
-                if let Err(error) = stop(&cx, &mut self.arm(index).instance) {
+                if let Err(error) = self.arm(index).stop(&cx) {
                     self.say(format!("stopping: {error}"))?;
                 }
             }
@@ -210,7 +210,7 @@ impl Session<'_> {
                     fix: None,
                 });
             }
-            if let Err(error) = stop(&cx, &mut arm.instance) {
+            if let Err(error) = arm.stop(&cx) {
                 self.say(format!("`{id}`: stopping: {error}"))?;
             }
             if is_over {

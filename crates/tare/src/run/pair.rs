@@ -1,4 +1,5 @@
-//! A trial with two ends: a server and a client, one of them perhaps on the host.
+//! A trial with two ends: a server and a client, one of them perhaps on the host or in a second instance of
+//! the arm.
 //!
 //! The client measures; its raw output is the trial's, and its time is the trial's time. The server is
 //! started first, reports its port, and is ended after the client, whatever came of it.
@@ -11,13 +12,13 @@ use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value};
 
 use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
 use super::rig::Arm;
-use crate::env::{Channel, Instance};
+use crate::env::{Channel, Instance, Published, PublishedAt};
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
 const SERVER: u64 = 1 << 32;
 
 impl Dispatcher<'_> {
-    /// A server and a client, one of them perhaps on the host. The client's raw output is the trial's.
+    /// A server and a client. The client's raw output is the trial's.
     pub(super) fn pair(
         &self,
         number: u64,
@@ -25,40 +26,57 @@ impl Dispatcher<'_> {
         server: &ProbeCall,
         client: &ProbeCall,
         instance: &mut dyn Instance,
-        peer: Option<&mut Arm>,
+        others: Others<'_>,
     ) -> Result<Measured, Cancelled> {
-        let address = match path {
-            Path::Loopback => Ok(IpAddr::from([127, 0, 0, 1])),
-            Path::HostToArm => instance.address_from_host(),
-            Path::ArmToHost => instance.host_address(),
+        let unavailable = |reason| Ok(self.nothing(Outcome::Unavailable(reason), false));
+        let route = match Route::of(path, instance) {
+            Ok(route) => route,
+            Err(reason) => return unavailable(reason),
         };
-        let address = match address {
-            Ok(address) => address,
-            Err(reason) => return Ok(self.nothing(Outcome::Unavailable(reason), false)),
-        };
+        let workdir = instance.workdir();
         if path == Path::Loopback {
-            let workdir = instance.workdir();
             let mut ends = Ends::Same(instance.channel(), workdir);
-            return self.serve_and_measure(number, path, address, server, client, &mut ends);
+            return self.serve_and_measure(number, path, route, server, client, &mut ends);
         }
-        let peer = peer.filter(|peer| peer.is_usable());
-        let Some(peer) = peer.and_then(|peer| peer.instance.as_mut()) else {
-            let reason = Reason::NoPath("there is no agent on the host for the other end".into());
-            return Ok(self.nothing(Outcome::Unavailable(reason), false));
+        let other: Result<&mut dyn Instance, Reason> = if path.touches(End::Second) {
+            others.second
+        } else {
+            let peer = others.peer.filter(|peer| peer.is_usable());
+            match peer.and_then(|peer| peer.instance.as_mut()) {
+                Some(peer) => Ok(peer.as_mut()),
+                None => Err(Reason::NoPath(
+                    "there is no agent on the host for the other end".into(),
+                )),
+            }
         };
-        let (in_arm, on_host) = (instance.workdir(), peer.workdir());
-        let mut ends = Ends::Two {
-            arm: (instance.channel(), in_arm),
-            host: (peer.channel(), on_host),
+        let other = match other {
+            Ok(other) => other,
+            Err(reason) => return unavailable(reason),
         };
-        self.serve_and_measure(number, path, address, server, client, &mut ends)
+        let other_workdir = other.workdir();
+        let (arm, other) = (
+            (instance.channel(), workdir),
+            (other.channel(), other_workdir),
+        );
+        let mut ends = if path.server() == End::Arm {
+            Ends::Two {
+                server: arm,
+                client: other,
+            }
+        } else {
+            Ends::Two {
+                server: other,
+                client: arm,
+            }
+        };
+        self.serve_and_measure(number, path, route, server, client, &mut ends)
     }
 
     fn serve_and_measure(
         &self,
         number: u64,
         path: Path,
-        address: IpAddr,
+        route: Route,
         server: &ProbeCall,
         client: &ProbeCall,
         ends: &mut Ends<'_>,
@@ -70,11 +88,15 @@ impl Dispatcher<'_> {
             .limit_ns
             .saturating_mul(2)
             .saturating_add(GRACE.as_nanos() as u64);
-        let (channel, workdir) = ends.of(path.server());
+        let (channel, workdir) = ends.server();
         // It listens only where the client will come, not on every address of its end.
         let mut server = server.clone();
-        let bind = Value::Text(address.to_string());
+        let bind = Value::Text(route.bind.to_string());
         server.args.0.insert("bind".into(), bind);
+        if let Some(port) = route.inside {
+            let port = Value::Int(i64::from(port));
+            server.args.0.insert("port".into(), port);
+        }
         let request = self.request(server_number, &server, server_limit_ns, workdir);
         let listening = channel
             .send(&request)
@@ -101,9 +123,10 @@ impl Dispatcher<'_> {
         };
         let mut call = client.clone();
         let arguments = &mut call.args.0;
-        arguments.insert("address".into(), Value::Text(address.to_string()));
+        let port = route.port.unwrap_or(port);
+        arguments.insert("address".into(), Value::Text(route.address.to_string()));
         arguments.insert("port".into(), Value::Int(i64::from(port)));
-        let (channel, workdir) = ends.of(path.client());
+        let (channel, workdir) = ends.client();
         let request = self.request(number, &call, self.limit_ns, workdir);
         measured.started_unix_ns = self.cx.clock.unix_ns();
         let started_ns = self.cx.clock.now_ns();
@@ -116,7 +139,7 @@ impl Dispatcher<'_> {
         let mut server_word = strays
             .into_iter()
             .find_map(|stray| about(stray, server_number).ok());
-        let (channel, _) = ends.of(path.server());
+        let (channel, _) = ends.server();
         let server_end = match (&ended, path) {
             // The same agent: it is lost already.
             (Err(Silence::Lost(_)), Path::Loopback) => Ok(()),
@@ -146,9 +169,67 @@ impl Dispatcher<'_> {
 impl Measured {
     fn note_lost(&mut self, end: End, is_lost: bool) {
         match end {
-            End::Arm => self.is_arm_lost |= is_lost,
+            // An arm is started again with both of its instances.
+            End::Arm | End::Second => self.is_arm_lost |= is_lost,
             End::Host => self.is_peer_lost |= is_lost,
         }
+    }
+}
+
+/// Who may be at the other end.
+pub(super) struct Others<'a> {
+    /// The agent on the host.
+    pub(super) peer: Option<&'a mut Arm>,
+    /// A second instance of the arm, or why there is none.
+    pub(super) second: Result<&'a mut dyn Instance, Reason>,
+}
+
+/// Where the server listens and where the client connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Route {
+    /// The server's address.
+    bind: IpAddr,
+    /// The server's port; `None` lets its system choose.
+    inside: Option<u16>,
+    /// The address that the client connects to.
+    address: IpAddr,
+    /// The port there; `None` where it is the server's own.
+    port: Option<u16>,
+}
+
+impl Route {
+    fn direct(address: IpAddr) -> Self {
+        Self {
+            bind: address,
+            inside: None,
+            address,
+            port: None,
+        }
+    }
+
+    fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
+        let at = match path {
+            Path::Loopback => return Ok(Self::direct(IpAddr::from([127, 0, 0, 1]))),
+            Path::HostToArm => return instance.address_from_host().map(Self::direct),
+            Path::ArmToHost => return instance.host_address().map(Self::direct),
+            Path::ArmToArm => return instance.address_from_arm().map(Self::direct),
+            Path::PublishedLoopback => PublishedAt::Loopback,
+            Path::PublishedBridge => PublishedAt::Bridge,
+        };
+        Ok(match instance.published(at)? {
+            Published::Direct(address) => Self::direct(address),
+            Published::Mapped {
+                address,
+                port,
+                inside,
+            } => Self {
+                // The engine forwards to whichever address the instance has in its own network.
+                bind: IpAddr::from([0, 0, 0, 0]),
+                inside: Some(inside),
+                address,
+                port: Some(port),
+            },
+        })
     }
 }
 
@@ -156,17 +237,24 @@ impl Measured {
 enum Ends<'a> {
     Same(&'a mut dyn Channel, String),
     Two {
-        arm: (&'a mut dyn Channel, String),
-        host: (&'a mut dyn Channel, String),
+        server: (&'a mut dyn Channel, String),
+        client: (&'a mut dyn Channel, String),
     },
 }
 
 impl Ends<'_> {
-    fn of(&mut self, end: End) -> (&mut dyn Channel, String) {
-        let (channel, workdir) = match (self, end) {
-            (Self::Same(channel, workdir), _) => (channel, workdir),
-            (Self::Two { arm, .. }, End::Arm) => (&mut arm.0, &mut arm.1),
-            (Self::Two { host, .. }, End::Host) => (&mut host.0, &mut host.1),
+    fn server(&mut self) -> (&mut dyn Channel, String) {
+        let (channel, workdir) = match self {
+            Self::Same(channel, workdir) => (channel, workdir),
+            Self::Two { server, .. } => (&mut server.0, &mut server.1),
+        };
+        (&mut **channel, workdir.clone())
+    }
+
+    fn client(&mut self) -> (&mut dyn Channel, String) {
+        let (channel, workdir) = match self {
+            Self::Same(channel, workdir) => (channel, workdir),
+            Self::Two { client, .. } => (&mut client.0, &mut client.1),
         };
         (&mut **channel, workdir.clone())
     }

@@ -10,9 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, ArmSpec, Facts, Params};
+use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
 
 use super::RunError;
+use super::dispatch::Cancelled;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode,
@@ -42,6 +43,17 @@ impl From<EnvError> for Trouble {
     }
 }
 
+/// What the workloads of a study need besides the arms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// An agent on the host.
+    pub(super) peer: bool,
+    /// Two instances of an arm at once.
+    pub(super) second: bool,
+    /// Every trial has instances of its own.
+    pub(super) is_cold: bool,
+}
+
 /// Why an arm did not start.
 pub(super) enum NoStart {
     /// Somebody pressed Ctrl-C.
@@ -63,6 +75,10 @@ pub(super) struct Arm {
     pub(super) environment: Box<dyn Environment>,
     /// The resident instance.
     pub(super) instance: Option<Box<dyn Instance>>,
+    /// A second one beside it for the workloads between two, or why there is none.
+    pub(super) second: Result<Box<dyn Instance>, Reason>,
+    /// Whether some workload is between two instances.
+    needs_second: bool,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
@@ -79,14 +95,15 @@ impl Arm {
     }
 
     fn detect(&mut self, cx: &Context<'_>, known: &mut BTreeMap<&'static str, Availability>) {
-        let found = known
-            .entry(self.driver.id())
-            .or_insert_with(|| self.driver.detect(cx));
+        let found = match self.environment.detect(cx) {
+            Some(found) => found,
+            None => known
+                .entry(self.driver.id())
+                .or_insert_with(|| self.driver.detect(cx))
+                .clone(),
+        };
         if let Availability::Absent { why, fix } = found {
-            self.out = Some(Trouble {
-                why: why.clone(),
-                fix: fix.clone(),
-            });
+            self.out = Some(Trouble { why, fix });
         }
     }
 
@@ -105,9 +122,56 @@ impl Arm {
             // Its own failure is what the reader needs; that of stopping it would say the same again, and
             // `remove` comes back to whatever is left.
             let _ = stop(cx, &mut self.instance);
+        } else if self.needs_second {
+            self.start_second(cx)
+                .map_err(|Cancelled| NoStart::Cancelled)?;
         }
         facts
     }
+
+    /// Starts a second instance. An arm that can have only one is an arm all the same: then the reason is
+    /// kept for the workloads that need two.
+    pub(super) fn start_second(&mut self, cx: &Context<'_>) -> Result<(), Cancelled> {
+        let started = self
+            .environment
+            .start(cx, StartMode::Resident)
+            .map_err(NoStart::from)
+            .and_then(|mut second| match greet(cx, second.channel()) {
+                Ok(_) => Ok(second),
+                Err(silence) => {
+                    // Why it does not answer is what the reader needs.
+                    let _ = second.stop(cx);
+                    Err(silence)
+                }
+            });
+        self.second = match started {
+            Ok(second) => Ok(second),
+            Err(NoStart::Cancelled) => return Err(Cancelled),
+            Err(NoStart::Trouble(trouble)) => Err(Reason::NoEnvironment(format!(
+                "a second instance beside the first: {}",
+                trouble.why
+            ))),
+        };
+        Ok(())
+    }
+
+    /// Stops the second instance, if there is one.
+    pub(super) fn stop_second(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        match std::mem::replace(&mut self.second, Err(not_started())) {
+            Ok(second) => second.stop(cx),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Stops the resident instance and the one beside it.
+    pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let second = self.stop_second(cx);
+        stop(cx, &mut self.instance).and(second)
+    }
+}
+
+fn not_started() -> Reason {
+    Reason::NoEnvironment("a second instance has not been started".into())
 }
 
 /// Stops an instance, if there is one.
@@ -204,7 +268,7 @@ impl<'a> Rig<'a> {
     pub(super) fn new(
         cx: &Context<'a>,
         arms: &[ArmSpec],
-        needs_peer: bool,
+        needs: Needs,
         driver: &dyn Fn(&str) -> Option<&'static dyn Driver>,
     ) -> Result<Self, RunError> {
         let configured = |spec: &ArmSpec| {
@@ -224,6 +288,8 @@ impl<'a> Rig<'a> {
                 driver,
                 environment,
                 instance: None,
+                second: Err(not_started()),
+                needs_second: needs.second && spec.id.as_str() != PEER && !needs.is_cold,
                 passing: None,
                 out: None,
                 losses: 0,
@@ -231,7 +297,8 @@ impl<'a> Rig<'a> {
             })
         };
         let arms = arms.iter().map(configured).collect::<Result<_, _>>()?;
-        let peer = needs_peer
+        let peer = needs
+            .peer
             .then(|| {
                 configured(&ArmSpec {
                     id: ArmId::new(PEER).expect("a plain word is a name"),
@@ -290,6 +357,7 @@ impl<'a> Rig<'a> {
                 trouble.push(format!("{id}: {problem}"));
             };
             attempt(&mut || stop(&cx, &mut arm.passing));
+            attempt(&mut || arm.stop_second(&cx));
             attempt(&mut || stop(&cx, &mut arm.instance));
             attempt(&mut || arm.environment.remove(&cx));
         }

@@ -4,11 +4,11 @@
 //! blocks (precision, budget) or between trials (Ctrl-C, a lost arm).
 //! What it cannot see: what a trial measured.
 
-use tare_model::{ArmId, Outcome, Recipe, Study, Trial, WorkloadId};
+use tare_model::{ArmId, End, Outcome, Recipe, Study, Trial, WorkloadId};
 
 use super::dispatch::{Cancelled, Dispatcher};
 use super::pace::Pace;
-use super::rig::Rig;
+use super::rig::{Needs, Rig};
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event};
 use crate::plan::Plan;
@@ -69,23 +69,15 @@ impl<'a> Session<'a> {
         let started_ns = cx.clock.now_ns();
         let study = plan.study();
         let recipes = recipes(study, registry)?;
-        let needs_peer = study
-            .workloads
-            .iter()
-            .zip(&recipes)
-            .any(|(workload, recipe)| {
-                matches!(recipe, Recipe::Pair { .. })
-                    && workload
-                        .path
-                        .is_some_and(|path| path != tare_model::Path::Loopback)
-            });
+        let dispatcher = Dispatcher::new(cx, study);
+        let needs = needs(study, &recipes, dispatcher.is_cold);
         Ok(Self {
             cx: *cx,
             plan,
             store,
             precision,
-            dispatcher: Dispatcher::new(cx, study),
-            rig: Rig::new(cx, &study.arms, needs_peer, registry.driver)?,
+            dispatcher,
+            rig: Rig::new(cx, &study.arms, needs, registry.driver)?,
             recipes,
             ended: vec![None; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
@@ -358,6 +350,24 @@ impl<'a> Session<'a> {
             arm: trial.cell.arm.to_string(),
             completed: is_completed,
         });
+    }
+}
+
+/// What the paths between two ends need besides the arms.
+fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
+    let touches = |end: End| {
+        study
+            .workloads
+            .iter()
+            .zip(recipes)
+            .filter(|(_, recipe)| matches!(recipe, Recipe::Pair { .. }))
+            .filter_map(|(workload, _)| workload.path)
+            .any(|path| path.touches(end))
+    };
+    Needs {
+        peer: touches(End::Host),
+        second: touches(End::Second),
+        is_cold,
     }
 }
 

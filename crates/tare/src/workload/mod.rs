@@ -20,6 +20,7 @@ mod stat;
 mod touch;
 mod triad;
 
+pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
 pub mod fsync;
@@ -33,6 +34,7 @@ pub mod tcp_stream;
 pub static WORKLOADS: &[&dyn Workload] = &[
     &chase::ENTRY,
     &clock::ENTRY,
+    &copy_up::WORKLOAD,
     &des::ENTRY,
     &disk_random::WORKLOAD,
     &disk_sequential::WORKLOAD,

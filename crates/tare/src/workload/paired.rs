@@ -28,7 +28,7 @@ pub struct PairedWorkload {
 }
 
 /// The paths over which a pair can be run.
-const PATHS: &[Path] = &[Path::Loopback, Path::HostToArm, Path::ArmToHost];
+const PATHS: &[Path] = &Path::ALL;
 
 impl Workload for PairedWorkload {
     fn id(&self) -> &'static str {
@@ -59,7 +59,7 @@ impl Workload for PairedWorkload {
         };
         match path {
             Some(Path::Loopback) => Ok(Recipe::Probe(client)),
-            Some(Path::HostToArm | Path::ArmToHost) => Ok(Recipe::Pair {
+            Some(_) => Ok(Recipe::Pair {
                 server: ProbeCall {
                     name: self.server.to_owned(),
                     args: Params::new(),

@@ -27,7 +27,7 @@ mod private_engine;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A world, if an engine answers; else says why not, or fails where one is required.
-fn world(name: &str) -> Option<World> {
+pub(crate) fn world(name: &str) -> Option<World> {
     let world = World::new(name);
     match DOCKER.detect(&world.cx()) {
         Availability::Ready(_) => Some(world),
@@ -55,25 +55,25 @@ fn foreign_agent(folder: &std::path::Path) -> Agents {
 }
 
 /// What carries this run's label in the engine, found by the driver's own sweep.
-fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
+pub(crate) fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
     driver.sweep(&world.cx(), Some(world.run.as_str())).unwrap()
 }
 
-fn arm(name: &str) -> ArmId {
+pub(crate) fn arm(name: &str) -> ArmId {
     ArmId::new(name).unwrap()
 }
 
-fn environment(driver: &Docker, name: &str, settings: &Params) -> Box<dyn Environment> {
+pub(crate) fn environment(driver: &Docker, name: &str, settings: &Params) -> Box<dyn Environment> {
     driver.configure(arm(name), settings).unwrap()
 }
 
-fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
+pub(crate) fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
     let channel = instance.channel();
     channel.send(request).unwrap();
     channel.receive(LIMIT).unwrap()
 }
 
-fn hello(instance: &mut dyn Instance) {
+pub(crate) fn hello(instance: &mut dyn Instance) {
     let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
     assert!(
         matches!(
@@ -87,7 +87,7 @@ fn hello(instance: &mut dyn Instance) {
     );
 }
 
-fn inner_facts(instance: &mut dyn Instance) -> Facts {
+pub(crate) fn inner_facts(instance: &mut dyn Instance) -> Facts {
     let paths = vec![instance.workdir()];
     match ask(instance, &Request::Facts { paths }) {
         Reply::Facts { facts } => facts,
@@ -95,7 +95,7 @@ fn inner_facts(instance: &mut dyn Instance) -> Facts {
     }
 }
 
-fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
+pub(crate) fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
     let request = Request::Run {
         trial,
         call: ProbeCall {
@@ -110,7 +110,7 @@ fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
 }
 
 /// Starts, greets, hands over the instance, stops and removes, and checks that nothing is left.
-fn with_instance(
+pub(crate) fn with_instance(
     world: &World,
     settings: &Params,
     mode: StartMode,

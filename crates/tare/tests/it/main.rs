@@ -13,6 +13,8 @@ mod cli;
 mod container;
 mod contract;
 mod docker;
+#[cfg(target_os = "linux")]
+mod docker_variants;
 mod engine;
 mod host;
 #[cfg(target_os = "linux")]

@@ -31,6 +31,14 @@ pub(super) struct NoEndpoint {
     pub(super) fix: Option<String>,
 }
 
+/// The folder of the client's configuration.
+fn client_folder() -> Option<PathBuf> {
+    vars::text("DOCKER_CONFIG").map(PathBuf::from).or_else(|| {
+        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        vars::text(home).map(|home| PathBuf::from(home).join(".docker"))
+    })
+}
+
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -56,11 +64,7 @@ impl Endpoint {
         if let Some(host) = vars::text("DOCKER_HOST") {
             return Self::parse(&host, "DOCKER_HOST");
         }
-        let folder = vars::text("DOCKER_CONFIG").map(PathBuf::from).or_else(|| {
-            let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-            vars::text(home).map(|home| PathBuf::from(home).join(".docker"))
-        });
-        let Some(folder) = folder else {
+        let Some(folder) = client_folder() else {
             return Ok(Self::default_here());
         };
         let context = vars::text("DOCKER_CONTEXT").or_else(|| {
@@ -71,6 +75,21 @@ impl Endpoint {
         match context {
             Some(name) if !name.is_empty() && name != "default" => Self::of_context(&folder, &name),
             _ => Ok(Self::default_here()),
+        }
+    }
+
+    /// The endpoint of the context of this name.
+    pub(super) fn named(name: &str) -> Result<Self, NoEndpoint> {
+        match client_folder() {
+            _ if name == "default" => Ok(Self::default_here()),
+            Some(folder) => Self::of_context(&folder, name),
+            None => Err(NoEndpoint {
+                why: format!(
+                    "there is no folder with docker contexts to look up `{}` in",
+                    printable(name)
+                ),
+                fix: Some("set DOCKER_CONFIG to the folder of the client's configuration".into()),
+            }),
         }
     }
 

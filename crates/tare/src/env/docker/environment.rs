@@ -4,24 +4,27 @@
 //! `docker run` gives. What a failed start made is removed before the failure is told.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::{
-    ContainerCreateBody, ExecConfig, HealthConfig, HostConfig, HostConfigLogConfig, Mount,
-    MountTmpfsOptions, MountType, MountVolumeOptions,
+    ContainerCreateBody, ExecConfig, HealthConfig, Mount, MountTmpfsOptions, MountType,
+    MountVolumeOptions,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts};
 
-use super::super::{EnvError, Environment, Instance, StartMode};
+use super::super::image::{AGENT_PATH, ImageTar, WORKDIR, host_files};
+use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
-use super::image::{AGENT_PATH, WORKDIR};
 use super::instance::{Belongings, DockerInstance};
-use super::settings::{Settings, Storage};
-use super::{DETECT_LIMIT, Docker, facts, image};
+use super::profile::Profile;
+use super::settings::{Network, Seccomp, Settings, Storage};
+use super::{DETECT_LIMIT, Docker, facts, image, locality, places, profile, request};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 
 /// One `docker` arm.
@@ -39,6 +42,9 @@ struct Prepared {
     architecture: String,
     facts: Facts,
     elsewhere: Option<String>,
+    profile: Option<Profile>,
+    /// This machine's address on the engine's bridge, where a port is published.
+    gateway: Option<IpAddr>,
 }
 
 impl DockerEnvironment {
@@ -56,9 +62,20 @@ impl DockerEnvironment {
         let name = format!("tare-{}-{}-{number}", cx.run, self.arm);
         Belongings {
             has_volume: self.settings.storage == Storage::Volume,
-            folder: (self.settings.storage == Storage::Bind).then(|| cx.scratch.join(&name)),
+            folder: (self.settings.storage == Storage::Bind).then(|| {
+                let parent = self.settings.bind_folder.as_deref();
+                parent.unwrap_or(cx.scratch).join(&name)
+            }),
             name,
         }
+    }
+
+    /// The processor that the container is for: the platform's, else the engine's.
+    fn architecture<'a>(&'a self, engine: &'a str) -> &'a str {
+        let platform = self.settings.platform.as_deref();
+        platform
+            .and_then(|platform| platform.split('/').nth(1))
+            .unwrap_or(engine)
     }
 
     fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
@@ -104,57 +121,31 @@ impl DockerEnvironment {
         }
     }
 
-    /// What is asked for beyond the engine's defaults; nothing else is mentioned in the request.
-    fn host_config(&self) -> HostConfig {
-        let settings = &self.settings;
-        let mut security = Vec::new();
-        if settings.seccomp_unconfined {
-            security.push("seccomp=unconfined".to_owned());
-        }
-        if settings.no_new_privileges {
-            security.push("no-new-privileges".to_owned());
-        }
-        let list = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
-        HostConfig {
-            network_mode: Some(settings.network.mode().into()),
-            security_opt: list(&security),
-            nano_cpus: settings.nano_cpus,
-            cpuset_cpus: settings.cpuset.clone(),
-            memory: settings.memory,
-            shm_size: settings.shm,
-            cap_add: list(&settings.cap_add),
-            cap_drop: list(&settings.cap_drop),
-            privileged: settings.privileged.then_some(true),
-            init: settings.init.then_some(true),
-            runtime: settings.runtime.clone(),
-            log_config: settings
-                .log_driver
-                .clone()
-                .map(|driver| HostConfigLogConfig {
-                    typ: Some(driver),
-                    config: None,
-                }),
-            ..Default::default()
-        }
-    }
-
     fn body(
         &self,
         cx: &Context<'_>,
-        image: &str,
+        prepared: &Prepared,
         belongings: &Belongings,
         mode: StartMode,
     ) -> ContainerCreateBody {
-        let mut host_config = self.host_config();
+        let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
+        host_config.port_bindings =
+            request::port_bindings(&self.settings.network, prepared.gateway);
         host_config.mounts = self.mount(cx, belongings).map(|mount| vec![mount]);
         let is_once = mode == StartMode::Once;
         ContainerCreateBody {
-            image: Some(image.to_owned()),
+            image: Some(prepared.image.clone()),
+            exposed_ports: host_config
+                .port_bindings
+                .is_some()
+                .then(|| vec![request::published_key()]),
             entrypoint: Some(vec![AGENT_PATH.into()]),
             cmd: Some(vec![if is_once { "serve" } else { "hold" }.into()]),
             env: Some(vec![format!("TARE_RUN={}", cx.run)]),
             labels: Some(self.labels(cx)),
             user: self.settings.user.clone(),
+            // The agent's own streams are never a terminal: it would change the bytes of frames.
+            tty: (self.settings.tty && !is_once).then_some(true),
             attach_stdin: Some(is_once),
             attach_stdout: Some(is_once),
             attach_stderr: Some(is_once),
@@ -168,6 +159,37 @@ impl DockerEnvironment {
             host_config: Some(host_config),
             ..Default::default()
         }
+    }
+
+    /// What the packed image holds: the agent, what was listed of the host's files, the file for `copy-up`.
+    fn root(
+        &self,
+        cx: &Context<'_>,
+        architecture: &str,
+        facts: &mut Facts,
+    ) -> Result<ImageTar, EnvError> {
+        let agent = image::agent_for(cx.agents, architecture)?;
+        let mut root = ImageTar::new().with_agent(&files::read(&agent.path)?);
+        if !self.settings.wanted.is_empty() {
+            let here = std::env::consts::ARCH;
+            if image::machine(architecture) != here {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "programs of this machine ({here}) do not run in containers for {}",
+                        image::machine(architecture)
+                    ),
+                    fix: Some("use an `image` with the programs in it".into()),
+                });
+            }
+            let found = host_files::find(cx, &self.settings.wanted)?;
+            facts::of_packed(facts, &found);
+            root = root.with_program(&found.files);
+        }
+        if let Some(bytes) = self.settings.lower_file {
+            root = root.with_lower_file(bytes as u64);
+        }
+        facts.insert("image.content_sha256".into(), root.sha256());
+        Ok(root)
     }
 
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
@@ -238,9 +260,22 @@ impl DockerEnvironment {
         }
     }
 
-    /// Names the capabilities that the engine lacks, where an error is about them and they can be read.
+    /// Names the capabilities that the engine lacks, where an error is about them and they can be read; and
+    /// the container whose network was to be joined, where that is not there.
     fn refine(&self, api: &Api, error: EnvError) -> EnvError {
         match error {
+            EnvError::Refused { answer, .. }
+                if matches!(self.settings.network, Network::Container(_))
+                    && answer.to_lowercase().contains("no such container") =>
+            {
+                EnvError::Absent {
+                    why: format!(
+                        "there is no container whose network can be joined by `network = \"{}\"` (the engine says: {answer})",
+                        self.settings.network.mode()
+                    ),
+                    fix: Some("start it first; `docker ps` lists the running ones".into()),
+                }
+            }
             EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
                 let Some((_, missing)) =
                     facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
@@ -273,6 +308,9 @@ impl DockerEnvironment {
     }
 }
 
+/// How long a busy engine may take to say what it is when an arm is prepared.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
 const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
 const CAP_FIX: &str =
     "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
@@ -283,15 +321,21 @@ impl Environment for DockerEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let (api, engine) = self.driver.identify(cx, CONTROL_LIMIT)?;
+        let profile = match &self.settings.seccomp {
+            Seccomp::File(path) => Some(profile::read(path)?),
+            Seccomp::Default | Seccomp::Unconfined => None,
+        };
+        let (api, engine) = self.driver.identify(cx, ANSWER_LIMIT)?;
+        places::record(cx, &self.arm, &self.settings)?;
         let mut facts = engine.facts;
         let (name, image) = if let Some(name) = &self.settings.image {
             facts.insert("agent.delivery".into(), "copied into each container".into());
             (name.clone(), image::inspect(&api, name)?)
         } else {
             facts.insert("agent.delivery".into(), "part of the image".into());
-            let agent = image::agent_for(cx.agents, &engine.architecture)?;
-            let image = image::ensure_packed(&api, cx.run, &self.arm, agent, &engine.architecture)?;
+            let architecture = self.architecture(&engine.architecture);
+            let root = self.root(cx, architecture, &mut facts)?;
+            let image = image::ensure_packed(&api, cx.run, &self.arm, root, architecture)?;
             (image::packed_name(cx.run, &self.arm), image)
         };
         let architecture = image.architecture.clone().unwrap_or_default();
@@ -302,12 +346,18 @@ impl Environment for DockerEnvironment {
         let agent = image::agent_for(cx.agents, &architecture)?;
         facts.insert("agent.sha256".into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
-        facts::of_host_config(&mut facts, &self.host_config());
+        facts::of_settings(&mut facts, &self.settings, profile.as_ref());
+        let gateway = match (&self.settings.network, &engine.elsewhere) {
+            (Network::Published(_), None) => locality::gateway(&api),
+            _ => None,
+        };
         self.prepared = Some(Prepared {
             image: name,
             architecture,
             facts,
             elsewhere: engine.elsewhere,
+            profile,
+            gateway,
         });
         Ok(())
     }
@@ -326,13 +376,16 @@ impl Environment for DockerEnvironment {
         }
         let options = CreateContainerOptions {
             name: Some(belongings.name.clone()),
-            ..Default::default()
+            platform: self.settings.platform.clone().unwrap_or_default(),
         };
-        let body = self.body(cx, &prepared.image, &belongings, mode);
+        let body = self.body(cx, prepared, &belongings, mode);
         let request = api.client.create_container(Some(options), body);
         let created = api.attempt(CONTROL_LIMIT, request);
         if let Err(error) = created {
-            let told = api.explain("create the container", CONTROL_LIMIT, &error);
+            let told = self.refine(
+                &api,
+                api.explain("create the container", CONTROL_LIMIT, &error),
+            );
             if is_conflict(&error) {
                 // The name is somebody else's, and so is what bears it.
                 return Err(told);
@@ -349,11 +402,18 @@ impl Environment for DockerEnvironment {
             Ok((output, input)) => Ok(Box::new(DockerInstance::new(
                 EngineChannel::new(api, belongings.name.clone(), output, input),
                 belongings,
-                self.settings.network,
+                self.settings.network.clone(),
                 prepared.elsewhere.clone(),
             ))),
             Err(error) => Err(and_cleanup(error, belongings.discard(&api))),
         }
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Option<Availability> {
+        self.settings
+            .context
+            .is_some()
+            .then(|| self.driver.detect(cx))
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
@@ -387,6 +447,6 @@ impl Environment for DockerEnvironment {
             }
         }
         self.instances = 0;
-        Ok(())
+        Ok(places::forget(cx, &self.arm)?)
     }
 }

@@ -147,6 +147,61 @@ static KNOWN: &[Known] = &[
         fix: "see `nproc` on the engine's machine",
     },
     Known {
+        fragments: &["port is already allocated"],
+        why: "the port that `port` names is taken on this machine",
+        fix: "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
+    },
+    Known {
+        fragments: &["bind: address already in use"],
+        why: "the port that `port` names is taken on this machine",
+        fix: "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
+    },
+    Known {
+        fragments: &["cannot join network of a non running container"],
+        why: "the container whose network was to be joined does not run",
+        fix: "start it first; `docker ps` lists the running ones",
+    },
+    Known {
+        fragments: &["setting rlimit", "operation not permitted"],
+        why: "`ulimits` asks for more than the engine itself may have",
+        fix: "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
+    },
+    Known {
+        fragments: &["failed to create shim", "seccomp"],
+        why: "the runtime cannot load the seccomp profile",
+        fix: "leave `seccomp` out to see whether the container starts without it, then mend the profile",
+    },
+    Known {
+        fragments: &["decoding seccomp profile failed"],
+        why: "the engine cannot read the seccomp profile",
+        fix: "see the format in Docker's documentation",
+    },
+    Known {
+        fragments: &["apparmor", "could not be applied"],
+        why: "the engine's machine has no AppArmor profile of that name loaded",
+        fix: "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
+    },
+    Known {
+        fragments: &["does not match the specified platform"],
+        why: "the image is for another platform than `platform` names",
+        fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
+    },
+    Known {
+        fragments: &["was found but does not match"],
+        why: "the image is for another platform than `platform` names",
+        fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
+    },
+    Known {
+        fragments: &["logging plugin", "not found"],
+        why: "the engine has no log driver of that name",
+        fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
+    },
+    Known {
+        fragments: &["no log driver named"],
+        why: "the engine has no log driver of that name",
+        fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
+    },
+    Known {
         fragments: &["cgroup"],
         why: "the engine could not set up the container's cgroup",
         fix: "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
@@ -271,6 +326,11 @@ mod tests {
             "Unknown runtime specified kata",
             "cgroups: cgroup mountpoint does not exist: unknown",
             "invalid mount config for type \"bind\": bind source path does not exist: /x",
+            "driver failed programming external connectivity on endpoint x: Bind for 127.0.0.1:80 failed: port is already allocated",
+            "Error starting userland proxy: listen tcp4 127.0.0.1:80: bind: address already in use",
+            "runc create failed: error setting rlimit type 7: operation not permitted",
+            "logger: no log driver named 'x' is registered",
+            "error looking up logging plugin x: plugin \"x\" not found",
             "Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available",
         ] {
             assert!(

@@ -5,10 +5,15 @@
 //! answer of the API tells them, and a daemon that lacks one cannot give it away.
 
 use bollard::models::{HostConfig, ImageInspect, SystemInfo, SystemVersion};
+use sha2::{Digest, Sha256};
 use tare_model::Facts;
 
+use super::super::image::host_files::{Found, HostEntry};
 use super::api::Api;
 use super::errors::printable;
+use super::profile::Profile;
+use super::request;
+use super::settings::Settings;
 
 fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
     if let Some(value) = value {
@@ -114,8 +119,56 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
     put(facts, "image.architecture", image.architecture.as_ref());
 }
 
-/// What was asked for, under the names of the API's `HostConfig`.
-pub(super) fn of_host_config(facts: &mut Facts, config: &HostConfig) {
+/// Which of the host's programs were packed, with the hash of each, and how much in all.
+pub(super) fn of_packed(facts: &mut Facts, found: &Found) {
+    let mut n_bytes = 0;
+    for file in &found.files {
+        let HostEntry::File { bytes, .. } = &file.entry else {
+            continue;
+        };
+        n_bytes += bytes.len();
+        for (program, path) in &found.programs {
+            if *path == file.path {
+                let hash = super::hex(&Sha256::digest(bytes));
+                let name = format!("program.{}.sha256", printable(program));
+                put(facts, &name, Some(hash));
+            }
+        }
+    }
+    put(facts, "image.packed_files", Some(found.files.len()));
+    put(facts, "image.packed_bytes", Some(n_bytes));
+}
+
+/// What was asked for; a profile by its hash, and what AppArmor there is to answer.
+pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Option<&Profile>) {
+    let named = profile.map(|profile| Profile {
+        json: format!("sha256:{}", profile.sha256),
+        sha256: profile.sha256.clone(),
+    });
+    of_host_config(facts, &request::host_config(settings, named.as_ref()));
+    put(
+        facts,
+        "seccomp.profile_sha256",
+        profile.map(|profile| &profile.sha256),
+    );
+    put(facts, "asked.Tty", settings.tty.then_some(true));
+    put(facts, "asked.Platform", settings.platform.as_ref());
+    put(facts, "asked.Context", settings.context.as_ref());
+    // Without it every profile is the same, and a cost of none says nothing about AppArmor.
+    let has_apparmor = facts
+        .get("engine.security")
+        .is_some_and(|options| options.contains("name=apparmor"));
+    let state = match (has_apparmor, &settings.apparmor) {
+        (false, _) => "absent on the engine's machine; the setting changes nothing",
+        (true, Some(name)) => name,
+        (true, None) if settings.privileged => "unconfined",
+        (true, None) => "docker-default",
+    };
+    put(facts, "security.apparmor", Some(state));
+}
+
+/// Under the names of the API's `HostConfig`.
+fn of_host_config(facts: &mut Facts, config: &HostConfig) {
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(config) {
         for (name, value) in fields {
             let text = match value {
@@ -131,8 +184,8 @@ pub(super) fn of_host_config(facts: &mut Facts, config: &HostConfig) {
 /// The bounding set of the engine's process as hexadecimal digits, and the names missing from it.
 #[cfg(target_os = "linux")]
 pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
+    use super::catalogue::CAPABILITIES;
     use super::endpoint::Endpoint;
-    use super::settings::CAPABILITIES;
     use crate::cx::files;
     use std::path::Path;
 

@@ -100,6 +100,61 @@ pub(super) fn is_image_reference(text: &str) -> bool {
     text.len() <= 255 && digest_is_fine && tag_is_fine && parts.iter().enumerate().all(part_is_fine)
 }
 
+/// Names of containers and contexts (moby `RestrictedNamePattern`; contexts may hold `+` besides).
+pub(super) fn is_container_name(text: &str) -> bool {
+    text.len() <= 128
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
+        && !text.contains("..")
+}
+
+/// Names of security profiles: as those of containers, or a path of names.
+pub(super) fn is_profile(text: &str) -> bool {
+    text.split('/').all(is_container_name)
+}
+
+/// Names of packages, with an architecture where several are installed (`name:amd64`).
+pub(super) fn is_package(text: &str) -> bool {
+    text.split(':').count() <= 2 && text.split(':').all(is_container_name)
+}
+
+/// A program by its name or by an absolute path.
+pub(super) fn is_program(text: &str) -> bool {
+    let is_name = |text: &str| {
+        (1..=128).contains(&text.len())
+            && !text.starts_with(['-', '.'])
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-+[".contains(&byte))
+    };
+    is_safe_path(text) || is_name(text)
+}
+
+/// `system/processor` with an optional variant, in small letters and digits.
+pub(super) fn is_platform(text: &str) -> bool {
+    let is_word = |part: &str| {
+        (1..=16).contains(&part.len())
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    (2..=3).contains(&text.split('/').count()) && text.split('/').all(is_word)
+}
+
+/// An absolute path that stays where it says and cannot move a terminal's cursor. A comma or colon would be
+/// fine for the API and is left alone.
+pub(super) fn is_safe_path(text: &str) -> bool {
+    text.len() <= 1024
+        && text.starts_with('/')
+        && text.split('/').all(|part| part != "..")
+        && !text.chars().any(char::is_control)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,12 @@
-//! The image of a `docker` arm: packed from the agent alone, or the user's own with the agent copied in.
+//! The image of a `docker` arm: packed from the agent and files of the host's, or the user's own with the agent
+//! copied in.
 //!
-//! Nothing is pulled and nothing is built: a tar archive made in memory is imported over the API, so an arm
-//! needs no network, no registry and no userland. Every arm of a run that packs the same agent shares one
+//! Nothing is pulled and nothing is built: a tar archive is imported over the API, so an arm
+//! needs no network, no registry and no userland. Every arm of a run that packs the same things shares one
 //! image under a tag of its own; the engine counts the tags and drops the image with the last one.
 //! The agent is the one for the image's processor, so an image for another one runs under emulation, and the
 //! facts say so. What cannot be seen from here is whether the engine's machine can emulate it.
 
-use std::io::Write;
 use std::time::Duration;
 
 use bollard::models::ImageInspect;
@@ -18,14 +18,11 @@ use futures_util::StreamExt;
 use tare_model::{ArmId, RunId};
 
 use super::super::EnvError;
+use super::super::image::{AGENT_PATH, ImageTar, WORKDIR};
 use super::api::{Api, Labelled, label_filter};
 use super::errors::{is_conflict, is_missing, printable};
-use crate::cx::{AgentBinary, Agents, CONTROL_LIMIT, files};
+use crate::cx::{AgentBinary, Agents, CONTROL_LIMIT};
 
-/// Where the agent lies inside.
-pub(super) const AGENT_PATH: &str = "/tare-agent";
-/// The directory for the probes' files inside.
-pub(super) const WORKDIR: &str = "/tare-work";
 /// The repository of packed images.
 const REPOSITORY: &str = "tare/agent";
 /// Unpacking a few megabytes onto a busy disk.
@@ -68,66 +65,17 @@ pub(super) fn agent_for<'a>(
     })
 }
 
-fn entry(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(kind);
-    header.set_mode(mode);
-    header.set_size(size);
-    header.set_uid(0);
-    header.set_gid(0);
-    // A fixed time keeps equal contents equal bytes.
-    header.set_mtime(0);
-    header
-}
-
-/// Packs directories and files, in order, as a tar archive.
-fn archive(directories: &[(&str, u32)], contents: &[(&str, u32, &[u8])]) -> Vec<u8> {
-    const WHY: &str = "writing a short path to memory cannot fail";
-    let mut archive = tar::Builder::new(Vec::new());
-    for (path, mode) in directories {
-        let mut header = entry(tar::EntryType::Directory, *mode, 0);
-        archive
-            .append_data(&mut header, path, std::io::empty())
-            .expect(WHY);
-    }
-    for (path, mode, bytes) in contents {
-        let mut header = entry(tar::EntryType::Regular, *mode, bytes.len() as u64);
-        archive.append_data(&mut header, path, *bytes).expect(WHY);
-    }
-    let mut bytes = archive.into_inner().expect(WHY);
-    bytes.flush().expect(WHY);
-    bytes
-}
-
-/// A whole root: the agent and what programs expect of a root.
-pub(super) fn root_archive(agent: &[u8]) -> Vec<u8> {
-    archive(
-        &[
-            ("tmp", 0o1777),
-            ("tare-work", 0o1777),
-            ("etc", 0o755),
-            ("root", 0o700),
-        ],
-        &[
-            ("tare-agent", 0o755, agent),
-            (
-                "etc/passwd",
-                0o644,
-                b"root:x:0:0:root:/root:/tare-agent\nnobody:x:65534:65534:nobody:/:/tare-agent\n",
-            ),
-            ("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n"),
-        ],
-    )
-}
-
 /// What is laid into a container of a foreign image.
 pub(super) fn agent_archive(agent: &[u8]) -> Vec<u8> {
-    archive(&[("tare-work", 0o1777)], &[("tare-agent", 0o755, agent)])
+    ImageTar::new()
+        .with_folder(WORKDIR, 0o1777)
+        .with_file(AGENT_PATH, 0o755, agent)
+        .into_bytes()
 }
 
 /// The working directory alone, writable for all: for volumes and binds, whose root is root's own.
 pub(super) fn workdir_archive() -> Vec<u8> {
-    archive(&[("tare-work", 0o1777)], &[])
+    ImageTar::new().with_folder(WORKDIR, 0o1777).into_bytes()
 }
 
 /// The tag of an arm's packed image. Tags have at most 128 bytes, run and arm at most 64 each.
@@ -151,19 +99,19 @@ pub(super) fn packed_name(run: &RunId, arm: &ArmId) -> String {
 }
 
 /// Makes sure that the arm's packed image exists: imports it, or tags the one of another arm of this run.
+/// `root` is what is in it.
 pub(super) fn ensure_packed(
     api: &Api,
     run: &RunId,
     arm: &ArmId,
-    agent: &AgentBinary,
+    root: ImageTar,
     architecture: &str,
 ) -> Result<ImageInspect, EnvError> {
     let name = packed_name(run, arm);
-    let program = files::read(&agent.path)?;
     let labels = [
         "tare=1".to_owned(),
         format!("tare.run={run}"),
-        format!("tare.agent={}", agent.sha256),
+        format!("tare.content={}", root.sha256()),
     ];
     let options = ListImagesOptions {
         filters: Some(label_filter(&labels)),
@@ -196,12 +144,13 @@ pub(super) fn ensure_packed(
         from_src: Some("-".into()),
         repo: Some(REPOSITORY.into()),
         tag: Some(tag(run, arm)),
-        message: Some("packed by tare from its agent".into()),
+        message: Some("packed by tare".into()),
         changes,
         platform: platform(architecture),
         ..Default::default()
     };
-    let body = bollard::body_full(root_archive(&program).into());
+    let parts = futures_util::stream::iter(root.into_parts().map(Into::into));
+    let body = bollard::body_stream(parts);
     api.call("import the packed image", IMPORT_LIMIT, async {
         let mut progress = Box::pin(api.client.create_image(Some(options), Some(body), None));
         while let Some(step) = progress.next().await {
@@ -289,27 +238,7 @@ pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvE
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
-
-    #[test]
-    fn the_root_holds_the_agent_as_a_program_and_two_directories_that_all_may_write() {
-        let bytes = root_archive(b"agent");
-        let mut modes = HashMap::new();
-        for entry in tar::Archive::new(bytes.as_slice()).entries().unwrap() {
-            let entry = entry.unwrap();
-            let path = entry.path().unwrap().display().to_string();
-            modes.insert(
-                path.trim_end_matches('/').to_owned(),
-                entry.header().mode().unwrap(),
-            );
-        }
-        assert_eq!(modes["tare-agent"], 0o755);
-        assert_eq!(modes["tmp"], 0o1777);
-        assert_eq!(modes["tare-work"], 0o1777);
-        assert_eq!(bytes, root_archive(b"agent"), "equal contents, equal bytes");
-    }
 
     #[test]
     fn a_tag_never_exceeds_what_the_engine_takes_and_stays_distinct() {

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use tare_model::Reason;
 
-use super::super::{Channel, EnvError, Instance};
+use super::super::image::WORKDIR;
+use super::super::{Channel, EnvError, Instance, Published, PublishedAt};
 use super::api::Api;
 use super::channel::EngineChannel;
-use super::image::WORKDIR;
+use super::endpoint::Endpoint;
 use super::locality;
+use super::request::{PUBLISHED_PORT, published_key};
 use super::settings::Network;
 use crate::cx::{Context, files};
 
@@ -61,17 +63,26 @@ impl DockerInstance {
 
     /// The addresses of the two ends: the container's, then this machine's as the container sees it.
     fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
-        if self.network == Network::None {
-            return Err(Reason::NoPath(NO_NETWORK.into()));
+        let here = || match &self.elsewhere {
+            Some(why) => Err(Reason::NoPath(why.clone())),
+            None => Ok(()),
+        };
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let api = &self.channel.api;
+        match &self.network {
+            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
+            Network::Host => here().map(|()| (loopback, loopback)),
+            Network::Bridge | Network::Published(_) => {
+                here().and_then(|()| locality::bridge(api, &self.belongings.name))
+            }
+            Network::Container(name) => match locality::mode_of(api, name)?.as_str() {
+                "host" => here().map(|()| (loopback, loopback)),
+                "none" => Err(Reason::NoPath(format!(
+                    "the container `{name}` has no network"
+                ))),
+                _ => here().and_then(|()| locality::bridge(api, name)),
+            },
         }
-        if let Some(why) = &self.elsewhere {
-            return Err(Reason::NoPath(why.clone()));
-        }
-        if self.network == Network::Host {
-            let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-            return Ok((loopback, loopback));
-        }
-        locality::bridge(&self.channel.api, &self.belongings.name)
     }
 }
 
@@ -88,6 +99,41 @@ impl Instance for DockerInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         self.ends().map(|(_, outside)| outside)
+    }
+
+    /// Two containers meet in the engine, so this works wherever the engine is.
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        match &self.network {
+            Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
+            Network::Host | Network::Container(_) => Ok(Ipv4Addr::LOCALHOST.into()),
+            Network::Bridge | Network::Published(_) => {
+                locality::own(&self.channel.api, &self.belongings.name)
+            }
+        }
+    }
+
+    fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
+        let api = &self.channel.api;
+        match &self.network {
+            Network::Host => self.ends().map(|(address, _)| Published::Direct(address)),
+            Network::Published(_) if matches!(api.endpoint, Endpoint::Http(_)) => {
+                Err(Reason::NoPath(
+                    "the engine is reached over TCP and publishes on its own machine".into(),
+                ))
+            }
+            Network::Published(_) => {
+                let key = published_key();
+                let (address, port) = locality::published(api, &self.belongings.name, &key, at)?;
+                Ok(Published::Mapped {
+                    address,
+                    port,
+                    inside: PUBLISHED_PORT,
+                })
+            }
+            _ => Err(Reason::NoPath(
+                "the arm publishes no port; that takes `network = \"published\"`".into(),
+            )),
+        }
     }
 
     fn workdir(&self) -> String {

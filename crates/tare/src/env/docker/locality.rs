@@ -7,11 +7,14 @@
 //! What it cannot see: an engine in a virtual machine that has the same kernel, shares no bridge, and is used
 //! with the host's network.
 
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use tare_model::{Facts, Reason};
 
+use bollard::models::ContainerInspectResponse;
+
+use super::super::PublishedAt;
 use super::api::Api;
 use crate::cx::{CONTROL_LIMIT, files};
 
@@ -47,13 +50,19 @@ pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
 
 /// The container's and the gateway's address on its bridge, where that gateway is this machine.
 pub(super) fn bridge(api: &Api, container: &str) -> Result<(IpAddr, IpAddr), Reason> {
-    let found = api
-        .call(
-            "inspect the container",
-            CONTROL_LIMIT,
-            api.client.inspect_container(container, None),
-        )
-        .map_err(|error| Reason::NoPath(error.to_string()))?;
+    let (own, gateway) = addresses(api, container)?;
+    let gateway = gateway.ok_or_else(no_address)?;
+    is_here(gateway)?;
+    Ok((own, gateway))
+}
+
+/// The container's address on its bridge, wherever that is.
+pub(super) fn own(api: &Api, container: &str) -> Result<IpAddr, Reason> {
+    addresses(api, container).map(|(own, _)| own)
+}
+
+fn addresses(api: &Api, container: &str) -> Result<(IpAddr, Option<IpAddr>), Reason> {
+    let found = inspect(api, container)?;
     let networks = found
         .network_settings
         .and_then(|settings| settings.networks);
@@ -62,17 +71,90 @@ pub(super) fn bridge(api: &Api, container: &str) -> Result<(IpAddr, IpAddr), Rea
     let (own, gateway) = endpoint.map_or((None, None), |endpoint| {
         (address(endpoint.ip_address), address(endpoint.gateway))
     });
-    let (Some(own), Some(gateway)) = (own, gateway) else {
-        return Err(Reason::NoPath(
-            "the container has no address on the bridge".into(),
-        ));
-    };
-    TcpListener::bind((gateway, 0)).map_err(|error| {
+    Ok((own.ok_or_else(no_address)?, gateway))
+}
+
+fn no_address() -> Reason {
+    Reason::NoPath("the container has no address on the bridge".into())
+}
+
+fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reason> {
+    api.call(
+        "inspect the container",
+        CONTROL_LIMIT,
+        api.client.inspect_container(container, None),
+    )
+    .map_err(|error| Reason::NoPath(error.to_string()))
+}
+
+fn is_here(gateway: IpAddr) -> Result<(), Reason> {
+    let opened = TcpListener::bind((gateway, 0));
+    opened.map(drop).map_err(|error| {
         Reason::NoPath(format!(
             "the engine's bridge has the gateway {gateway}, which is not this machine ({error})"
         ))
-    })?;
-    Ok((own, gateway))
+    })
+}
+
+/// The default bridge's gateway, if that is this machine.
+pub(super) fn gateway(api: &Api) -> Option<IpAddr> {
+    let request = api.client.inspect_network("bridge", None);
+    let found = api
+        .call("inspect the bridge", CONTROL_LIMIT, request)
+        .ok()?;
+    let configurations = found.ipam?.config?;
+    let mut gateways = configurations.into_iter().filter_map(|configuration| {
+        let named = configuration.gateway.and_then(|text| text.parse().ok());
+        named.or_else(|| first_address(&configuration.subnet?).map(IpAddr::V4))
+    });
+    gateways
+        .find(IpAddr::is_ipv4)
+        .filter(|gateway| is_here(*gateway).is_ok())
+}
+
+/// The first address of a subnet such as `172.17.0.0/16`: what the engine gives its bridge where nothing else
+/// was asked for.
+fn first_address(subnet: &str) -> Option<Ipv4Addr> {
+    let (network, _) = subnet.split_once('/')?;
+    let network: Ipv4Addr = network.parse().ok()?;
+    Some(Ipv4Addr::from(u32::from(network).checked_add(1)?))
+}
+
+/// Whose network another container has: `host`, `none`, or one with an address.
+pub(super) fn mode_of(api: &Api, container: &str) -> Result<String, Reason> {
+    let found = inspect(api, container)?;
+    let mode = found.host_config.and_then(|config| config.network_mode);
+    Ok(mode.unwrap_or_default())
+}
+
+/// Where a published port of the container is reached on this machine.
+pub(super) fn published(
+    api: &Api,
+    container: &str,
+    key: &str,
+    at: PublishedAt,
+) -> Result<(IpAddr, u16), Reason> {
+    let ports = inspect(api, container)?
+        .network_settings
+        .and_then(|settings| settings.ports)
+        .unwrap_or_default();
+    let bindings = ports.get(key).cloned().flatten().unwrap_or_default();
+    bindings
+        .into_iter()
+        .filter_map(|binding| {
+            let address: IpAddr = binding.host_ip?.parse().ok()?;
+            Some((address, binding.host_port?.parse().ok()?))
+        })
+        .find(|(address, _)| address.is_loopback() == (at == PublishedAt::Loopback))
+        .ok_or_else(|| {
+            Reason::NoPath(
+                match at {
+                    PublishedAt::Loopback => "the engine has published no port on 127.0.0.1",
+                    PublishedAt::Bridge => "the engine's bridge is not reachable from here",
+                }
+                .into(),
+            )
+        })
 }
 
 #[cfg(test)]
@@ -98,6 +180,15 @@ mod tests {
             ("engine.kernel", "3.10.0-other"),
         ] {
             assert!(engine(&[facts]).is_some(), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn a_bridge_without_a_named_gateway_has_the_first_address_of_its_subnet() {
+        let address = first_address("172.17.0.0/16");
+        assert_eq!(address, Some(Ipv4Addr::new(172, 17, 0, 1)));
+        for text in ["fd00::/8", "172.17.0.0", "", "255.255.255.255/32"] {
+            assert_eq!(first_address(text), None, "{text}");
         }
     }
 

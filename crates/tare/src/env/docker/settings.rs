@@ -5,144 +5,58 @@
 //! that `docker run` gives them. What cannot be seen from here is whether this engine grants them: it says
 //! so when a container is created.
 
+use std::path::PathBuf;
+
 use tare_model::{Params, Value};
 
-use super::super::{SettingSpec, SettingsError};
-use super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user, parse_size};
-
-/// What `docker` arms take.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "image",
-        doc: "a local image to run in; never pulled. Default: one packed from the agent alone",
-    },
-    SettingSpec {
-        name: "network",
-        doc: "`bridge` (default), `host` or `none`",
-    },
-    SettingSpec {
-        name: "seccomp",
-        doc: "`default` (the engine's own profile) or `unconfined`",
-    },
-    SettingSpec {
-        name: "cpus",
-        doc: "CPU time per second of wall time, for example 1.5; default: no limit",
-    },
-    SettingSpec {
-        name: "cpuset",
-        doc: "the CPUs it may use, for example `0-1,3`; default: all",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory limit in bytes or as `256m`, `2g`; at least 6 MiB; default: none",
-    },
-    SettingSpec {
-        name: "shm",
-        doc: "size of /dev/shm in bytes or as `256m`; default: the engine's (64 MiB)",
-    },
-    SettingSpec {
-        name: "cap_add",
-        doc: "capabilities to add, a list such as [\"SYS_NICE\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "cap_drop",
-        doc: "capabilities to drop, a list such as [\"NET_RAW\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "privileged",
-        doc: "`true`: every capability, no seccomp, all devices; default: false",
-    },
-    SettingSpec {
-        name: "no_new_privileges",
-        doc: "`true`: execve can give no privileges; default: false",
-    },
-    SettingSpec {
-        name: "init",
-        doc: "`true`: a small init is process 1; default: false",
-    },
-    SettingSpec {
-        name: "runtime",
-        doc: "a runtime that the engine knows, for example `runc` or `runsc`; default: the engine's",
-    },
-    SettingSpec {
-        name: "storage",
-        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
-    },
-    SettingSpec {
-        name: "log_driver",
-        doc: "the engine's log driver, for example `json-file`, `local` or `none`; default: the engine's",
-    },
-    SettingSpec {
-        name: "user",
-        doc: "user of every process, `name` or `uid` or `uid:gid`; default: the image's",
-    },
-];
-
-/// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
-pub(super) const CAPABILITIES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
+use super::super::SettingsError;
+use super::super::image::host_files::Wanted;
+use super::catalogue::SETTINGS;
+use super::grammar::{
+    is_container_name, is_cpu_list, is_image_reference, is_package, is_plain_name, is_platform,
+    is_profile, is_program, is_safe_path, is_user,
+};
+use super::reader::{Reader, Ulimit, unknown_setting};
 
 /// The engine's smallest memory limit (moby `linuxMinMemory`), bytes.
 const LEAST_MEMORY: i64 = 6 << 20;
 
+/// The largest file that a tar header tells without an extension, bytes.
+const LARGEST_LOWER: i64 = 8 << 30;
+
 /// The network of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Network {
     Bridge,
     Host,
     None,
+    /// That of another container.
+    Container(String),
+    /// The bridge, with one port that the host's own addresses lead to: this one, or one of the engine's
+    /// choice.
+    Published(Option<u16>),
 }
 
 impl Network {
     /// As the engine calls it.
-    pub(super) fn mode(self) -> &'static str {
+    pub(super) fn mode(&self) -> String {
         match self {
-            Self::Bridge => "bridge",
-            Self::Host => "host",
-            Self::None => "none",
+            Self::Bridge | Self::Published(_) => "bridge".into(),
+            Self::Host => "host".into(),
+            Self::None => "none".into(),
+            Self::Container(name) => format!("container:{name}"),
         }
     }
+}
+
+/// The filter on system calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seccomp {
+    /// The engine's own.
+    Default,
+    Unconfined,
+    /// A profile in a file of this machine.
+    File(PathBuf),
 }
 
 /// What the working directory lies on.
@@ -162,19 +76,29 @@ pub(super) enum Storage {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) image: Option<String>,
+    /// What to pack besides the agent.
+    pub(super) wanted: Wanted,
+    /// Length of the file for `copy-up` in the image.
+    pub(super) lower_file: Option<i64>,
     pub(super) network: Network,
-    pub(super) seccomp_unconfined: bool,
+    pub(super) seccomp: Seccomp,
+    pub(super) apparmor: Option<String>,
     pub(super) nano_cpus: Option<i64>,
     pub(super) cpuset: Option<String>,
     pub(super) memory: Option<i64>,
     pub(super) shm: Option<i64>,
+    pub(super) ulimits: Vec<Ulimit>,
     pub(super) cap_add: Vec<String>,
     pub(super) cap_drop: Vec<String>,
     pub(super) privileged: bool,
     pub(super) no_new_privileges: bool,
     pub(super) init: bool,
+    pub(super) tty: bool,
     pub(super) runtime: Option<String>,
+    pub(super) platform: Option<String>,
+    pub(super) context: Option<String>,
     pub(super) storage: Storage,
+    pub(super) bind_folder: Option<PathBuf>,
     pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
 }
@@ -190,29 +114,35 @@ impl Settings {
         let read = Reader(params);
         let settings = Self {
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
-            network: read
-                .choice(
-                    "network",
-                    &[
-                        ("bridge", Network::Bridge),
-                        ("host", Network::Host),
-                        ("none", Network::None),
-                    ],
+            wanted: Wanted {
+                programs: read.words("programs", is_program, "names or absolute paths")?,
+                packages: read.words("packages", is_package, "names of packages")?,
+                files: read.words("files", is_safe_path, "absolute paths")?,
+            },
+            lower_file: read.size("lower_file", 1)?,
+            network: network(&read)?,
+            seccomp: seccomp(&read)?,
+            apparmor: read
+                .word(
+                    "apparmor",
+                    is_profile,
+                    "`default`, `unconfined` or a profile's name",
                 )?
-                .unwrap_or(Network::Bridge),
-            seccomp_unconfined: read
-                .choice("seccomp", &[("default", false), ("unconfined", true)])?
-                .unwrap_or(false),
+                .filter(|name| name != "default"),
             nano_cpus: read.cpus()?,
             cpuset: read.word("cpuset", is_cpu_list, "a list such as `0-1,3`")?,
             memory: read.size("memory", LEAST_MEMORY)?,
             shm: read.size("shm", 4096)?,
+            ulimits: read.ulimits()?,
             cap_add: read.capabilities("cap_add")?,
             cap_drop: read.capabilities("cap_drop")?,
             privileged: read.flag("privileged")?,
             no_new_privileges: read.flag("no_new_privileges")?,
             init: read.flag("init")?,
+            tty: read.flag("tty")?,
             runtime: read.word("runtime", is_plain_name, "a name such as `runc`")?,
+            platform: read.word("platform", is_platform, "a pair such as `linux/arm64`")?,
+            context: read.word("context", is_container_name, "a context's name")?,
             storage: read
                 .choice(
                     "storage",
@@ -224,173 +154,110 @@ impl Settings {
                     ],
                 )?
                 .unwrap_or(Storage::Layer),
+            bind_folder: read.path("bind_folder")?,
             log_driver: read.word("log_driver", is_plain_name, "a name such as `local`")?,
             user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
         };
-        if settings.privileged && (!settings.cap_add.is_empty() || !settings.cap_drop.is_empty()) {
-            return Err(SettingsError {
-                setting: "privileged".into(),
-                problem: "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect"
-                    .into(),
-                hint: Some("use either `privileged` or `cap_add`/`cap_drop`".into()),
-            });
-        }
-        Ok(settings)
-    }
-}
-
-fn unknown_setting(name: &str) -> SettingsError {
-    let hint = nearest(name, SETTINGS.iter().map(|spec| spec.name)).map_or_else(
-        || {
-            let names: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
-            format!("`docker` takes {}", names.join(", "))
-        },
-        |near| format!("did you mean `{near}`?"),
-    );
-    SettingsError {
-        setting: name.to_owned(),
-        problem: format!("`docker` has no setting `{}`", name.escape_debug()),
-        hint: Some(hint),
-    }
-}
-
-/// The candidate that is spelled most alike, if any is alike at all.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
-}
-
-struct Reader<'a>(&'a Params);
-
-impl Reader<'_> {
-    fn wrong(name: &str, value: &Value, expected: &str) -> SettingsError {
-        SettingsError {
-            setting: name.to_owned(),
-            problem: format!(
-                "`{name}` cannot be `{}`",
-                super::errors::printable(&value.to_string())
-            ),
-            hint: Some(format!("it takes {expected}")),
-        }
+        settings.conflict(params).map_or(Ok(settings), Err)
     }
 
-    fn flag(&self, name: &str) -> Result<bool, SettingsError> {
-        match self.0.value(name) {
-            None => Ok(false),
-            Some(Value::Bool(value)) => Ok(*value),
-            Some(value) => Err(Self::wrong(name, value, "`true` or `false`")),
-        }
-    }
-
-    fn choice<T: Copy>(
-        &self,
-        name: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
-            return Ok(None);
-        };
-        if let Value::Text(text) = value
-            && let Some((_, choice)) = choices.iter().find(|(word, _)| word == text)
-        {
-            return Ok(Some(*choice));
-        }
-        let words: Vec<String> = choices
-            .iter()
-            .map(|(word, _)| format!("`{word}`"))
-            .collect();
-        Err(Self::wrong(name, value, &words.join(" or ")))
-    }
-
-    fn word(
-        &self,
-        name: &str,
-        is_fine: fn(&str) -> bool,
-        expected: &str,
-    ) -> Result<Option<String>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
-            return Ok(None);
-        };
-        let text = match value {
-            Value::Text(text) => text.clone(),
-            Value::Int(number) => number.to_string(),
-            _ => return Err(Self::wrong(name, value, expected)),
-        };
-        if is_fine(&text) {
-            Ok(Some(text))
-        } else {
-            Err(Self::wrong(name, value, expected))
-        }
-    }
-
-    fn cpus(&self) -> Result<Option<i64>, SettingsError> {
-        let expected = "a number from 0.01 up, such as 1.5";
-        let Some(value) = self.0.value("cpus") else {
-            return Ok(None);
-        };
-        let cpus = match value {
-            Value::Int(number) => *number as f64,
-            Value::Float(number) => *number,
-            _ => return Err(Self::wrong("cpus", value, expected)),
-        };
-        if (0.01..=4096.0).contains(&cpus) {
-            Ok(Some((cpus * 1e9).round() as i64))
-        } else {
-            Err(Self::wrong("cpus", value, expected))
-        }
-    }
-
-    fn size(&self, name: &str, least: i64) -> Result<Option<i64>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
-            return Ok(None);
-        };
-        let bytes = match value {
-            Value::Int(bytes) => Some(*bytes),
-            Value::Text(text) => parse_size(text),
-            _ => None,
-        };
-        bytes
-            .filter(|bytes| *bytes >= least)
-            .map(Some)
-            .ok_or_else(|| {
-                let expected = format!("bytes or a text such as `256m`, at least {least} bytes");
-                Self::wrong(name, value, &expected)
+    /// Settings of which one would silently undo or miss another.
+    fn conflict(&self, params: &Params) -> Option<SettingsError> {
+        let conflict = |setting: &str, problem: &str, hint: &str| {
+            Some(SettingsError {
+                setting: setting.into(),
+                problem: problem.into(),
+                hint: Some(hint.into()),
             })
-    }
-
-    fn capabilities(&self, name: &str) -> Result<Vec<String>, SettingsError> {
-        let expected = "capability names such as [\"SYS_NICE\"], or \"ALL\"";
-        let Some(value) = self.0.value(name) else {
-            return Ok(Vec::new());
         };
-        let words: Vec<&str> = match value {
-            Value::Text(text) => text.split(',').map(str::trim).collect(),
-            Value::List(values) => values
-                .iter()
-                .map(|item| match item {
-                    Value::Text(text) => Ok(text.as_str()),
-                    _ => Err(Self::wrong(name, value, expected)),
-                })
-                .collect::<Result<_, _>>()?,
-            _ => return Err(Self::wrong(name, value, expected)),
-        };
-        let mut names = Vec::new();
-        for word in words {
-            let upper = word.to_ascii_uppercase();
-            let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
-            if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
-                let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
-                if let Some(near) = nearest(&plain, CAPABILITIES.into_iter()) {
-                    error.hint = Some(format!("did you mean `{near}`?"));
-                }
-                return Err(error);
-            }
-            names.push(plain);
+        if self.privileged && (!self.cap_add.is_empty() || !self.cap_drop.is_empty()) {
+            return conflict(
+                "privileged",
+                "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect",
+                "use either `privileged` or `cap_add`/`cap_drop`",
+            );
         }
-        Ok(names)
+        if self.image.is_some() && (self.lower_file.is_some() || !self.wanted.is_empty()) {
+            return conflict(
+                "image",
+                "`programs`, `packages`, `files` and `lower_file` are packed, and an `image` of your own is not",
+                "leave `image` out, or put the files into your image",
+            );
+        }
+        if self.lower_file.is_some_and(|size| size > LARGEST_LOWER) {
+            return conflict(
+                "lower_file",
+                "`lower_file` is larger than 8 GiB",
+                "`100m` shows a copy-up well",
+            );
+        }
+        if self.bind_folder.is_some() && self.storage != Storage::Bind {
+            return conflict(
+                "bind_folder",
+                "`bind_folder` has no effect without `storage = \"bind\"`",
+                "add `storage = \"bind\"` or leave it out",
+            );
+        }
+        if params.value("port").is_some() && !matches!(self.network, Network::Published(_)) {
+            return conflict(
+                "port",
+                "`port` has no effect without `network = \"published\"`",
+                "add `network = \"published\"` or leave it out",
+            );
+        }
+        None
+    }
+}
+
+fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
+    if let Some(Value::Text(text)) = read.0.value("network")
+        && let Some(name) = text.strip_prefix("container:")
+    {
+        return if is_container_name(name) {
+            Ok(Network::Container(name.to_owned()))
+        } else {
+            let value = Value::Text(text.clone());
+            Err(Reader::wrong(
+                "network",
+                &value,
+                "a container's name after `container:`",
+            ))
+        };
+    }
+    let port = read.port()?;
+    let choices = [
+        ("bridge", &Network::Bridge),
+        ("host", &Network::Host),
+        ("none", &Network::None),
+        ("published", &Network::Published(port)),
+        ("container:NAME", &Network::None),
+    ];
+    Ok(read
+        .choice("network", &choices)?
+        .cloned()
+        .unwrap_or(Network::Bridge))
+}
+
+fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
+    let is_word = |text: &str| matches!(text, "default" | "unconfined");
+    match read.0.value("seccomp") {
+        Some(Value::Text(text)) if !is_word(text) => {
+            let expected = "`default`, `unconfined` or the path of a profile";
+            let is_path = text.ends_with(".json") || text.contains('/');
+            if !is_path || text.chars().any(char::is_control) {
+                let value = Value::Text(text.clone());
+                return Err(Reader::wrong("seccomp", &value, expected));
+            }
+            Ok(Seccomp::File(PathBuf::from(text)))
+        }
+        _ => {
+            let is_unconfined =
+                read.choice("seccomp", &[("default", false), ("unconfined", true)])?;
+            Ok(match is_unconfined {
+                Some(true) => Seccomp::Unconfined,
+                _ => Seccomp::Default,
+            })
+        }
     }
 }
 
@@ -407,7 +274,8 @@ mod tests {
         let settings = Settings::parse(&Params::new()).unwrap();
         assert_eq!(settings.network, Network::Bridge);
         assert_eq!(settings.storage, Storage::Layer);
-        assert!(!settings.privileged && !settings.seccomp_unconfined && !settings.init);
+        assert_eq!(settings.seccomp, Seccomp::Default);
+        assert!(!settings.privileged && !settings.init && !settings.tty);
         assert_eq!(settings.nano_cpus, None);
         assert_eq!(settings.memory, None);
     }
@@ -415,14 +283,19 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let params = Params::new()
-            .with(
-                "image",
-                "registry.example:5000/Team/debian:12-slim"
-                    .to_lowercase()
-                    .as_str(),
-            )
-            .with("network", "none")
-            .with("seccomp", "unconfined")
+            .with("programs", "python3,/usr/bin/env")
+            .with("packages", "libpython3.11-minimal")
+            .with("files", "/etc/os-release")
+            .with("lower_file", "100m")
+            .with("network", "published")
+            .with("port", 8080i64)
+            .with("seccomp", "profiles/mine.json")
+            .with("apparmor", "unconfined")
+            .with("ulimits", "nofile=1024:524288,core=-1")
+            .with("tty", true)
+            .with("platform", "linux/arm64/v8")
+            .with("context", "desktop-linux")
+            .with("bind_folder", "/srv/a folder")
             .with("cpus", 1.5)
             .with("cpuset", "0-1,3")
             .with("memory", "256m")
@@ -432,7 +305,7 @@ mod tests {
             .with("no_new_privileges", true)
             .with("init", true)
             .with("runtime", "runc")
-            .with("storage", "tmpfs")
+            .with("storage", "bind")
             .with("log_driver", "json-file")
             .with("user", "1000:1000");
         let settings = Settings::parse(&params).unwrap();
@@ -441,9 +314,39 @@ mod tests {
         assert_eq!(settings.shm, Some(65_536));
         assert_eq!(settings.cap_add, ["SYS_NICE", "NET_ADMIN"]);
         assert_eq!(settings.cap_drop, ["ALL"]);
-        assert_eq!(settings.network.mode(), "none");
+        assert_eq!(settings.network, Network::Published(Some(8080)));
+        assert_eq!(settings.network.mode(), "bridge");
+        assert_eq!(settings.seccomp, Seccomp::File("profiles/mine.json".into()));
+        assert_eq!(
+            settings.ulimits,
+            [
+                Ulimit {
+                    name: "nofile".into(),
+                    soft: 1024,
+                    hard: 524_288
+                },
+                Ulimit {
+                    name: "core".into(),
+                    soft: -1,
+                    hard: -1
+                }
+            ]
+        );
         assert_eq!(settings.user.as_deref(), Some("1000:1000"));
-        assert_eq!(params.0.len() + 1, SETTINGS.len(), "all but `privileged`");
+        assert_eq!(settings.wanted.programs, ["python3", "/usr/bin/env"]);
+        assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
+        assert_eq!(settings.wanted.files, ["/etc/os-release"]);
+        assert_eq!(settings.lower_file, Some(100 << 20));
+        let all_but = ["privileged", "image"];
+        assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
+        let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
+        let settings = Settings::parse(&params).unwrap();
+        assert_eq!(
+            settings.image.as_deref(),
+            Some("registry.example:5000/team/debian:12-slim")
+        );
+        let both = params.with("programs", "python3");
+        assert_eq!(Settings::parse(&both).unwrap_err().setting, "image");
     }
 
     #[test]
@@ -473,6 +376,24 @@ mod tests {
             ("storage", Value::Text("/etc".into())),
             ("privileged", Value::Text("yes".into())),
             ("init", Value::Int(1)),
+            ("network", Value::Text("container:".into())),
+            ("network", Value::Text("container:NAME/..".into())),
+            ("port", Value::Int(0)),
+            ("port", Value::Int(80)),
+            ("seccomp", Value::Text("unconfine".into())),
+            ("seccomp", Value::Text("a\u{1b}.json".into())),
+            ("ulimits", Value::Text("nofile".into())),
+            ("ulimits", Value::Text("nofile=9:1".into())),
+            ("ulimits", Value::Text("nofile=-1:5".into())),
+            ("ulimits", Value::Text("nofiles=5".into())),
+            ("platform", Value::Text("linux".into())),
+            ("bind_folder", Value::Text("relative".into())),
+            ("bind_folder", Value::Text("/a/../etc".into())),
+            ("bind_folder", Value::Text("/tmp".into())),
+            ("lower_file", Value::Text("0".into())),
+            ("lower_file", Value::Text("9g".into())),
+            ("packages", Value::Text("-rf".into())),
+            ("programs", Value::Text("bin/x".into())),
         ] {
             assert_eq!(refused(name, value).setting, name);
         }
@@ -502,6 +423,15 @@ mod tests {
                 "user",
                 "cpuset",
                 "cap_add",
+                "apparmor",
+                "platform",
+                "context",
+                "ulimits",
+                "bind_folder",
+                "network",
+                "programs",
+                "packages",
+                "files",
             ] {
                 let error = refused(name, text);
                 assert_eq!(error.setting, name, "{text:?}");

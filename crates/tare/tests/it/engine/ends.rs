@@ -116,6 +116,107 @@ fn a_pair_runs_its_server_and_client_where_its_path_says() {
 }
 
 #[test]
+fn a_pair_between_two_instances_has_a_second_one_of_each_arm() {
+    for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([(("box", 0), Act::Listen(4321))]),
+            ..Script::default()
+        });
+        let mut study = study();
+        study.workloads = vec![spec("pair", Some(tare_model::Path::ArmToArm))];
+        study.blocks_max = 1;
+        study.lifecycle = lifecycle;
+        study.arms = vec![study.arms[2].clone()];
+        study.baseline = ArmId::new("box").unwrap();
+        let summary = scene.execute(&study).unwrap();
+        assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
+        let calls = scene.stage.calls.lock().unwrap().clone();
+        assert_eq!(calls[0].1.name, "serve");
+        assert_eq!(calls[0].1.args.text("bind"), Some("10.0.0.3"));
+        assert_eq!(calls[1].1.name, "ask");
+        assert_eq!(calls[1].1.args.text("address"), Some("10.0.0.3"));
+        assert_eq!(calls[1].1.args.value("port"), Some(&Value::Int(4321)));
+        let called = scene.stage.called.lock().unwrap().clone();
+        assert_eq!(called[0] + 1, called[1], "the server's, then the client's");
+        let log = scene.stage.log();
+        assert!(!log.contains(&"start host-peer".to_owned()), "{log:?}");
+        let count = |verb: &str| log.iter().filter(|line| line.starts_with(verb)).count();
+        assert_eq!(count("start box"), count("stop box"));
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
+    let scene = Scene::new(Script {
+        no_start: BTreeMap::from([("box", vec![1])]),
+        always: BTreeMap::from([("host", Act::Listen(1)), (A_PRIME, Act::Listen(1))]),
+        ..Script::default()
+    });
+    let mut study = study();
+    study.workloads = vec![
+        spec("w0", None),
+        spec("pair", Some(tare_model::Path::ArmToArm)),
+    ];
+    study.blocks_max = 1;
+    scene.execute(&study).unwrap();
+    let outcomes = scene.outcomes("box");
+    let why = outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Unavailable(reason) => Some(reason.to_string()),
+        _ => None,
+    });
+    assert!(why.unwrap().contains("a second instance"), "{outcomes:?}");
+    assert!(
+        outcomes
+            .iter()
+            .any(|outcome| matches!(outcome, Outcome::Completed(_)))
+    );
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_published_port_is_served_inside_and_asked_for_outside() {
+    for (path, bind, inside, address, port) in [
+        (
+            tare_model::Path::PublishedLoopback,
+            "0.0.0.0",
+            Some(80),
+            "127.0.0.1",
+            8080,
+        ),
+        // Where nothing is in between, the server's own port is the published one.
+        (
+            tare_model::Path::PublishedBridge,
+            "10.0.0.4",
+            None,
+            "10.0.0.4",
+            4321,
+        ),
+    ] {
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([(("box", 0), Act::Listen(4321))]),
+            ..Script::default()
+        });
+        let mut study = study();
+        study.workloads = vec![spec("pair", Some(path))];
+        study.blocks_max = 1;
+        study.arms = vec![study.arms[2].clone()];
+        study.baseline = ArmId::new("box").unwrap();
+        let summary = scene.execute(&study).unwrap();
+        assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
+        let calls = scene.stage.calls.lock().unwrap().clone();
+        let server = (calls[0].0.as_str(), &calls[0].1.args);
+        let client = (calls[1].0.as_str(), &calls[1].1.args);
+        assert_eq!((server.0, client.0), ("box", "host-peer"));
+        assert_eq!(server.1.text("bind"), Some(bind));
+        assert_eq!(server.1.int("port"), inside);
+        assert_eq!(client.1.text("address"), Some(address));
+        assert_eq!(client.1.int("port"), Some(port));
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
 fn a_pair_without_a_way_between_its_ends_is_unavailable() {
     let scene = Scene::new(Script {
         unreachable: vec!["box"],

@@ -16,8 +16,8 @@ use tare::cx::{
     Running,
 };
 use tare::env::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode,
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
+    PublishedAt, SettingSpec, SettingsError, StartMode,
 };
 use tare::workload::{DecodeError, ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
@@ -91,6 +91,8 @@ pub(super) struct Stage {
     pub(super) events: Mutex<Vec<Event>>,
     /// The requests to run, as they arrived.
     pub(super) calls: Mutex<Vec<(String, ProbeCall)>>,
+    /// Which of its arm's instances, from 0, each of them went to.
+    pub(super) called: Mutex<Vec<u32>>,
 }
 
 impl Stage {
@@ -109,6 +111,7 @@ impl Stage {
             scratch: "/scratch".into(),
             events: Mutex::default(),
             calls: Mutex::default(),
+            called: Mutex::default(),
         }))
     }
 
@@ -286,6 +289,7 @@ impl Environment for FakeEnvironment {
             channel: FakeChannel {
                 stage: self.stage,
                 arm: self.arm.to_string(),
+                nth,
                 replies: VecDeque::new(),
                 listening: None,
                 running: None,
@@ -343,6 +347,22 @@ impl Instance for FakeInstance {
         self.reach([10, 0, 0, 1])
     }
 
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        self.reach([10, 0, 0, 3])
+    }
+
+    fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
+        let mapped = |address| Published::Mapped {
+            address,
+            port: 8080,
+            inside: 80,
+        };
+        match at {
+            PublishedAt::Loopback => self.reach([127, 0, 0, 1]).map(mapped),
+            PublishedAt::Bridge => self.reach([10, 0, 0, 4]).map(Published::Direct),
+        }
+    }
+
     fn workdir(&self) -> String {
         format!("/work/{}", self.channel.arm)
     }
@@ -357,6 +377,8 @@ impl Instance for FakeInstance {
 struct FakeChannel {
     stage: &'static Stage,
     arm: String,
+    /// Which start of its arm made it.
+    nth: u32,
     /// What is to be received, and how much time passes before it.
     replies: VecDeque<(u64, Reply)>,
     /// The trial of the server that listens.
@@ -387,6 +409,7 @@ impl FakeChannel {
             .lock()
             .unwrap()
             .push((self.arm.clone(), call));
+        self.stage.called.lock().unwrap().push(self.nth);
         let raw = |text: &str| RawOutput {
             format: "probe/1".into(),
             stdout: Bytes(text.as_bytes().to_vec()),

@@ -1,0 +1,183 @@
+//! What may be set: the names and meanings of a `docker` arm's settings, and the kernel's own lists of names
+//! that some of them hold.
+//!
+//! Plain tables, kept apart from the reading of them. What they cannot tell is whether an engine grants what
+//! is asked for.
+
+use super::super::SettingSpec;
+
+/// What `docker` arms take.
+pub(super) static SETTINGS: &[SettingSpec] = &[
+    SettingSpec {
+        name: "image",
+        doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
+    },
+    SettingSpec {
+        name: "programs",
+        doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
+    },
+    SettingSpec {
+        name: "packages",
+        doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
+    },
+    SettingSpec {
+        name: "files",
+        doc: "files and folders of this machine to pack, a list of absolute paths",
+    },
+    SettingSpec {
+        name: "lower_file",
+        doc: "size of a file for the workload `copy-up` to put into the image, for example `100m`; default: none",
+    },
+    SettingSpec {
+        name: "network",
+        doc: "`bridge` (default), `host`, `none`, `container:NAME` (another container's) or `published` (bridge with one published port)",
+    },
+    SettingSpec {
+        name: "port",
+        doc: "with `network = \"published\"`: the port on this machine; default: one of the engine's choice",
+    },
+    SettingSpec {
+        name: "seccomp",
+        doc: "`default` (the engine's own profile), `unconfined`, or the path of a profile as JSON",
+    },
+    SettingSpec {
+        name: "apparmor",
+        doc: "`default` (the engine's own profile), `unconfined`, or the name of a loaded profile",
+    },
+    SettingSpec {
+        name: "cpus",
+        doc: "CPU time per second of wall time, for example 1.5; default: no limit",
+    },
+    SettingSpec {
+        name: "cpuset",
+        doc: "the CPUs it may use, for example `0-1,3`; default: all",
+    },
+    SettingSpec {
+        name: "memory",
+        doc: "memory limit in bytes or as `256m`, `2g`; at least 6 MiB; default: none",
+    },
+    SettingSpec {
+        name: "shm",
+        doc: "size of /dev/shm in bytes or as `256m`; default: the engine's (64 MiB)",
+    },
+    SettingSpec {
+        name: "ulimits",
+        doc: "limits of a process, a list such as [\"nofile=1024:524288\"] (soft:hard, -1 for none); default: the engine's",
+    },
+    SettingSpec {
+        name: "cap_add",
+        doc: "capabilities to add, a list such as [\"SYS_NICE\"], or \"ALL\"",
+    },
+    SettingSpec {
+        name: "cap_drop",
+        doc: "capabilities to drop, a list such as [\"NET_RAW\"], or \"ALL\"",
+    },
+    SettingSpec {
+        name: "privileged",
+        doc: "`true`: every capability, no seccomp, all devices; default: false",
+    },
+    SettingSpec {
+        name: "no_new_privileges",
+        doc: "`true`: execve can give no privileges; default: false",
+    },
+    SettingSpec {
+        name: "init",
+        doc: "`true`: a small init is process 1; default: false",
+    },
+    SettingSpec {
+        name: "tty",
+        doc: "`true`: process 1 has a terminal (the agent keeps its pipes); default: false",
+    },
+    SettingSpec {
+        name: "runtime",
+        doc: "a runtime that the engine knows, for example `runc` or `runsc`; default: the engine's",
+    },
+    SettingSpec {
+        name: "platform",
+        doc: "the image's system and processor, for example `linux/arm64`; default: the engine's",
+    },
+    SettingSpec {
+        name: "context",
+        doc: "a context of the `docker` command: the engine it names; default: the one that `docker` would use",
+    },
+    SettingSpec {
+        name: "storage",
+        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
+    },
+    SettingSpec {
+        name: "bind_folder",
+        doc: "with `storage = \"bind\"`: the folder of this machine, by absolute path, in which the bound one is made; default: the run's own",
+    },
+    SettingSpec {
+        name: "log_driver",
+        doc: "the engine's log driver, for example `json-file`, `local` or `none`; default: the engine's",
+    },
+    SettingSpec {
+        name: "user",
+        doc: "user of every process, `name` or `uid` or `uid:gid`; default: the image's",
+    },
+];
+
+/// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
+pub(super) const CAPABILITIES: [&str; 41] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+];
+
+/// Limits of a process by the names that the engine takes (docker/go-units, `ulimit.go`).
+pub(super) const ULIMITS: [&str; 15] = [
+    "core",
+    "cpu",
+    "data",
+    "fsize",
+    "locks",
+    "memlock",
+    "msgqueue",
+    "nice",
+    "nofile",
+    "nproc",
+    "rss",
+    "rtprio",
+    "rttime",
+    "sigpending",
+    "stack",
+];

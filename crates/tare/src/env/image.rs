@@ -1,0 +1,284 @@
+//! Images without a registry: a root file system packed as a tar archive from the host's own files.
+//!
+//! An environment needs no download when its root holds only the agent, and a host tool inside it is the same
+//! bytes as outside when it is packed from the host with the libraries that it loads. Packing is pure: what
+//! goes in is added piece by piece, equal contents give equal bytes (times and owners are fixed), and the
+//! archive comes out in parts, so that a large file is never whole in memory. Finding the host's files is
+//! [`host_files`]'s part.
+//! What it cannot see: files that a program opens by name at run time; they are to be listed.
+//! This file is no driver; drivers use it.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+use tare_model::lower_file;
+
+pub mod host_files;
+
+use host_files::{HostEntry, HostFile};
+
+/// Where the agent lies inside.
+pub const AGENT_PATH: &str = "/tare-agent";
+/// The directory for the probes' files inside.
+pub const WORKDIR: &str = "/tare-work";
+
+/// A root file system to be packed. Paths are relative to the root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageTar {
+    /// In order of their paths, so that a folder comes before what is in it.
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    Folder(u32),
+    Link(String),
+    File(u32, Vec<u8>),
+    /// The file for `copy-up`, of this length.
+    Lower(u64),
+}
+
+impl ImageTar {
+    /// Nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The agent and what programs expect of a root.
+    #[must_use]
+    pub fn with_agent(self, agent: &[u8]) -> Self {
+        self.with_folder("tmp", 0o1777)
+            .with_folder("tare-work", 0o1777)
+            .with_folder("etc", 0o755)
+            .with_folder("root", 0o700)
+            .with_file("tare-agent", 0o755, agent)
+            .with_file(
+                "etc/passwd",
+                0o644,
+                b"root:x:0:0:root:/root:/tare-agent\nnobody:x:65534:65534:nobody:/:/tare-agent\n",
+            )
+            .with_file("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n")
+    }
+
+    /// A folder.
+    #[must_use]
+    pub fn with_folder(mut self, path: &str, mode: u32) -> Self {
+        self.put(path, Entry::Folder(mode));
+        self
+    }
+
+    /// A file.
+    #[must_use]
+    pub fn with_file(mut self, path: &str, mode: u32, bytes: &[u8]) -> Self {
+        self.put(path, Entry::File(mode, bytes.to_owned()));
+        self
+    }
+
+    /// A symbolic link.
+    #[must_use]
+    pub fn with_link(mut self, path: &str, target: &str) -> Self {
+        self.put(path, Entry::Link(target.to_owned()));
+        self
+    }
+
+    /// A program or any other file of the host's, with the folders and links that lead to it as they are
+    /// there. What is in the image already stays.
+    #[must_use]
+    pub fn with_program(mut self, files: &[HostFile]) -> Self {
+        for file in files {
+            let entry = match &file.entry {
+                HostEntry::Folder { mode } => Entry::Folder(*mode),
+                HostEntry::Link { target } => Entry::Link(target.clone()),
+                HostEntry::File { mode, bytes } => Entry::File(*mode, bytes.clone()),
+            };
+            let path = file.path.trim_start_matches('/');
+            if !path.is_empty() && !self.entries.contains_key(path) {
+                self.put(path, entry);
+            }
+        }
+        self
+    }
+
+    /// The file for the workload `copy-up`, of this many bytes, in the directory for the probes' files.
+    #[must_use]
+    pub fn with_lower_file(mut self, bytes: u64) -> Self {
+        let path = format!("{WORKDIR}/{}", lower_file::LOWER_FILE);
+        self.put(&path, Entry::Lower(bytes));
+        self
+    }
+
+    fn put(&mut self, path: &str, entry: Entry) {
+        let path = path.trim_matches('/').to_owned();
+        self.entries.insert(path, entry);
+    }
+
+    /// SHA-256 over everything that is in it, as hexadecimal digits. Equal for equal images.
+    pub fn sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        for (path, entry) in &self.entries {
+            let (kind, mode, content) = match entry {
+                Entry::Folder(mode) => ('d', *mode, &[][..]),
+                Entry::Link(target) => ('l', 0, target.as_bytes()),
+                Entry::File(mode, bytes) => ('f', *mode, bytes.as_slice()),
+                // Its content is a function of its length.
+                Entry::Lower(_) => ('p', 0, &[][..]),
+            };
+            let length = match entry {
+                Entry::Lower(length) => *length,
+                _ => content.len() as u64,
+            };
+            hash.update(format!("{kind} {mode:o} {length} {path}\0"));
+            hash.update(content);
+        }
+        let digest = hash.finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The archive in parts.
+    pub fn into_parts(self) -> impl Iterator<Item = Vec<u8>> + Send {
+        self.entries
+            .into_iter()
+            .flat_map(|(path, entry)| parts_of(&path, entry))
+            .chain(std::iter::once(vec![0; END_BYTES]))
+    }
+
+    /// The archive as a whole.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.into_parts().flatten().collect()
+    }
+}
+
+/// Two blocks of zeroes end an archive.
+const END_BYTES: usize = 1024;
+/// Everything in an archive fills whole blocks.
+const TAR_BLOCK: u64 = 512;
+
+/// One entry with its header and padding.
+fn parts_of(path: &str, entry: Entry) -> Box<dyn Iterator<Item = Vec<u8>> + Send> {
+    const WHY: &str = "writing to memory cannot fail, and the paths are relative";
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut append = |kind, mode, content: &[u8]| {
+        let mut header = header(kind, mode, content.len() as u64);
+        builder.append_data(&mut header, path, content).expect(WHY);
+    };
+    match entry {
+        Entry::Folder(mode) => append(tar::EntryType::Directory, mode, &[]),
+        Entry::File(mode, bytes) => append(tar::EntryType::Regular, mode, &bytes),
+        Entry::Link(target) => {
+            let mut header = header(tar::EntryType::Symlink, 0o777, 0);
+            builder.append_link(&mut header, path, target).expect(WHY);
+        }
+        Entry::Lower(length) => {
+            let mut header = header(tar::EntryType::Regular, 0o666, length);
+            header.set_path(path).expect("its own path is short");
+            header.set_cksum();
+            let padding = (TAR_BLOCK - length % TAR_BLOCK) % TAR_BLOCK;
+            let parts = std::iter::once(header.as_bytes().to_vec())
+                .chain(lower_file::blocks(length))
+                .chain(std::iter::once(vec![0; padding as usize]));
+            return Box::new(parts);
+        }
+    }
+    let mut bytes = builder.into_inner().expect(WHY);
+    bytes.truncate(bytes.len() - END_BYTES);
+    Box::new(std::iter::once(bytes))
+}
+
+fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_size(size);
+    header.set_uid(0);
+    header.set_gid(0);
+    // A fixed time keeps equal contents equal bytes.
+    header.set_mtime(0);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn the_root_holds_the_agent_as_a_program_and_two_directories_that_all_may_write() {
+        let bytes = ImageTar::new().with_agent(b"agent").into_bytes();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut seen = BTreeMap::new();
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            let path = entry.path().unwrap().to_str().unwrap().to_owned();
+            seen.insert(path, entry.header().mode().unwrap());
+        }
+        assert_eq!(seen["tare-agent"], 0o755);
+        assert_eq!(seen["tmp"], 0o1777);
+        assert_eq!(seen["tare-work"], 0o1777);
+        assert!(seen.contains_key("etc/passwd"));
+    }
+
+    #[test]
+    fn equal_contents_are_equal_bytes_and_any_difference_is_another_hash() {
+        let image = || ImageTar::new().with_agent(b"x");
+        assert_eq!(image().into_bytes(), image().into_bytes());
+        assert_eq!(image().sha256(), image().sha256());
+        let others = [
+            ImageTar::new().with_agent(b"y"),
+            image().with_lower_file(1),
+            image().with_lower_file(2),
+            image().with_link("bin", "usr/bin"),
+            image().with_folder("bin", 0o755),
+            image().with_file("bin", 0o755, b""),
+        ];
+        let mut hashes: Vec<String> = others.iter().map(ImageTar::sha256).collect();
+        hashes.push(image().sha256());
+        let n_all = hashes.len();
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), n_all);
+    }
+
+    #[test]
+    fn links_long_paths_and_the_lower_file_come_out_as_they_went_in() {
+        let long = format!("usr/lib/{}/file", "x".repeat(150));
+        let image = ImageTar::new()
+            .with_link("bin", "usr/bin")
+            .with_file(&long, 0o644, b"content")
+            .with_lower_file(100_000);
+        let bytes = image.into_bytes();
+        assert_eq!(bytes.len() % 512, 0);
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut seen = BTreeMap::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().to_str().unwrap().to_owned();
+            let link = entry.link_name().unwrap().map(|name| name.into_owned());
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            seen.insert(path, (link, content));
+        }
+        assert_eq!(seen["bin"].0.as_deref(), Some("usr/bin".as_ref()));
+        assert_eq!(seen[&long].1, b"content");
+        let lower = &seen["tare-work/tare-lower"].1;
+        assert_eq!(lower.len(), 100_000);
+        assert_eq!(lower[0], lower_file::PRISTINE);
+    }
+
+    #[test]
+    fn what_the_image_has_is_not_replaced_by_what_the_host_has() {
+        let folder = |path: &str, mode| HostFile {
+            path: path.into(),
+            entry: HostEntry::Folder { mode },
+        };
+        let host = [
+            folder("/", 0o755),
+            folder("/etc", 0o700),
+            folder("/usr", 0o755),
+        ];
+        let image = ImageTar::new().with_agent(b"").with_program(&host);
+        assert_eq!(image.entries["etc"], Entry::Folder(0o755));
+        assert_eq!(image.entries["usr"], Entry::Folder(0o755));
+        assert!(!image.entries.contains_key(""));
+    }
+}

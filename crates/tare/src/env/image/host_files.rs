@@ -1,0 +1,448 @@
+//! Which of the host's files a program needs: itself, its interpreter, its libraries, and what was listed.
+//!
+//! A file is taken with every folder and symbolic link on the way to it, each as it is on the host. So an
+//! image of a host with a merged `/usr` has the same links `/bin` → `usr/bin`, and no real folder beside a
+//! link of the same name. Libraries are what the host's own loader says (`ldd`), for every ELF file among
+//! those taken, because only the loader knows its search path.
+//! What it cannot see: files that are opened by name at run time, such as locales, plug-ins and modules; they
+//! are to be listed as files or packages.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use super::super::EnvError;
+use crate::cx::files::{self, Kind};
+use crate::cx::{CommandLine, Context, vars};
+
+/// Asking the loader about some hundred files.
+const ASK_LIMIT: Duration = Duration::from_secs(60);
+/// More links than this on one way are a circle (Linux's own limit).
+const LINKS_LIMIT: u32 = 40;
+/// All files together; they are held in memory.
+const SIZE_LIMIT: u64 = 1 << 30;
+/// How many files one question to the loader names.
+const FILES_PER_QUESTION: usize = 200;
+
+/// One file, folder or link of the host's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFile {
+    /// Absolute, without a link among its folders.
+    pub path: String,
+    /// What it is.
+    pub entry: HostEntry,
+}
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEntry {
+    /// A folder.
+    Folder {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// As it is written.
+        target: String,
+    },
+    /// A regular file.
+    File {
+        /// Permission bits.
+        mode: u32,
+        /// Its content.
+        bytes: Vec<u8>,
+    },
+}
+
+/// What is wanted of the host's files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Programs by name on PATH or by absolute path, with their libraries.
+    pub programs: Vec<String>,
+    /// Packages of the host's package manager (dpkg or rpm): all files that they installed.
+    pub packages: Vec<String>,
+    /// Files and folders by absolute path; a folder with all that is in it.
+    pub files: Vec<String>,
+}
+
+impl Wanted {
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.packages.is_empty() && self.files.is_empty()
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// In order of their paths.
+    pub files: Vec<HostFile>,
+    /// Each wanted program with the file that it is in the end.
+    pub programs: BTreeMap<String, String>,
+}
+
+/// Finds what is wanted, with everything that it needs.
+///
+/// # Errors
+/// `Absent` names a program, package, file or library that is not there.
+pub fn find(cx: &Context<'_>, wanted: &Wanted) -> Result<Found, EnvError> {
+    let mut collector = Collector::default();
+    for program in &wanted.programs {
+        let path = on_path(program)?;
+        let file = collector.take_program(&path)?;
+        collector.programs.insert(program.clone(), file);
+    }
+    for package in &wanted.packages {
+        for path in files_of(cx, package)? {
+            collector.take_if_there(&path)?;
+        }
+    }
+    for path in &wanted.files {
+        collector
+            .take_tree(Path::new(path))
+            .map_err(|error| EnvError::Absent {
+                why: format!("`{}` is to be packed: {error}", path.escape_debug()),
+                fix: Some("take it out of `files`, or name what is there".into()),
+            })?;
+    }
+    // The loader finds libraries in folders that only its cache names, such as /usr/local/lib.
+    collector.take_if_there(Path::new("/etc/ld.so.cache"))?;
+    collector.take_libraries(cx)?;
+    collector.finish()
+}
+
+#[derive(Default)]
+struct Collector {
+    kinds: BTreeMap<PathBuf, Kind>,
+    /// ELF files whose libraries have not been asked for.
+    unasked: Vec<PathBuf>,
+    programs: BTreeMap<String, String>,
+}
+
+impl Collector {
+    /// Takes a path with all folders and links on the way; gives the file that it is in the end.
+    fn take(&mut self, path: &Path) -> Result<PathBuf, EnvError> {
+        let mut rest: VecDeque<PathBuf> = parts(path).collect();
+        let mut done = PathBuf::from("/");
+        let mut n_links = 0;
+        while let Some(part) = rest.pop_front() {
+            if part.as_os_str() == ".." {
+                done.pop();
+                continue;
+            }
+            let next = done.join(&part);
+            let kind = files::kind(&next)?;
+            if let Kind::Link { target } = &kind {
+                n_links += 1;
+                if n_links > LINKS_LIMIT {
+                    return Err(absent(format!(
+                        "`{}` leads through more than {LINKS_LIMIT} links",
+                        path.display()
+                    )));
+                }
+                if target.is_absolute() {
+                    done = PathBuf::from("/");
+                }
+                for part in parts(target).collect::<Vec<_>>().into_iter().rev() {
+                    rest.push_front(part);
+                }
+                self.kinds.insert(next, kind);
+                continue;
+            }
+            if matches!(kind, Kind::Other) {
+                return Err(absent(format!(
+                    "`{}` is neither a file nor a folder and cannot be packed",
+                    next.display()
+                )));
+            }
+            let is_new = self.kinds.insert(next.clone(), kind.clone()).is_none();
+            if is_new && matches!(kind, Kind::File { .. }) && is_elf(&next) {
+                self.unasked.push(next.clone());
+            }
+            done = next;
+        }
+        Ok(done)
+    }
+
+    /// The same where packages list what may have been removed, and devices that nobody needs.
+    fn take_if_there(&mut self, path: &Path) -> Result<(), EnvError> {
+        match files::kind(path) {
+            Ok(Kind::File { .. } | Kind::Folder { .. }) => self.take(path).map(drop),
+            // A link may lead nowhere, as for files that a setup script makes.
+            Ok(Kind::Link { .. }) => {
+                let _ = self.take(path);
+                Ok(())
+            }
+            Ok(Kind::Other) | Err(_) => Ok(()),
+        }
+    }
+
+    /// A program, and the interpreter that its first line names.
+    fn take_program(&mut self, path: &Path) -> Result<String, EnvError> {
+        let file = self.take(path)?;
+        let head = files::head(&file, 256)?;
+        for program in interpreters(&head) {
+            let path = on_path(&program)?;
+            self.take(&path)?;
+        }
+        text(&file)
+    }
+
+    /// A file, or a folder with all that is in it. Links inside are taken with what they lead to.
+    fn take_tree(&mut self, path: &Path) -> Result<(), EnvError> {
+        let file = self.take(path)?;
+        if !matches!(self.kinds.get(&file), Some(Kind::Folder { .. })) {
+            return Ok(());
+        }
+        for name in files::names(&file)? {
+            let inner = file.join(name);
+            match files::kind(&inner)? {
+                Kind::Folder { .. } => self.take_tree(&inner)?,
+                _ => self.take_if_there(&inner)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the libraries of every ELF file.
+    fn take_libraries(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let mut asked = BTreeSet::new();
+        while !self.unasked.is_empty() {
+            let mut question: Vec<PathBuf> = std::mem::take(&mut self.unasked);
+            question.retain(|path| asked.insert(path.clone()));
+            for files in question.chunks(FILES_PER_QUESTION) {
+                for library in libraries(cx, files)? {
+                    // What the loader names has no further libraries than it names.
+                    let file = self.take(&library)?;
+                    asked.insert(file);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Found, EnvError> {
+        let size = |kind: &Kind| match kind {
+            Kind::File { length, .. } => *length,
+            _ => 0,
+        };
+        let total: u64 = self.kinds.values().map(size).sum();
+        if total > SIZE_LIMIT {
+            return Err(absent(format!(
+                "the files to be packed have {total} bytes together, more than {SIZE_LIMIT}"
+            )));
+        }
+        let mut found = Found {
+            files: Vec::new(),
+            programs: self.programs,
+        };
+        for (path, kind) in self.kinds {
+            let entry = match kind {
+                Kind::Folder { mode } => HostEntry::Folder { mode },
+                Kind::Link { target } => HostEntry::Link {
+                    target: text(&target)?,
+                },
+                Kind::File { mode, .. } => HostEntry::File {
+                    mode,
+                    bytes: files::read(&path)?,
+                },
+                Kind::Other => continue,
+            };
+            found.files.push(HostFile {
+                path: text(&path)?,
+                entry,
+            });
+        }
+        Ok(found)
+    }
+}
+
+fn absent(why: String) -> EnvError {
+    EnvError::Absent { why, fix: None }
+}
+
+fn text(path: &Path) -> Result<String, EnvError> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| absent(format!("the name `{}` is not UTF-8", path.display())))
+}
+
+/// A path's names, without the root and `.`.
+fn parts(path: &Path) -> impl Iterator<Item = PathBuf> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(PathBuf::from(name)),
+        Component::ParentDir => Some(PathBuf::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+fn is_elf(path: &Path) -> bool {
+    files::head(path, 4).is_ok_and(|head| head == b"\x7fELF")
+}
+
+/// Where a program is: as PATH finds it, or as it is given.
+fn on_path(program: &str) -> Result<PathBuf, EnvError> {
+    if program.starts_with('/') {
+        return Ok(PathBuf::from(program));
+    }
+    let folders = vars::text("PATH").unwrap_or_default();
+    folders
+        .split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(|| EnvError::Absent {
+            why: format!("`{program}` is to be packed and is not installed here"),
+            fix: Some(format!("install `{program}`, or take it out of `programs`")),
+        })
+}
+
+/// The interpreter that a script's first line names, and what `env` is to start.
+fn interpreters(head: &[u8]) -> Vec<String> {
+    let Some(line) = head
+        .strip_prefix(b"#!")
+        .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+        .and_then(|line| std::str::from_utf8(line).ok())
+    else {
+        return Vec::new();
+    };
+    let mut words = line.split_ascii_whitespace();
+    let Some(first) = words.next() else {
+        return Vec::new();
+    };
+    let mut programs = vec![first.to_owned()];
+    if first.ends_with("/env") {
+        programs.extend(
+            words
+                .find(|word| !word.starts_with('-') && !word.contains('='))
+                .map(str::to_owned),
+        );
+    }
+    programs
+}
+
+/// What the loader says these ELF files need, itself included.
+fn libraries(cx: &Context<'_>, files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, EnvError> {
+    let arguments = files
+        .iter()
+        .map(|path| text(path))
+        .collect::<Result<Vec<_>, _>>()?;
+    // It fails where one of them is static; what it says about the others is said all the same.
+    let finished = cx
+        .exec
+        .run(&CommandLine::new("ldd", arguments), b"", ASK_LIMIT)?;
+    needed(&String::from_utf8_lossy(&finished.stdout)).map_err(|library| EnvError::Absent {
+        why: format!(
+            "a file to be packed needs the library `{}`, which the host's loader does not find",
+            library.escape_debug()
+        ),
+        fix: Some("`ldd` on the programs says which; install the library's package".into()),
+    })
+}
+
+/// The paths in `ldd`'s answer; the name of a library that it does not find as an error.
+fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
+    let mut paths = BTreeSet::new();
+    // A line that is not indented names the file in question.
+    for line in answer
+        .lines()
+        .filter(|line| line.starts_with(char::is_whitespace))
+    {
+        let line = line.trim();
+        let (name, place) = match line.split_once(" => ") {
+            Some((name, place)) => (name, place),
+            None => (line, line),
+        };
+        if place.starts_with("not found") {
+            return Err(name.to_owned());
+        }
+        // `linux-vdso.so.1 (0x…)` is the kernel's and no file.
+        let path = place.rsplit_once(" (0x").map_or(place, |(path, _)| path);
+        if path.starts_with('/') {
+            paths.insert(PathBuf::from(path));
+        }
+    }
+    Ok(paths)
+}
+
+/// The files that a package has installed, as its package manager says.
+fn files_of(cx: &Context<'_>, package: &str) -> Result<Vec<PathBuf>, EnvError> {
+    for (program, option) in [("dpkg", "-L"), ("rpm", "-ql")] {
+        let command = CommandLine::new(program, [option, package]);
+        if let Ok(finished) = cx.exec.run(&command, b"", ASK_LIMIT)
+            && finished.status == Some(0)
+        {
+            let list = String::from_utf8_lossy(&finished.stdout);
+            return Ok(list
+                .lines()
+                .filter(|line| line.starts_with('/') && *line != "/.")
+                .map(PathBuf::from)
+                .collect());
+        }
+    }
+    Err(EnvError::Absent {
+        why: format!("the package `{package}` is to be packed and is not installed here"),
+        fix: Some(format!("install `{package}`, or take it out of `packages`")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_answer_is_read_in_all_its_forms() {
+        let answer = "/usr/bin/a:\n\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86/libc.so.6 (0x00007f)\n\
+                      \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n/usr/bin/b:\n\tstatically linked\n\
+                      /usr/bin/c:\n\tlibx y.so => /opt/a b/libx y.so (0x0000)\n\tnot a dynamic executable\n";
+        let paths = needed(answer).unwrap();
+        let expected = [
+            "/lib/x86/libc.so.6",
+            "/lib64/ld-linux-x86-64.so.2",
+            "/opt/a b/libx y.so",
+        ];
+        assert_eq!(paths, expected.into_iter().map(PathBuf::from).collect());
+        let missing = needed("\tlibnone.so.1 => not found\n").unwrap_err();
+        assert_eq!(missing, "libnone.so.1");
+    }
+
+    #[test]
+    fn a_scripts_interpreter_is_found_through_env() {
+        let of = |text: &str| interpreters(text.as_bytes());
+        assert_eq!(of("#!/bin/sh -e\necho"), ["/bin/sh"]);
+        assert_eq!(
+            of("#!/usr/bin/env -S LANG=C python3 -u\n"),
+            ["/usr/bin/env", "python3"]
+        );
+        assert!(of("\x7fELF").is_empty());
+        assert!(of("#!\n").is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_on_the_way_are_taken_as_they_are_and_circles_are_told() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        files::create_folder(&root.join("usr/bin")).unwrap();
+        files::write(&root.join("usr/bin/tool"), b"#!x").unwrap();
+        symlink("usr/bin", root.join("bin")).unwrap();
+        symlink("../bin/tool", root.join("usr/alias")).unwrap();
+        symlink("b", root.join("a")).unwrap();
+        symlink("a", root.join("b")).unwrap();
+        let mut collector = Collector::default();
+        let end = collector.take(&root.join("usr/alias")).unwrap();
+        assert_eq!(end, root.join("usr/bin/tool"));
+        let is_link = |path: &str| {
+            matches!(
+                collector.kinds.get(&root.join(path)),
+                Some(Kind::Link { .. })
+            )
+        };
+        assert!(is_link("bin") && is_link("usr/alias"));
+        assert!(!collector.kinds.contains_key(&root.join("bin/tool")));
+        let error = Collector::default().take(&root.join("a")).unwrap_err();
+        assert!(error.to_string().contains("links"), "{error}");
+    }
+}

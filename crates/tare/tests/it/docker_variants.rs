@@ -1,0 +1,392 @@
+//! The variants of a Docker container: each setting against what is then found inside, each bad input
+//! against what is said about it, and the ways between two ends.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use tare::config::{Adjustments, parse};
+use tare::env::docker::DOCKER;
+use tare::env::{Availability, Driver, EnvError, Instance, Published, PublishedAt, StartMode};
+use tare_model::{Facts, Params, Reason, Value};
+
+use crate::docker::{environment, hello, inner_facts, leftovers, with_instance, world};
+use crate::world::World;
+
+mod packed;
+mod paths;
+
+/// Docker's own fourteen capabilities (moby `oci/caps/defaults.go`).
+const DEFAULT_CAPABILITIES: &str = "00000000a80425fb";
+
+fn fact<'a>(facts: &'a Facts, name: &str) -> &'a str {
+    facts.get(name).map_or("", String::as_str)
+}
+
+/// Looks into a resident instance with these settings.
+fn inside(world: &World, settings: &Params) -> Facts {
+    let mut found = Facts::new();
+    with_instance(world, settings, StartMode::Resident, |instance| {
+        found = inner_facts(instance);
+    });
+    found
+}
+
+/// What starting with these settings says; nothing is left afterwards.
+fn refusal(world: &World, settings: &Params) -> EnvError {
+    let mut environment = environment(&DOCKER, "arm", settings);
+    let outcome = environment
+        .prepare(&world.cx())
+        .and_then(|()| environment.start(&world.cx(), StartMode::Resident));
+    let error = match outcome {
+        Ok(_) => panic!("{settings:?} was granted"),
+        Err(error) => error,
+    };
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+    error
+}
+
+/// The reason and the fix of an absence.
+fn absent(error: EnvError) -> (String, String) {
+    match error {
+        EnvError::Absent { why, fix } => (why, fix.unwrap_or_default()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_study_of_variants_has_a_dozen_of_them_and_means_something() {
+    let text = include_str!("../../../../examples/studies/docker-variants.toml");
+    let study = parse("docker-variants.toml", text, &Adjustments::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let docker = study.arms.iter().filter(|arm| arm.driver == "docker");
+    let settings: BTreeSet<String> = docker
+        .map(|arm| serde_json::to_string(&arm.settings).unwrap())
+        .collect();
+    assert_eq!(settings.len(), 12, "{settings:?}");
+    assert!(study.budget_ns.unwrap() <= 240_000_000_000);
+}
+
+#[test]
+fn every_security_variant_is_what_was_asked_for() {
+    let Some(world) = world("variants") else {
+        return;
+    };
+    let Availability::Ready(engine) = DOCKER.detect(&world.cx()) else {
+        panic!("it was there a moment ago");
+    };
+    let lacks: Vec<Value> = fact(&engine, "engine.capabilities_missing")
+        .split_whitespace()
+        .map(Value::from)
+        .collect();
+    let every = Params::new()
+        .with("cap_add", "ALL")
+        .with("cap_drop", Value::List(lacks));
+    let all = fact(&engine, "engine.CapBnd").to_owned();
+    let none = "0000000000000000";
+    for (settings, seccomp, capabilities, no_new_privileges) in [
+        (Params::new(), "2", DEFAULT_CAPABILITIES, "0"),
+        (
+            Params::new().with("seccomp", "unconfined"),
+            "0",
+            DEFAULT_CAPABILITIES,
+            "0",
+        ),
+        (Params::new().with("cap_drop", "ALL"), "2", none, "0"),
+        (
+            Params::new()
+                .with("cap_drop", "ALL")
+                .with("cap_add", "NET_BIND_SERVICE"),
+            "2",
+            "0000000000000400",
+            "0",
+        ),
+        (every, "2", all.as_str(), "0"),
+        (
+            Params::new().with("no_new_privileges", true),
+            "2",
+            DEFAULT_CAPABILITIES,
+            "1",
+        ),
+    ] {
+        let facts = inside(&world, &settings);
+        assert_eq!(fact(&facts, "status.Seccomp"), seccomp, "{settings:?}");
+        assert_eq!(fact(&facts, "status.NoNewPrivs"), no_new_privileges);
+        if capabilities == all {
+            // An engine gives away no more than it knows of: an old one has no name for the newest.
+            let bits = |digits: &str| u64::from_str_radix(digits, 16).unwrap_or(u64::MAX);
+            let given = bits(fact(&facts, "status.CapEff"));
+            let usual = bits(DEFAULT_CAPABILITIES);
+            assert_eq!(given & usual, usual, "{given:x}");
+            assert_eq!(given & (1 << 21), 1 << 21, "SYS_ADMIN: {given:x}");
+            assert_eq!(given & !bits(&all), 0, "{given:x}");
+        } else {
+            assert_eq!(fact(&facts, "status.CapEff"), capabilities, "{settings:?}");
+            assert_eq!(fact(&facts, "status.CapBnd"), capabilities, "{settings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
+    let Some(world) = world("profile") else {
+        return;
+    };
+    let path = world.folder.path().join("no \"mkdir\".json");
+    let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}"#;
+    std::fs::write(&path, profile).unwrap();
+    let settings = Params::new().with("seccomp", path.to_str().unwrap());
+    let mut environment = environment(&DOCKER, "arm", &settings);
+    environment.prepare(&world.cx()).unwrap();
+    let facts = environment.describe(&world.cx());
+    assert_eq!(fact(&facts, "seccomp.profile_sha256").len(), 64);
+    assert!(fact(&facts, "asked.SecurityOpt").contains("seccomp=sha256:"));
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert_eq!(fact(&inner_facts(instance.as_mut()), "status.Seccomp"), "2");
+    // A probe that makes folders meets the filter, and one that does not is none the wiser.
+    let files = run(instance.as_mut(), 1, "files");
+    assert!(
+        files.contains("mkdir") || files.contains("not permitted"),
+        "{files}"
+    );
+    assert!(run(instance.as_mut(), 2, "getppid").starts_with("done"));
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+}
+
+/// The last word on a short trial of a probe.
+fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
+    use tare_model::wire::{Reply, Request};
+    let request = Request::Run {
+        trial,
+        call: tare_model::ProbeCall {
+            name: probe.into(),
+            args: Params::new(),
+        },
+        target_ns: 5_000_000,
+        limit_ns: 10_000_000_000,
+        workdir: instance.workdir(),
+    };
+    match crate::docker::ask(instance, &request) {
+        Reply::Done { raw, .. } => format!("done {}", String::from_utf8_lossy(&raw.stdout.0)),
+        Reply::Unavailable { reason, .. } => format!("unavailable {reason}"),
+        Reply::Failed { failure, .. } => format!("failed {failure}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_broken_or_missing_profile_is_refused_before_anything_is_made() {
+    let world = World::new("badprofile");
+    let path = world.folder.path().join("broken.json");
+    std::fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
+    let settings = Params::new().with("seccomp", path.to_str().unwrap());
+    // No engine is asked: the same where there is none.
+    let nowhere = tare::env::docker::Docker::at("unix:///nonexistent/docker.sock");
+    let (why, _) = absent(
+        environment(&nowhere, "arm", &settings)
+            .prepare(&world.cx())
+            .unwrap_err(),
+    );
+    assert!(
+        why.contains("broken.json") && why.contains("line 2"),
+        "{why}"
+    );
+    let settings = Params::new().with("seccomp", "/nonexistent/profile.json");
+    let error = environment(&nowhere, "arm", &settings)
+        .prepare(&world.cx())
+        .unwrap_err();
+    assert!(matches!(&error, EnvError::File(_)), "{error:?}");
+    assert!(error.to_string().contains("/nonexistent/profile.json"));
+}
+
+#[test]
+fn limits_terminal_and_init_are_found_inside() {
+    let Some(world) = world("limits") else {
+        return;
+    };
+    let settings = Params::new()
+        .with("ulimits", Value::List(vec!["nofile=512:1024".into()]))
+        .with("shm", "128m")
+        .with("cpus", 0.5)
+        .with("cpuset", "0")
+        .with("memory", "128m")
+        .with("tty", true)
+        .with("init", true)
+        .with("log_driver", "none")
+        .with("apparmor", "unconfined");
+    let mut environment = environment(&DOCKER, "arm", &settings);
+    environment.prepare(&world.cx()).unwrap();
+    let asked = environment.describe(&world.cx());
+    let has_apparmor = fact(&asked, "engine.security").contains("name=apparmor");
+    assert_eq!(
+        fact(&asked, "security.apparmor").contains("absent"),
+        !has_apparmor,
+        "{asked:?}"
+    );
+    assert_eq!(fact(&asked, "asked.Tty"), "true");
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let facts = inner_facts(instance.as_mut());
+    let nofile = facts
+        .iter()
+        .find(|(name, _)| name.contains("nofile") || name.contains("open_files"))
+        .unwrap_or_else(|| panic!("{facts:?}"));
+    assert!(nofile.1.contains("512"), "{nofile:?}");
+    assert_eq!(fact(&facts, "status.Cpus_allowed_list"), "0", "{facts:?}");
+    let found = inspect(&world, "arm-1");
+    assert_eq!(found["Config"]["Tty"], true, "{found}");
+    assert_eq!(found["HostConfig"]["ShmSize"], 128 << 20);
+    assert_eq!(found["HostConfig"]["NanoCpus"], 500_000_000);
+    assert_eq!(found["HostConfig"]["Memory"], 128 << 20);
+    assert_eq!(found["HostConfig"]["Init"], true);
+    assert_eq!(found["HostConfig"]["LogConfig"]["Type"], "none");
+    // The terminal is process 1's alone: frames of every byte still pass.
+    assert!(run(instance.as_mut(), 1, "getppid").starts_with("done"));
+    instance.stop(&world.cx()).unwrap();
+    // A terminal would spoil the stream of an agent that is process 1, so that one has none.
+    let mut once = environment.start(&world.cx(), StartMode::Once).unwrap();
+    hello(once.as_mut());
+    assert_eq!(inspect(&world, "arm-2")["Config"]["Tty"], false);
+    once.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+}
+
+/// What the engine says about a container of this run.
+fn inspect(world: &World, name: &str) -> serde_json::Value {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = bollard::Docker::connect_with_local_defaults().unwrap();
+        let name = format!("tare-{}-{name}", world.run);
+        let found = client.inspect_container(&name, None).await.unwrap();
+        serde_json::to_value(found).unwrap()
+    })
+}
+
+#[test]
+fn what_the_engine_does_not_have_is_named_with_advice() {
+    let Some(world) = world("refused") else {
+        return;
+    };
+    for (name, value, says) in [
+        (
+            "network",
+            "container:tare-test-none",
+            "no container whose network",
+        ),
+        ("log_driver", "tare-none", "no log driver"),
+        ("platform", "linux/riscv64", "no static Linux agent"),
+        ("ulimits", "nofile=2147483584", "`ulimits` asks for more"),
+        ("cpuset", "4000", "CPU"),
+    ] {
+        let settings = Params::new().with(name, value);
+        let (why, fix) = absent(refusal(&world, &settings));
+        assert!(why.contains(says), "{name}: {why}");
+        assert!(!fix.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
+    let Some(world) = world("bindfolder") else {
+        return;
+    };
+    let parent = tempfile::Builder::new()
+        .prefix("tare it's \"here\"")
+        .tempdir()
+        .unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(parent.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).count()
+    };
+    let settings = Params::new()
+        .with("storage", "bind")
+        .with("bind_folder", parent.path().to_str().unwrap());
+    let mut first = environment(&DOCKER, "arm", &settings);
+    let mut instance = first.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert_eq!(names(), 1);
+    instance.stop(&world.cx()).unwrap();
+    assert_eq!(names(), 0);
+    first.remove(&world.cx()).unwrap();
+    assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
+    // A run that is killed leaves the folder behind, and the sweep finds it.
+    let mut killed = environment(&DOCKER, "arm", &settings);
+    let instance = killed.start(&world.cx(), StartMode::Resident).unwrap();
+    std::mem::forget(instance);
+    assert_eq!(names(), 1);
+    let swept = leftovers(&world, &DOCKER);
+    assert!(
+        swept.iter().any(|line| line.starts_with("folder ")),
+        "{swept:?}"
+    );
+    assert_eq!(names(), 0);
+    killed.remove(&world.cx()).unwrap();
+}
+
+#[test]
+fn a_context_that_never_answers_is_given_up_with_its_name() {
+    let world = World::new("context");
+    // The same program again, for a configuration folder of its own.
+    if std::env::var_os("TARE_TEST_CONTEXT").is_none() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let folder = world.folder.path();
+        for (name, host) in [
+            ("mute", format!("tcp://{address}")),
+            ("gone", "unix:///nonexistent/docker.sock".to_owned()),
+        ] {
+            use sha2::{Digest, Sha256};
+            let hash: String = Sha256::digest(name.as_bytes())
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let meta = folder.join("contexts/meta").join(hash);
+            std::fs::create_dir_all(&meta).unwrap();
+            let text = serde_json::json!({"Name": name, "Endpoints": {"docker": {"Host": host}}});
+            std::fs::write(meta.join("meta.json"), text.to_string()).unwrap();
+        }
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "docker_variants::a_context_that_never_answers_is_given_up_with_its_name",
+            ])
+            .env("TARE_TEST_CONTEXT", "1")
+            .env("DOCKER_CONFIG", folder)
+            .env_remove("DOCKER_HOST")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
+    for (context, says) in [
+        ("mute", "does not answer"),
+        ("gone", "no Docker engine listens"),
+        ("none", "has no file"),
+    ] {
+        let settings = Params::new().with("context", context);
+        let mut environment = environment(&DOCKER, "arm", &settings);
+        let begin = Instant::now();
+        let Some(Availability::Absent { why, fix }) = environment.detect(&world.cx()) else {
+            panic!("{context} is there");
+        };
+        assert!(begin.elapsed() < Duration::from_secs(6), "{context}");
+        assert!(why.contains(context) && why.contains(says), "{why}");
+        assert!(fix.unwrap().contains("docker context"), "{context}");
+        // What does not answer is waited for longer here than where it is only looked for.
+        if context != "mute" {
+            let error = environment.prepare(&world.cx()).unwrap_err();
+            assert!(error.to_string().contains(context), "{error}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The ways between two ends of Docker containers: which exist, what they cost in which order, and what is
+//! said where there is none.
+
+use super::*;
+
+use tare_model::ProbeReport;
+use tare_model::wire::{Reply, Request};
+
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The median round trip in nanoseconds, from `client` to a server in `server`.
+fn round_trip(
+    client: &mut dyn Instance,
+    server: &mut dyn Instance,
+    (bind, inside): (&str, u16),
+    (address, port): (String, Option<u16>),
+    trial: u64,
+) -> f64 {
+    let call = |name: &str, args| tare_model::ProbeCall {
+        name: name.into(),
+        args,
+    };
+    let request = |trial, call, workdir| Request::Run {
+        trial,
+        call,
+        target_ns: 60_000_000,
+        limit_ns: 10_000_000_000,
+        workdir,
+    };
+    let arguments = Params::new()
+        .with("bind", bind)
+        .with("port", i64::from(inside));
+    let workdir = server.workdir();
+    let serve = request(trial, call("tcp-echo", arguments), workdir);
+    server.channel().send(&serve).unwrap();
+    let listening = match server.channel().receive(ANSWER).unwrap() {
+        Reply::Listening { port, .. } => port,
+        other => panic!("{other:?}"),
+    };
+    let arguments = Params::new()
+        .with("address", address)
+        .with("port", i64::from(port.unwrap_or(listening)))
+        .with("bytes", 1i64);
+    let workdir = client.workdir();
+    let ask = request(trial + 1, call("tcp-round-trip", arguments), workdir);
+    let measured = match crate::docker::ask(client, &ask) {
+        Reply::Done { raw, .. } => raw,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(
+        server.channel().receive(ANSWER).unwrap(),
+        Reply::Done { .. }
+    ));
+    let report: ProbeReport = serde_json::from_slice(&measured.stdout.0).unwrap();
+    let mut values = report.series[0].values.clone();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn the_published_port_through_the_loopback_is_the_longest_way() {
+    let Some(world) = world("published") else {
+        return;
+    };
+    let cx = world.cx();
+    let settings = Params::new().with("network", "published");
+    let mut arm = environment(&DOCKER, "arm", &settings);
+    let mut first = arm.start(&cx, StartMode::Resident).unwrap();
+    let mut second = arm.start(&cx, StartMode::Resident).unwrap();
+    let host = tare::env::find("host").unwrap();
+    let mut host = host
+        .configure(crate::docker::arm("host"), &Params::new())
+        .unwrap();
+    host.prepare(&cx).unwrap();
+    let mut peer = host.start(&cx, StartMode::Resident).unwrap();
+    for instance in [&mut first, &mut second, &mut peer] {
+        hello(instance.as_mut());
+    }
+    let mapped = |at| match first.published(at) {
+        Ok(Published::Mapped {
+            address,
+            port,
+            inside,
+        }) => (address, port, inside),
+        other => panic!("{other:?}"),
+    };
+    let loopback = mapped(PublishedAt::Loopback);
+    assert!(loopback.0.is_loopback());
+    let bridge = mapped(PublishedAt::Bridge);
+    assert_eq!(bridge.0, first.host_address().unwrap());
+    assert_ne!(first.address_from_arm(), second.address_from_arm());
+    let inside = first.address_from_host().unwrap().to_string();
+    let between = first.address_from_arm().unwrap().to_string();
+    assert_eq!(inside, between);
+    let mut best = [f64::INFINITY; 5];
+    for round in 0..5 {
+        let trial = 1 + round * 100;
+        let (peer, first, second) = (peer.as_mut(), first.as_mut(), second.as_mut());
+        let plain = (inside.clone(), None);
+        let published = |way: (std::net::IpAddr, u16, u16)| (way.0.to_string(), Some(way.1));
+        let at = |way: (std::net::IpAddr, u16, u16)| ("0.0.0.0", way.2);
+        let times = [
+            self_trip(peer, trial),
+            round_trip(peer, first, (&inside, 0), plain.clone(), trial + 10),
+            round_trip(peer, first, at(bridge), published(bridge), trial + 20),
+            round_trip(second, first, (&between, 0), plain, trial + 30),
+            round_trip(peer, first, at(loopback), published(loopback), trial + 40),
+        ];
+        for (best, time) in best.iter_mut().zip(times) {
+            *best = best.min(time);
+        }
+    }
+    for instance in [first, second, peer] {
+        instance.stop(&cx).unwrap();
+    }
+    arm.remove(&cx).unwrap();
+    host.remove(&cx).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    let [_, direct, nat, between, proxy] = best;
+    println!("loopback, host→arm, bridge, arm→arm, 127.0.0.1: {best:.0?} ns");
+    // A process in between costs two more wake-ups: far more than any of the kernel's own ways.
+    for way in [direct, nat, between] {
+        assert!(proxy > 1.3 * way, "{best:?}");
+    }
+}
+
+/// The round trip within one agent over its loopback.
+fn self_trip(instance: &mut dyn Instance, trial: u64) -> f64 {
+    let words = run(instance, trial, "tcp-round-trip");
+    let json = words
+        .strip_prefix("done ")
+        .unwrap_or_else(|| panic!("{words}"));
+    let report: ProbeReport = serde_json::from_str(json).unwrap();
+    let mut values = report.series[0].values.clone();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_with_a_way_round() {
+    let Some(world) = world("taken") else {
+        return;
+    };
+    let owner = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = owner.local_addr().unwrap().port();
+    let settings = Params::new()
+        .with("network", "published")
+        .with("port", i64::from(port));
+    let (why, fix) = absent(refusal(&world, &settings));
+    assert!(why.contains("taken"), "{why}");
+    assert!(fix.contains("leave `port` out"), "{fix}");
+    drop(owner);
+    // Free again, it is had.
+    with_instance(&world, &settings, StartMode::Resident, |instance| {
+        let published = instance.published(PublishedAt::Loopback);
+        assert!(
+            matches!(published, Ok(Published::Mapped { port: given, .. }) if given == port),
+            "{published:?}"
+        );
+    });
+}
+
+#[test]
+fn another_containers_network_is_joined_and_shared() {
+    let Some(world) = world("joined") else {
+        return;
+    };
+    let cx = world.cx();
+    let mut other = environment(&DOCKER, "other", &Params::new());
+    let whole = other.start(&cx, StartMode::Resident).unwrap();
+    let network = format!("container:tare-{}-other-1", world.run);
+    let settings = Params::new().with("network", network.as_str());
+    let mut joined = environment(&DOCKER, "joined", &settings);
+    let mut instance = joined.start(&cx, StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert_eq!(instance.address_from_host(), whole.address_from_host());
+    assert_eq!(instance.host_address(), whole.host_address());
+    assert!(instance.address_from_arm().unwrap().is_loopback());
+    instance.stop(&cx).unwrap();
+    // The other one stops: whoever comes now is told.
+    whole.stop(&cx).unwrap();
+    let error = joined.start(&cx, StartMode::Resident).err().unwrap();
+    let (why, _) = absent(error);
+    assert!(why.contains("no container whose network"), "{why}");
+    joined.remove(&cx).unwrap();
+    other.remove(&cx).unwrap();
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+}
+
+#[test]
+fn an_arm_without_a_published_port_or_a_network_says_so() {
+    let Some(world) = world("noport") else {
+        return;
+    };
+    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
+        let Err(Reason::NoPath(why)) = instance.published(PublishedAt::Loopback) else {
+            panic!("a port is published that nobody asked for");
+        };
+        assert!(why.contains("network = \"published\""), "{why}");
+    });
+    let settings = Params::new().with("network", "none");
+    with_instance(&world, &settings, StartMode::Resident, |instance| {
+        assert!(matches!(
+            instance.address_from_arm(),
+            Err(Reason::NoPath(_))
+        ));
+        assert!(instance.published(PublishedAt::Bridge).is_err());
+    });
+    let settings = Params::new().with("network", "host");
+    with_instance(&world, &settings, StartMode::Resident, |instance| {
+        assert!(matches!(
+            instance.published(PublishedAt::Loopback),
+            Ok(Published::Direct(address)) if address.is_loopback()
+        ));
+    });
+}
