@@ -17,13 +17,13 @@ mod inside;
 mod limits;
 mod mounts;
 mod netlink;
-mod network;
+pub(crate) mod network;
 mod rootfs;
 mod seccomp;
 mod spec;
 mod supervise;
 pub mod sweep;
-mod sys;
+pub(crate) mod sys;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
