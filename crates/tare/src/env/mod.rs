@@ -16,9 +16,11 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod vm;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] = &[&container::Container, &docker::DOCKER, &host::Host];
+pub static DRIVERS: &[&dyn Driver] =
+    &[&container::Container, &docker::DOCKER, &host::Host, &vm::Vm];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

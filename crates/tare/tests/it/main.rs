@@ -13,4 +13,5 @@ mod engine;
 mod host;
 #[cfg(target_os = "linux")]
 mod launcher;
+mod vm;
 mod world;
