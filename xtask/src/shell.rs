@@ -1,7 +1,8 @@
 //! Running programs, with what is being done on standard error.
 
 use std::ffi::{OsStr, OsString};
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -67,6 +68,27 @@ impl Program {
             .command()
             .status()
             .with_context(|| format!("cannot run `{self}`"))?;
+        if status.success() {
+            Ok(())
+        } else {
+            bail!("`{self}` ended with {status}")
+        }
+    }
+
+    /// Runs it to its end and passes on what it prints, line by line, to whoever counts; an error if it fails.
+    pub(crate) fn pass_on(&self, mut each: impl FnMut(&str)) -> Result<()> {
+        let mut child = self
+            .command()
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run `{self}`"))?;
+        for line in BufReader::new(child.stdout.take().context("no standard output")?).split(b'\n')
+        {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            println!("{line}");
+            each(&line);
+        }
+        let status = child.wait()?;
         if status.success() {
             Ok(())
         } else {

@@ -13,7 +13,7 @@ use crate::provision::{docker::Engine, packages};
 use crate::shell::{cargo, step};
 
 /// What the tests may rely on once it was provisioned.
-const PROVISIONED: &str = "docker,root,runc,vm";
+const PROVISIONED: &str = "docker,root,runc,ssh,vm";
 
 /// Runs every check and every test.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
@@ -68,13 +68,21 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
     tests = tests
         .arguments(passed)
-        .variable("TARE_TEST_AGENT", agent.as_os_str());
+        .variable("TARE_TEST_AGENT", agent.as_os_str())
+        // Many of them compare what the machine holds before and after: links, mounts, processes.
+        .variable("RUST_TEST_THREADS", "1");
     if let Some(engine) = engine {
         tests = tests
             .variable("TARE_REQUIRE", PROVISIONED)
             .variable("DOCKER_HOST", engine.host());
     }
-    tests.run()?;
+    let mut count = Count::default();
+    let result = tests.pass_on(|line| count.add(line));
+    println!(
+        "{} passed, {} failed, {} skipped",
+        count.passed, count.failed, count.ignored
+    );
+    result?;
     step("documentation");
     cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
         .variable("RUSTDOCFLAGS", "-D warnings")
@@ -100,7 +108,42 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
         step("skipped: mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed");
     }
     step("everything passed");
+    println!(
+        "{} passed, {} failed, {} skipped",
+        count.passed, count.failed, count.ignored
+    );
     Ok(())
+}
+
+/// The sum of what the test programs say at their ends.
+#[derive(Debug, Default)]
+struct Count {
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+}
+
+impl Count {
+    /// Adds a line such as `test result: ok. 5 passed; 0 failed; 1 ignored; …`; others are nothing to it.
+    fn add(&mut self, line: &str) {
+        let Some((_, rest)) = line
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for part in rest.split("; ") {
+            match part
+                .split_once(' ')
+                .and_then(|(number, what)| Some((number.parse::<u32>().ok()?, what)))
+            {
+                Some((number, "passed")) => self.passed += number,
+                Some((number, "failed")) => self.failed += number,
+                Some((number, "ignored")) => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
 }
 
 fn strs(arguments: &[String]) -> Vec<&str> {

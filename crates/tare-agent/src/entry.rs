@@ -11,7 +11,8 @@ use crate::probe::Probe;
 use crate::serve::{self, ServeOptions};
 use crate::worker;
 
-/// Runs the subcommand that the process was called with; `extra` probes are known beside the registered ones.
+/// Runs the subcommand that the process was called with; `extra` probes are known beside the registered ones, and
+/// instead of one of the same name.
 pub fn entry(extra: &[&'static Probe]) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next();
@@ -25,6 +26,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         Some("end-runs") => end_runs(&rest),
         #[cfg(target_os = "linux")]
         Some("launch") => crate::launch::main(&rest),
+        #[cfg(target_os = "linux")]
+        Some("private-mounts") => crate::launch::private_mounts::main(&rest),
         #[cfg(target_os = "linux")]
         Some("sweep") => crate::launch::sweep::main(&rest),
         #[cfg(target_os = "linux")]

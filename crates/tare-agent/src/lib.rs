@@ -12,6 +12,7 @@ pub mod build;
 #[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod counters;
+#[cfg(target_os = "linux")]
 pub mod direct_file;
 #[cfg(not(target_os = "linux"))]
 pub mod elsewhere;
@@ -31,6 +32,7 @@ pub mod leash;
 pub mod meter;
 pub mod probe;
 pub mod region;
+#[cfg(target_os = "linux")]
 pub mod ring;
 pub mod serve;
 pub mod slices;

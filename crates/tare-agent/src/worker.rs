@@ -53,7 +53,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             ..
         }) => {
             let begin = Instant::now();
-            let Some(probe) = probe::find(&call.name).or_else(|| find(extra, &call.name)) else {
+            let Some(probe) = find(extra, &call.name).or_else(|| probe::find(&call.name)) else {
                 let reason = Reason::Unsupported(format!(
                     "this agent has no probe `{}`",
                     call.name.escape_debug()

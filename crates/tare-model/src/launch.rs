@@ -287,6 +287,29 @@ pub const DOCKER_CAPABILITIES: [&str; 14] = [
     "CAP_AUDIT_WRITE",
 ];
 
+/// What Docker 20.10 hides inside (`MaskedPaths` in moby's `oci/defaults.go`).
+pub const MASKED_PATHS: [&str; 10] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+];
+
+/// What Docker 20.10 write-protects inside (`ReadonlyPaths` there).
+pub const READ_ONLY_PATHS: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
 /// Every capability by its number, as in `include/uapi/linux/capability.h`.
 pub const CAPABILITIES: [&str; 41] = [
     "CAP_CHOWN",

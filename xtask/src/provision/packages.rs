@@ -13,6 +13,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("runc", "runc"),
     ("setpriv", "util-linux"),
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("unshare", "util-linux"),
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
 ];
 

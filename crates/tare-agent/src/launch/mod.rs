@@ -18,6 +18,7 @@ mod limits;
 mod mounts;
 mod netlink;
 pub(crate) mod network;
+pub mod private_mounts;
 mod rootfs;
 mod seccomp;
 mod spec;

@@ -12,33 +12,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use tare_model::launch::{LaunchError, LaunchSpec, Missing};
+use tare_model::launch::{LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS};
 
 use super::cgroup::Group;
 use super::{devices, refused, sys};
-
-/// Hidden by Docker 20.10 (`MaskedPaths` in moby's `oci/defaults.go`).
-const MASKED: [&str; 10] = [
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-];
-
-/// Write-protected by Docker 20.10 (`ReadonlyPaths` there).
-const READ_ONLY: [&str; 5] = [
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-];
 
 const QUIET: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
@@ -54,7 +31,8 @@ pub(super) fn make_private() -> Result<(), LaunchError> {
     .map_err(refused("make the mounts private"))
 }
 
-fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
+/// Binds a file or folder, with what is mounted below it.
+pub(super) fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
     sys::mount(source, target, "", libc::MS_BIND | libc::MS_REC, "")
 }
 
@@ -198,7 +176,7 @@ fn mask(root: &Path, missing: &mut Vec<Missing>) {
         }),
         _ => {}
     };
-    for path in MASKED {
+    for path in MASKED_PATHS {
         let target = below(root, path);
         let result = match fs::metadata(&target) {
             Err(error) => Err(error),
@@ -219,7 +197,7 @@ fn mask(root: &Path, missing: &mut Vec<Missing>) {
         };
         report(path, result);
     }
-    for path in READ_ONLY {
+    for path in READ_ONLY_PATHS {
         let target = below(root, path);
         let result = bind(target.as_os_str(), &target).and_then(|()| protect(&target, QUIET));
         report(path, result);

@@ -170,6 +170,12 @@ pub(super) fn mount(
     Ok(layers.merged.clone())
 }
 
+/// Mounts an overlay over `/` on `merged` in a scratch folder, with the layers `upper` and `work` beside it, which
+/// exist. In a private mount namespace of the host's root only.
+pub(super) fn mount_over_host(scratch: &Path) -> Result<(), LaunchError> {
+    mount(&Layers::of(scratch), false, &mut Vec::new()).map(drop)
+}
+
 /// Folders that are mounted anew or bound later, whatever the root is.
 const LATER: [&str; 3] = ["proc", "sys", "dev"];
 

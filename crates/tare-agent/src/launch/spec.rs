@@ -42,7 +42,7 @@ pub(super) fn read(path: &Path) -> Result<LaunchSpec, LaunchError> {
 }
 
 /// A name becomes part of a path and a device's label.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 128
         && text

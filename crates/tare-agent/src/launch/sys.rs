@@ -245,6 +245,22 @@ pub(crate) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option
     }
 }
 
+/// Waits until any child has ended: which one, and how, as [`reap`] tells it.
+pub(super) fn reap_any() -> io::Result<(libc::pid_t, i32)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a valid place for the result.
+        match check(unsafe { libc::waitpid(-1, &raw mut status, 0) }) {
+            Ok(process) if libc::WIFSIGNALED(status) => {
+                return Ok((process, 128 + libc::WTERMSIG(status)));
+            }
+            Ok(process) => return Ok((process, libc::WEXITSTATUS(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     // SAFETY: sigset_t is plain data for which zero is a valid bit pattern; sigemptyset initialises it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };

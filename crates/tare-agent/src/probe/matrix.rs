@@ -21,13 +21,15 @@ use crate::meter::{Meter, ProbeError};
 
 mod elementwise;
 mod inverse;
+mod placed;
 
 use inverse::Inverter;
+use placed::Placed;
 
 /// The registered probe.
 pub static PROBE: Probe = Probe {
     name: "matrix",
-    revision: 1,
+    revision: 2,
     about: "transpose, inverse, element-wise sum and product of dense matrices",
     run,
 };
@@ -89,8 +91,8 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         Some("small") => 64,
         Some(other) => return Err(super::bad_argument("size", other, "small, large")),
     };
-    let (first, second) = (hadamard(n), noise(n));
-    let mut result = vec![0.0; n * n];
+    let (first, second) = (Placed::of(&hadamard(n), 0), Placed::of(&noise(n), 1));
+    let mut result = Placed::zeroes(n * n, 2);
     let mut inverter = Inverter::new(n);
 
     elementwise::transpose(n, &second, &mut result);

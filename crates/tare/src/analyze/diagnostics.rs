@@ -16,12 +16,11 @@ use tare_stats::special::t_quantile;
 use tare_stats::verdict::verdict_of;
 use tare_stats::{hodges_lehmann_paired, median};
 
-use super::FEWEST_BLOCKS;
 use super::cell::Pairs;
-use super::collect::{Kept, ProbeFacts};
+use super::collect::Kept;
 use super::effect::Effect;
 use super::input::ArmData;
-use super::parity;
+use super::machine;
 use super::reading::{Reading, ln_cost};
 
 /// Fewer than six blocks.
@@ -46,18 +45,6 @@ const DIP_FROM: usize = 30;
 const DIP_WORTH_TESTING: f64 = 0.45;
 /// Samples that the dip test draws.
 const DIP_DRAWS: usize = 2_000;
-/// Steal above this share of the machine's time is told.
-const STEAL_SHARE: f64 = 0.01;
-/// Steal above this share within one trial makes its block a contended one.
-const CONTENDED_SHARE: f64 = 0.05;
-/// The counter has steps of 10 ms; less than two of them are no evidence about one trial.
-const CONTENDED_NS: f64 = 20_000_000.0;
-/// The canary's ratio may differ from one by this much.
-const CANARY_SHARE: f64 = 0.01;
-/// A reading of the clock that costs more than this is no longer made in user space.
-const SLOW_CLOCK_NS: f64 = 150.0;
-/// `T(2k)/T(k)` of a loop that is what it says.
-const LINEAR: std::ops::RangeInclusive<f64> = 1.95..=2.05;
 
 /// What a cell is examined by.
 pub(crate) struct Evidence<'a> {
@@ -106,15 +93,15 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> (Vec<Flag>, bool) {
         tails(evidence),
         coarse_values(evidence),
         replaced(evidence),
-        steal(evidence),
-        contended(evidence),
-        throttled(evidence),
-        canary(evidence),
-        major_faults(evidence),
+        machine::steal(evidence),
+        machine::contended(evidence),
+        machine::throttled(evidence),
+        machine::canary(evidence),
+        machine::major_faults(evidence),
         not_steady(evidence),
-        coarse_timer(evidence),
-        not_linear(evidence),
-        slow_clock(evidence),
+        machine::coarse_timer(evidence),
+        machine::not_linear(evidence),
+        machine::slow_clock(evidence),
     ];
     (flags.into_iter().flatten().collect(), no_equivalence)
 }
@@ -314,167 +301,6 @@ fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
     })
 }
 
-/// Share of the machine's time that was stolen during a trial.
-fn steal_share(kept: &Kept, cpus: f64) -> Option<f64> {
-    let probe = kept.probe.as_ref()?;
-    let available_ns = probe.elapsed_ns as f64 * cpus;
-    (available_ns > 0.0).then_some(probe.steal_ns? / available_ns)
-}
-
-/// Processors of the machine, as far as the arm or the baseline knows; one if neither does, which tells too
-/// much rather than too little.
-fn cpus(evidence: &Evidence<'_>) -> f64 {
-    let of = |arm: Option<&ArmData>| arm.and_then(|arm| parity::online_cpus(&arm.facts));
-    of(evidence.base_arm)
-        .or_else(|| of(Some(evidence.arm)))
-        .unwrap_or(1.0)
-}
-
-fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cpus = cpus(evidence);
-    let pooled = |side: &[(&Kept, Reading)]| -> Option<f64> {
-        let (mut stolen, mut available) = (0.0, 0.0);
-        for (kept, _) in side {
-            if let Some(probe) = &kept.probe {
-                stolen += probe.steal_ns?;
-                available += probe.elapsed_ns as f64 * cpus;
-            }
-        }
-        (available > 0.0).then_some(stolen / available)
-    };
-    let (base, env) = (pooled(&evidence.pairs.base)?, pooled(&evidence.pairs.env)?);
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let differences: Option<Vec<f64>> = sides
-        .map(|((base, _), (env, _))| Some(steal_share(env, cpus)? - steal_share(base, cpus)?))
-        .collect();
-    let differs = differences
-        .and_then(|differences| hodges_lehmann_paired(&differences, super::LEVEL).ok())
-        .is_some_and(|estimate| !estimate.interval.contains(0.0));
-    (f64::max(base, env) > STEAL_SHARE || differs).then(|| {
-        flag(
-            "steal",
-            format!(
-                "the hypervisor took {:.1} % of the time in the arm's trials, {:.1} % in the baseline's",
-                env * 100.0,
-                base * 100.0
-            ),
-        )
-    })
-}
-
-fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cpus = cpus(evidence);
-    let is_contended = |kept: &Kept| {
-        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns);
-        stolen.is_some_and(|ns| ns >= CONTENDED_NS)
-            && steal_share(kept, cpus).is_some_and(|share| share > CONTENDED_SHARE)
-    };
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let quiet: Vec<f64> = sides
-        .zip(evidence.d)
-        .filter(|(((base, _), (env, _)), _)| !is_contended(base) && !is_contended(env))
-        .map(|(_, d)| *d)
-        .collect();
-    let count = evidence.d.len() - quiet.len();
-    if count == 0 {
-        return None;
-    }
-    let without = hodges_lehmann_paired(&quiet, super::LEVEL).map_or_else(
-        |_| format!("fewer than {FEWEST_BLOCKS} blocks are without"),
-        |estimate| {
-            let ratio = estimate.interval.exp();
-            format!(
-                "without them the ratio is {:.4} [{:.4}, {:.4}]",
-                ratio.point, ratio.low, ratio.high
-            )
-        },
-    );
-    Some(flag(
-        "contended",
-        format!("{count} blocks lost more than 5 % to the hypervisor and are kept; {without}"),
-    ))
-}
-
-fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
-    let total = |side: &[(&Kept, Reading)]| -> f64 {
-        let probes = side.iter().filter_map(|(kept, _)| kept.probe.as_ref());
-        probes.filter_map(|probe| probe.throttled_ns).sum()
-    };
-    let limited = |arm: &ArmData| {
-        let settings = &arm.spec.settings;
-        ["cpus", "cpu_quota", "cpu-quota"]
-            .iter()
-            .any(|name| settings.value(name).is_some())
-    };
-    let sides = [
-        (Some(evidence.arm), total(&evidence.pairs.env), "the arm"),
-        (
-            evidence.base_arm,
-            total(&evidence.pairs.base),
-            "the baseline",
-        ),
-    ];
-    let throttled: Vec<String> = sides
-        .iter()
-        .filter(|(arm, ns, _)| *ns > 0.0 && !arm.is_some_and(limited))
-        .map(|(_, ns, who)| format!("{who} was stopped for {:.1} ms", ns / 1e6))
-        .collect();
-    (!throttled.is_empty()).then(|| {
-        flag(
-            "throttled",
-            format!(
-                "error: the two are not comparable; {} by a processor quota that the study does not ask for",
-                throttled.join(" and ")
-            ),
-        )
-    })
-}
-
-fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let ln_ratios: Option<Vec<f64>> = sides
-        .map(|((base, _), (env, _))| {
-            let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns);
-            Some((canary(env)? / canary(base)?).ln())
-        })
-        .collect();
-    let ratio = hodges_lehmann_paired(&ln_ratios?, super::LEVEL)
-        .ok()?
-        .interval;
-    // Outside of ±1 %, and not by chance: on a busy machine the point alone is often outside.
-    let outside = ratio.point.abs() > CANARY_SHARE.ln_1p() && !ratio.contains(0.0);
-    outside.then(|| {
-        let ratio = ratio.exp();
-        flag(
-            "clock-confounded",
-            format!(
-                "a fixed loop of integer operations takes {:.3} [{:.3}, {:.3}] times as long in the arm: another frequency, or another clock",
-                ratio.point, ratio.low, ratio.high
-            ),
-        )
-    })
-}
-
-/// Median of what the probes of one side report.
-fn typical_of(side: &[(&Kept, Reading)], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = side
-        .iter()
-        .filter_map(|(kept, _)| pick(kept.probe.as_ref()?))
-        .collect();
-    median(&values)
-}
-
-fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
-    let faults = |side| typical_of(side, |probe| probe.major_faults);
-    let (base, env) = (faults(&evidence.pairs.base)?, faults(&evidence.pairs.env)?);
-    (base != env).then(|| {
-        flag(
-            "major-faults",
-            format!("{env} a trial in the arm, {base} in the baseline (medians)"),
-        )
-    })
-}
-
 fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
     let count = |side: &[(&Kept, Reading)]| side.iter().filter(|(_, it)| it.unsteady).count();
     let (base, env) = (count(&evidence.pairs.base), count(&evidence.pairs.env));
@@ -483,53 +309,6 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
         flag(
             "not-steady",
             format!("the series did not settle in {env} of {n} trials of the arm and {base} of the baseline"),
-        )
-    })
-}
-
-fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = evidence.pairs.base.iter().chain(&evidence.pairs.env);
-    let coarse = both.filter(|(kept, _)| kept.probe.as_ref().is_some_and(|probe| probe.coarse));
-    let count = coarse.count();
-    (count > 0).then(|| {
-        flag(
-            "coarse-timer",
-            format!(
-                "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
-                evidence.d.len() * 2
-            ),
-        )
-    })
-}
-
-fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = [&evidence.pairs.base, &evidence.pairs.env];
-    let medians = both.map(|side| typical_of(side, |probe| probe.linearity));
-    let worst = medians
-        .into_iter()
-        .flatten()
-        .find(|value| !LINEAR.contains(value))?;
-    Some(flag(
-        "not-linear",
-        format!("twice the work takes {worst:.2} times as long (median over trials)"),
-    ))
-}
-
-fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cost = |side| typical_of(side, |probe| probe.clock_cost_ns);
-    let (base, env) = (cost(&evidence.pairs.base), cost(&evidence.pairs.env));
-    let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
-    (slowest > SLOW_CLOCK_NS).then(|| {
-        let told = |cost: Option<f64>| {
-            cost.map_or_else(|| "unknown".to_owned(), |cost| format!("{cost:.0} ns"))
-        };
-        flag(
-            "slow-clock",
-            format!(
-                "one reading of the clock costs {} in the arm, {} in the baseline: a system call rather than the vDSO",
-                told(env),
-                told(base)
-            ),
         )
     })
 }

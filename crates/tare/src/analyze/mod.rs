@@ -26,6 +26,7 @@ mod diagnostics;
 mod effect;
 mod failures;
 pub mod input;
+mod machine;
 mod parity;
 pub mod precision;
 mod reading;
@@ -65,7 +66,7 @@ pub fn analyze_each<T: std::borrow::Borrow<TrialData>>(
 }
 
 fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
-    void::strike_out(&head.study, &mut collected);
+    void::strike_out(head, &mut collected);
     let mut cells = Vec::new();
     let mut aa = Vec::new();
     for arm in &head.arms {

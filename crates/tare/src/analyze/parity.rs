@@ -87,6 +87,9 @@ const COMPARED: &[Compared] = &[
 
 const KERNEL: &[&str] = &["kernel.release"];
 
+/// A number that the kernel makes at each boot, the same in every container on it.
+const BOOT: &[&str] = &["kernel.boot_id"];
+
 /// Limits of control groups, made comparable between v1 and v2.
 struct Limit {
     id: &'static str,
@@ -233,6 +236,7 @@ pub(crate) fn compared(head: &RunHead) -> Vec<CheckItem> {
     let mut items = Vec::new();
     for arm in others {
         items.push(agent(base, arm));
+        items.extend(machine(base, arm));
         items.push(kernel(base, arm));
         items.extend(LIMITS.iter().map(|what| what.of(base, arm)));
         items.extend(COMPARED.iter().map(|what| what.of(base, arm)));
@@ -313,6 +317,24 @@ fn agent(base: &ArmData, arm: &ArmData) -> CheckItem {
         _ => (NOT_KNOWN, "the hash of an agent is not recorded".to_owned()),
     };
     item(arm, "agent", result, detail)
+}
+
+/// Whether both run on one boot of one kernel. Nothing where one side cannot tell: then the kernel's release
+/// is all that there is to go by, and it says so.
+fn machine(base: &ArmData, arm: &ArmData) -> Option<CheckItem> {
+    let (there, here) = (picked(&base.facts, BOOT)?, picked(&arm.facts, BOOT)?);
+    let (result, detail) = if there == here {
+        (PASS, format!("one machine: `{here}`"))
+    } else {
+        (
+            DIFFERS,
+            format!(
+                "`{}` runs on another machine than `{}` (virtual or real; boot `{here}`, not `{there}`): what is compared are machines, not only environments",
+                arm.spec.id, base.spec.id
+            ),
+        )
+    };
+    Some(item(arm, "machine", result, detail))
 }
 
 fn kernel(base: &ArmData, arm: &ArmData) -> CheckItem {

@@ -4,14 +4,16 @@
 //! the arm did not do the same work, and the whole cell is void. *Other time*: a worker's clock that runs
 //! against the host's makes its trial void. The worker's interval lies inside of the host's, so it can
 //! never be the longer one; it may be shorter by the way to the worker and back, for which an allowance is
-//! made, since a reply that waits for a processor says nothing about a clock.
+//! made, since a reply that waits for a processor says nothing about a clock. An arm on the host's own
+//! kernel has the host's clock, so nothing is asked there: on a busy machine the way alone would void it.
 //! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
 
-use tare_model::{Failure, Study};
+use tare_model::{ArmId, ArmSpec, Failure};
 use tare_stats::median;
 
 use super::collect::{Collector, Group, Kept};
 use super::failures::{Counted, Kind};
+use super::input::RunHead;
 
 /// Largest disagreement of the two clocks, as a share.
 const CLOCK_SHARE: f64 = 0.001;
@@ -21,7 +23,13 @@ const WAY_NS: f64 = 20_000_000.0;
 const WAY_FACTOR: f64 = 20.0;
 
 /// Strikes out what is void, and counts it.
-pub(crate) fn strike_out(study: &Study, collected: &mut Collector<'_>) {
+pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
+    let study = &head.study;
+    let has_own_clock: Vec<bool> = study
+        .arms
+        .iter()
+        .map(|spec| has_own_clock(head, spec))
+        .collect();
     let baseline = collected.arm_index(study.baseline.as_str());
     let arms = study.arms.len();
     let ways: Vec<f64> = (0..arms)
@@ -39,7 +47,7 @@ pub(crate) fn strike_out(study: &Study, collected: &mut Collector<'_>) {
             };
             let wrong: Vec<u32> = group.arms[index]
                 .iter()
-                .filter(|(_, kept)| !clocks_agree(kept, ways[index]))
+                .filter(|(_, kept)| has_own_clock[index] && !clocks_agree(kept, ways[index]))
                 .map(|(block, _)| *block)
                 .collect();
             if !wrong.is_empty() {
@@ -60,6 +68,18 @@ pub(crate) fn strike_out(study: &Study, collected: &mut Collector<'_>) {
     }
     for (counted, trials) in struck {
         collected.tally.count_many(counted, trials);
+    }
+}
+
+/// Whether the arm is known to run on, or may run on, another kernel than the baseline.
+fn has_own_clock(head: &RunHead, spec: &ArmSpec) -> bool {
+    let boot = |id: &ArmId| {
+        let arm = head.arms.iter().find(|arm| arm.spec.id == *id)?;
+        arm.facts.get("kernel.boot_id")
+    };
+    match (boot(&spec.id), boot(&head.study.baseline)) {
+        (Some(here), Some(there)) => here != there,
+        _ => true,
     }
 }
 

@@ -65,11 +65,7 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     for (id, availability) in found {
         match availability {
             Availability::Ready(known) => {
-                let known: Vec<String> = known
-                    .iter()
-                    .take(4)
-                    .map(|(name, value)| format!("{name} {}", output::printable(value)))
-                    .collect();
+                let known = worth_knowing(known);
                 let _ = writeln!(
                     text,
                     "  {id}: ready{}{}",
@@ -133,6 +129,30 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     }
     let _ = writeln!(text, "  {}", advice(noise.spread));
     text
+}
+
+/// What identifies an environment, in a few words; `--json` has everything.
+fn worth_knowing(facts: &Facts) -> Vec<String> {
+    const TELLING: [&str; 6] = [
+        "version",
+        "cgroup",
+        "storage",
+        "rootless",
+        "user_namespace",
+        "missing",
+    ];
+    const LONGEST: usize = 60;
+    facts
+        .iter()
+        .filter(|(name, value)| {
+            TELLING.iter().any(|word| name.contains(word)) && value.chars().count() <= LONGEST
+        })
+        .take(4)
+        .map(|(name, value)| {
+            let name = name.split_once('.').map_or(name.as_str(), |(_, name)| name);
+            format!("{} {}", name.replace('_', " "), output::printable(value))
+        })
+        .collect()
 }
 
 /// What the spread means for a run: ten blocks resolve about 2.5 times the spread of a pair's difference.

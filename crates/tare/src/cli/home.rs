@@ -1,6 +1,6 @@
 //! Where things lie on this machine: the store, the runs' folders, the agent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Exit, Failed};
 use crate::cx::{files, vars};
@@ -28,12 +28,8 @@ impl Place {
     /// The store's file.
     pub(crate) fn store_file(&self) -> Result<PathBuf, Failed> {
         match &self.store {
-            Some(file) => {
-                if let Some(folder) = file.parent().filter(|folder| *folder != Path::new("")) {
-                    files::create_folder(folder)?;
-                }
-                Ok(file.clone())
-            }
+            // The store makes its folder.
+            Some(file) => Ok(file.clone()),
             None => Ok(Self::state_folder()?.join("store.sqlite")),
         }
     }

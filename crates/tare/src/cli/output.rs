@@ -31,10 +31,16 @@ pub fn wants_colour() -> bool {
     io::stdout().is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
-/// Columns to draw in: `COLUMNS`, else 100.
+/// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal, else 100.
 pub fn width() -> usize {
-    let columns = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
-    columns.unwrap_or(100).clamp(60, 200)
+    let asked = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
+    let of_terminal = || {
+        let size = io::stdout()
+            .is_terminal()
+            .then(terminal_size::terminal_size);
+        size.flatten().map(|(width, _)| usize::from(width.0))
+    };
+    asked.or_else(of_terminal).unwrap_or(100).clamp(60, 200)
 }
 
 /// How to draw on this standard output.

@@ -24,7 +24,8 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} trials  {msg}") {
+        // Until the first trial is done there is nothing to count.
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
         Self { bar, is_terminal }
@@ -50,9 +51,6 @@ impl Observer for Progress {
         match event {
             Event::Starting { arm, what } => {
                 self.bar.set_message(format!("{what} {arm}"));
-                if self.is_terminal {
-                    self.bar.tick();
-                }
             }
             Event::Absent { arm, reason } => {
                 self.remark(&format!("{arm}: not available here: {reason}"));
@@ -65,10 +63,20 @@ impl Observer for Progress {
                 arm,
                 ..
             } => {
-                self.bar.set_length(u64::from(done + left));
-                self.bar.set_position(u64::from(*done));
-                self.bar
-                    .set_message(format!("{} left  {workload} in {arm}", seconds(*left_ns)));
+                if self.bar.length().is_none()
+                    && let Ok(style) =
+                        ProgressStyle::with_template("{bar:24} {pos}/{len} trials  {wide_msg}")
+                {
+                    self.bar.set_style(style);
+                }
+                self.bar.update(|state| {
+                    state.set_len(u64::from(done + left));
+                    state.set_pos(u64::from(*done));
+                });
+                self.bar.set_message(format!(
+                    "about {} left; {workload} in {arm} done",
+                    seconds(*left_ns)
+                ));
             }
             Event::Remark(text) => self.remark(text),
             Event::Removing => self.bar.set_message("removing what was started"),

@@ -12,7 +12,9 @@ impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         let text = error.to_string();
         let exit = match &error {
-            StoreError::NoSuchRun { .. } | StoreError::Ambiguous { .. } => Exit::Usage,
+            StoreError::NoSuchRun { .. } | StoreError::Ambiguous { .. } | StoreError::Empty(_) => {
+                Exit::Usage
+            }
             _ => Exit::Finding,
         };
         match text.split_once("; hint: ") {

@@ -31,7 +31,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     workload: Vec<String>,
     /// Time for the whole run, for example `90s`.
-    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
+    #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
     /// Wanted half-width of every ratio, for example `2%`.
     #[arg(long, value_parser = units::fraction, value_name = "PERCENT")]
@@ -93,7 +93,9 @@ impl Run {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         if let Some(file) = self.json.as_deref().filter(|file| !is_dash(file)) {
             // Found out now rather than after a long measurement.
-            files::write(file, b"")?;
+            files::may_write(file).map_err(|error| {
+                Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
+            })?;
         }
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
         let study = if self.resume.is_none() {
@@ -109,42 +111,43 @@ impl Run {
         let is_resumed = run.is_some();
         let session = Session::begin(place, run)?;
         let progress = Progress::new();
-        let cx = session.context(&progress);
-        let result = match &study {
-            None => {
-                let stored = store.run_without_records(cx.run)?;
-                let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-                run::resume(&cx, &Registry::built_in(), &mut store, &mut rule)
-            }
-            Some(study) => {
-                let plan = Plan::new(study);
-                let mut rule = Rule(PrecisionRule::new(study, &workload::find));
-                if self.blocks.is_some() {
-                    run::execute(
-                        &cx,
-                        &plan,
-                        &host_facts(),
-                        &Registry::built_in(),
-                        &mut store,
-                        &mut run::AllBlocks,
-                    )
-                } else {
-                    run::execute(
-                        &cx,
-                        &plan,
-                        &host_facts(),
-                        &Registry::built_in(),
-                        &mut store,
-                        &mut rule,
-                    )
-                }
-            }
-        };
+        let result = self.measure(&session, &progress, study.as_ref(), &mut store);
         progress.finish();
-        let run = cx.run.clone();
-        let outcome = self.report(&store, &run, result, is_resumed);
-        session.end()?;
-        outcome
+        // The folder marks the run as one that `tare clean` has to look after.
+        let is_clean = match &result {
+            Ok(summary) => summary.left_behind.is_empty(),
+            Err(error) => !matches!(error, RunError::AndCleanup { .. }),
+        };
+        let outcome = self.report(&store, session.run(), result, is_resumed);
+        let ended = if is_clean { session.end() } else { Ok(()) };
+        let exit = outcome?;
+        ended?;
+        Ok(exit)
+    }
+
+    /// Carries the study out, or goes on with the session's run where there is none.
+    fn measure(
+        &self,
+        session: &Session,
+        progress: &Progress,
+        study: Option<&Study>,
+        store: &mut Store,
+    ) -> Result<RunSummary, RunError> {
+        let cx = session.context(progress);
+        let registry = Registry::built_in();
+        let Some(study) = study else {
+            let stored = store.run_without_records(cx.run)?;
+            let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
+            return run::resume(&cx, &registry, store, &mut rule);
+        };
+        let plan = Plan::new(study);
+        let mut rule = Rule(PrecisionRule::new(study, &workload::find));
+        let precision: &mut dyn Precision = if self.blocks.is_some() {
+            &mut run::AllBlocks
+        } else {
+            &mut rule
+        };
+        run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
     }
 
     fn study(&self) -> Result<Study, Failed> {

@@ -10,7 +10,7 @@ use tare_model::{ArmId, Params};
 use super::home::Place;
 use super::{Exit, Failed};
 use crate::cx::owner::{self, Owner, OwnerError};
-use crate::cx::{Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
+use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
 
 /// One command's hold on the machine.
@@ -35,10 +35,14 @@ impl Session {
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let owner = Owner::acquire(&state, &run)?;
-        let agents = Agents::locate(place.agent.as_deref(), owner.folder()).map_err(|error| {
-            Failed::new(Exit::Finding, error)
-                .hint("build one file with everything inside: `cargo xtask dist`")
-        })?;
+        let agents = match Agents::locate(place.agent.as_deref(), owner.folder()) {
+            Ok(agents) => agents,
+            Err(error) => {
+                // Nothing was started: a folder would only look like a run that was killed.
+                owner.remove()?;
+                return Err(no_agent(&error));
+            }
+        };
         let cancel = Cancel::new();
         let wish = cancel.clone();
         // A second handler in one process is refused; then the first one still works.
@@ -66,9 +70,23 @@ impl Session {
         }
     }
 
+    /// The run's name.
+    pub(super) fn run(&self) -> &RunId {
+        self.owner.run()
+    }
+
     /// Removes the run's folder.
     pub(super) fn end(self) -> Result<(), Failed> {
         Ok(self.owner.remove()?)
+    }
+}
+
+fn no_agent(error: &AgentError) -> Failed {
+    match error {
+        AgentError::Missing { .. } => Failed::new(Exit::Finding, error)
+            .hint("build one file with everything inside: `cargo xtask dist`"),
+        AgentError::Foreign { .. } | AgentError::File(_) => Failed::new(Exit::Usage, error)
+            .hint("without `--agent` the one inside this program is used"),
     }
 }
 

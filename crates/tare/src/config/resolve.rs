@@ -56,11 +56,15 @@ pub(super) fn resolve(
     let baseline = arms[0].id.clone();
     let workloads = workloads(&source, file, adjustments)?;
     let design = &file.design;
-    let duration = |value: &Option<toml::Spanned<String>>, default: u64| match value {
+    let read = |value: &Option<toml::Spanned<String>>,
+                default: u64,
+                units: fn(&str) -> Result<u64, String>| match value {
         None => Ok(default),
-        Some(text) => units::duration_ns(text.get_ref())
-            .map_err(|problem| source.error(Some(text.span()), problem, None)),
+        Some(text) => {
+            units(text.get_ref()).map_err(|problem| source.error(Some(text.span()), problem, None))
+        }
     };
+    let duration = |value: &_, default| read(value, default, units::some_duration_ns);
     let percent = |value: &Option<toml::Spanned<String>>, default: f64| match value {
         None => Ok(default),
         Some(text) => units::fraction(text.get_ref())
@@ -134,7 +138,7 @@ pub(super) fn resolve(
         budget_ns,
         trial_ns,
         limit_ns,
-        settle_ns: duration(&design.settle, 0)?,
+        settle_ns: read(&design.settle, 0, units::duration_ns)?,
         lifecycle: design.lifecycle.unwrap_or_default(),
     })
 }

@@ -28,6 +28,14 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads a duration that is not zero.
+pub fn some_duration_ns(text: &str) -> Result<u64, String> {
+    match duration_ns(text) {
+        Ok(0) => Err(format!("`{text}` must be more than nothing")),
+        other => other,
+    }
+}
+
 /// Reads a percentage such as `2%` as a fraction; the sign is required, so that 2 and 0.02 cannot be confused.
 pub fn fraction(text: &str) -> Result<f64, String> {
     let (number, unit) = split(text);
@@ -65,6 +73,14 @@ mod tests {
         assert_eq!(duration_ns("2m"), Ok(120_000_000_000));
         for text in ["90", "", "s", "1..2s", "5 parsecs", "-3s", "1e99s"] {
             assert!(duration_ns(text).is_err(), "{text:?} passed");
+        }
+    }
+
+    #[test]
+    fn a_duration_that_must_be_some_time_is_not_zero() {
+        assert_eq!(some_duration_ns("1ns"), Ok(1));
+        for text in ["0s", "0.1ns", "90"] {
+            assert!(some_duration_ns(text).is_err(), "{text:?} passed");
         }
     }
 

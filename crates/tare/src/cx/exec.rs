@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -108,6 +109,11 @@ pub trait Running: Send {
     fn kill(&mut self);
     /// What it wrote to standard error so far, at most the last 8 KiB.
     fn stderr_tail(&self) -> String;
+    /// Whether all that will ever be on standard error has been read. An ended program's last words may
+    /// still be on their way; a grandchild that holds the stream keeps it open.
+    fn has_read_stderr(&self) -> bool {
+        true
+    }
 }
 
 /// Runs programs.
@@ -128,7 +134,12 @@ pub trait Exec: Sync {
 pub struct SystemExec;
 
 fn start(command: &CommandLine) -> Result<Child, CommandError> {
-    Command::new(&command.program)
+    let mut process = Command::new(&command.program);
+    // Ctrl-C at a terminal goes to the whole foreground group. It is meant for Tare, which then stops what it
+    // started in order; a program that dies of it at the same moment would look like a failure.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    process
         .args(&command.arguments)
         .envs(&command.variables)
         .env("LC_ALL", "C")
@@ -225,8 +236,10 @@ impl Exec for SystemExec {
     fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
         let mut child = start(command)?;
         let tail = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let is_read = std::sync::Arc::new(AtomicBool::new(child.stderr.is_none()));
         if let Some(mut stderr) = child.stderr.take() {
             let tail = tail.clone();
+            let is_read = is_read.clone();
             std::thread::spawn(move || {
                 let mut buffer = [0u8; 1024];
                 while let Ok(count @ 1..) = stderr.read(&mut buffer) {
@@ -235,15 +248,21 @@ impl Exec for SystemExec {
                     let surplus = tail.len().saturating_sub(8192);
                     tail.drain(..surplus);
                 }
+                is_read.store(true, Ordering::Release);
             });
         }
-        Ok(Box::new(SystemRunning { child, tail }))
+        Ok(Box::new(SystemRunning {
+            child,
+            tail,
+            is_read,
+        }))
     }
 }
 
 struct SystemRunning {
     child: Child,
     tail: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    is_read: std::sync::Arc<AtomicBool>,
 }
 
 impl Running for SystemRunning {
@@ -279,6 +298,10 @@ impl Running for SystemRunning {
             .lock()
             .map(|tail| String::from_utf8_lossy(&tail).into_owned())
             .unwrap_or_default()
+    }
+
+    fn has_read_stderr(&self) -> bool {
+        self.is_read.load(Ordering::Acquire)
     }
 }
 

@@ -34,13 +34,46 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     std::fs::read(path).map_err(error("read", path))
 }
 
-/// Writes a whole file: to a neighbour first, then renamed, so that no reader sees half of it.
+/// Writes a whole file: to a neighbour first, then renamed, so that no reader sees half of it. What is no
+/// plain file, such as `/dev/null` or a named pipe, is written to as it is: a rename would replace it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    if is_special(path) {
+        return std::fs::write(path, bytes).map_err(error("write", path));
+    }
+    let neighbour = neighbour(path);
+    std::fs::write(&neighbour, bytes)
+        .and_then(|()| std::fs::rename(&neighbour, path))
+        .map_err(|reason| {
+            // Half of a file is of no use to anybody.
+            let _ = std::fs::remove_file(&neighbour);
+            error("write", path)(reason)
+        })
+}
+
+/// Finds out whether [`write`] would be allowed to write this file, and leaves what is there as it is.
+pub fn may_write(path: &Path) -> Result<(), FileError> {
+    if path.is_dir() {
+        return Err(error("write", path)(io::ErrorKind::IsADirectory.into()));
+    }
+    if is_special(path) {
+        // Opening a pipe would wait for its reader.
+        return Ok(());
+    }
+    let neighbour = neighbour(path);
+    std::fs::write(&neighbour, b"")
+        .and_then(|()| std::fs::remove_file(&neighbour))
+        .map_err(error("write", path))
+}
+
+fn neighbour(path: &Path) -> PathBuf {
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(".part");
-    let neighbour = PathBuf::from(neighbour);
-    std::fs::write(&neighbour, bytes).map_err(error("write", path))?;
-    std::fs::rename(&neighbour, path).map_err(error("write", path))
+    PathBuf::from(neighbour)
+}
+
+/// Whether something is there that is no plain file.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file())
 }
 
 /// Writes a file that its owner may execute.
@@ -58,6 +91,27 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Makes a folder and those above it.
 pub fn create_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
+}
+
+/// Removes a file; fine if it is not there.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(error("remove", path)),
+    }
+}
+
+/// Lets every user make files in a folder and nobody remove those of others, as in `/tmp`.
+pub fn open_to_all(path: &Path) -> Result<(), FileError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
+            .map_err(error("open to all", path))?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.

@@ -107,7 +107,8 @@ pub fn remove_dead(state: &Path, run: &RunId) -> Result<bool, FileError> {
     Ok(true)
 }
 
-fn folder(state: &Path, run: &RunId) -> PathBuf {
+/// The folder of this run's files, whether it is there or not.
+pub fn folder(state: &Path, run: &RunId) -> PathBuf {
     state.join("runs").join(run.as_str())
 }
 

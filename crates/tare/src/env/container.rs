@@ -7,7 +7,7 @@
 //! happens in the launcher, which has one thread.
 //! What it cannot see: security modules and device rules, which it does not set.
 
-mod settings;
+pub(super) mod settings;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -111,8 +111,9 @@ impl Driver for Container {
     }
 }
 
-/// Lets the agent remove what it finds; one line for each thing.
-fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
+/// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
+/// are labelled as the agent labels them.
+pub(super) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
     let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
@@ -151,7 +152,7 @@ fn swept(line: &str) -> String {
 }
 
 /// A name that no other instance of this run has, in this process or an earlier one that resumes it.
-fn instance_name(arm: &str) -> String {
+pub(super) fn instance_name(arm: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{arm}-{}-{count}", std::process::id())

@@ -16,11 +16,19 @@ pub mod channel;
 pub mod container;
 pub mod docker;
 pub mod host;
+pub mod oci;
+pub mod ssh;
 pub mod vm;
 
 /// Every driver.
-pub static DRIVERS: &[&dyn Driver] =
-    &[&container::Container, &docker::DOCKER, &host::Host, &vm::Vm];
+pub static DRIVERS: &[&dyn Driver] = &[
+    &container::Container,
+    &docker::DOCKER,
+    &host::Host,
+    &ssh::Ssh,
+    &oci::Oci,
+    &vm::Vm,
+];
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

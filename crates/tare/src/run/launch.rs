@@ -19,6 +19,9 @@ const LOSSES_ALLOWED: u32 = 1;
 impl Session<'_> {
     /// Fails if the baseline or an arm that was asked for by name is out before anything was measured.
     pub(super) fn require_essential_arms(&mut self) -> Result<(), Break> {
+        if self.cx.cancel.is_requested() {
+            return Err(Break::Cancelled);
+        }
         let essential = self.rig.arms.iter().position(|arm| {
             !arm.is_usable() && (arm.spec.required || arm.spec.id == self.study().baseline)
         });
@@ -111,6 +114,10 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Err(NoStart::Cancelled) => return Err(Break::Cancelled),
+                // What fails after Ctrl-C says nothing about the arm.
+                Err(NoStart::Trouble(_)) if cx.cancel.is_requested() => {
+                    return Err(Break::Cancelled);
+                }
                 Err(NoStart::Trouble(trouble)) => arm.out = Some(trouble),
             }
         } else if !is_first {

@@ -59,7 +59,8 @@ pub enum StoreError {
     #[error(
         "no run `{}` in the store{}",
         id.escape_default(),
-        near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+        near.as_ref()
+            .map_or_else(|| "; hint: `tare runs` lists them".to_owned(), |near| format!("; hint: did you mean `{near}`?"))
     )]
     NoSuchRun {
         /// What was asked for.
@@ -67,6 +68,9 @@ pub enum StoreError {
         /// A run whose name is near.
         near: Option<String>,
     },
+    /// There is no run at all in it.
+    #[error("the store `{}` holds no run yet; hint: `tare run` makes one", .0.display())]
+    Empty(PathBuf),
     /// The beginning of a name fits several runs.
     #[error("`{}` fits {} runs: {}", id.escape_default(), fits.len(), fits.join(", "))]
     Ambiguous {
@@ -87,7 +91,10 @@ pub enum StoreError {
         sequence: u32,
     },
     /// The file or its folder cannot be used.
-    #[error("cannot {action} the store `{}`: {problem}", path.display())]
+    #[error(
+        "cannot {action} the store `{}`: {problem}; hint: name another file with `--store FILE`, or another folder with TARE_HOME",
+        path.display()
+    )]
     Io {
         /// What was tried, as a verb.
         action: &'static str,

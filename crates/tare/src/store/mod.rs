@@ -68,6 +68,13 @@ impl Store {
                 },
             })?;
         }
+        if path.is_dir() {
+            return Err(StoreError::Io {
+                action: "open",
+                path: path.to_owned(),
+                problem: "it is a folder".to_owned(),
+            });
+        }
         let mut connection =
             Connection::open(path).map_err(|error| classify(path, "open", &error))?;
         Self::set_up(&mut connection, path).map_err(|error| match error {

@@ -151,8 +151,11 @@ impl Store {
         if let Some(run) = runs.iter().find(|run| run.id.as_str() == text) {
             return Ok(run.id.clone());
         }
-        if let ("latest", Some(newest)) = (text, runs.first()) {
-            return Ok(newest.id.clone());
+        if text == "latest" {
+            return match runs.first() {
+                Some(newest) => Ok(newest.id.clone()),
+                None => Err(StoreError::Empty(self.path.clone())),
+            };
         }
         let fits: Vec<&RunLine> = runs
             .iter()

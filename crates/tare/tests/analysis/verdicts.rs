@@ -253,7 +253,7 @@ fn another_checksum_voids_the_cell_and_is_listed() {
 }
 
 #[test]
-fn a_clock_that_runs_against_the_hosts_voids_its_trial() {
+fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() {
     let mut run = Plan::default().run();
     // The worker claims to have taken longer than the host waited for it.
     rewrite(
@@ -271,6 +271,11 @@ fn a_clock_that_runs_against_the_hosts_voids_its_trial() {
     assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 18);
     assert_eq!(dossier.failures[0].trials, 2);
     assert!(dossier.failures[0].reason.contains("clock"));
+    // The same on the host's own kernel: there is one clock, so it was the way that took long.
+    for arm in &mut run.head.arms {
+        arm.facts.insert("kernel.boot_id".into(), "one".into());
+    }
+    assert_eq!(cell(&analyze(&run, &find), "box", INTEGER).n_blocks, 20);
 }
 
 #[test]
@@ -413,6 +418,35 @@ fn what_the_arms_were_given_is_compared() {
             .contains("platforms, not the container")
     );
     assert_eq!(result("a-prime.cpus").0, "pass");
+}
+
+#[test]
+fn an_arm_on_another_machine_is_labelled_as_one() {
+    let machine = |there: Option<&str>, here: Option<&str>| {
+        let mut run = Plan::default().run();
+        for (arm, boot) in [(0, there), (1, there), (2, here)] {
+            let facts = &mut run.head.arms[arm].facts;
+            facts.extend(boot.map(|boot| ("kernel.boot_id".to_owned(), boot.to_owned())));
+        }
+        let parity = analyze(&run, &find).parity;
+        let of = |id: &str| {
+            let item = parity.iter().find(|item| item.id == id)?;
+            Some((item.result.clone(), item.detail.clone()))
+        };
+        (of("a-prime.machine"), of("box.machine"))
+    };
+    let (again, other) = machine(Some("b-1"), Some("b-2"));
+    assert_eq!(again.unwrap().0, "pass");
+    let (result, detail) = other.unwrap();
+    assert_eq!(result, "differs");
+    assert!(
+        detail.contains("`box` runs on another machine than `host`"),
+        "{detail}"
+    );
+    assert!(detail.contains("`b-2`, not `b-1`"), "{detail}");
+    let (_, same) = machine(Some("b-1"), Some("b-1"));
+    assert_eq!(same.unwrap().0, "pass");
+    assert_eq!(machine(Some("b-1"), None).1, None);
 }
 
 #[test]

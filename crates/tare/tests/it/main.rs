@@ -6,6 +6,10 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
+#[cfg(target_os = "linux")]
+mod bad_input;
+#[cfg(target_os = "linux")]
+mod cli;
 mod container;
 mod contract;
 mod docker;
@@ -13,5 +17,20 @@ mod engine;
 mod host;
 #[cfg(target_os = "linux")]
 mod launcher;
+#[cfg(target_os = "linux")]
+mod misbehaviour;
+#[cfg(target_os = "linux")]
+mod oci;
+#[cfg(target_os = "linux")]
+mod people;
+#[cfg(target_os = "linux")]
+mod product;
+#[cfg(target_os = "linux")]
+mod shapes;
+#[cfg(unix)]
+mod ssh;
+#[cfg(target_os = "linux")]
+mod stopping;
+#[cfg(target_os = "linux")]
 mod vm;
 mod world;

@@ -4,6 +4,7 @@
 //! a test never meets an old one and the same file runs inside a container without libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,7 +105,8 @@ pub(crate) fn skip(needs: &str, reason: &str) {
         !required.split(',').any(|name| name.trim() == needs),
         "`{needs}` is required here, but {reason}"
     );
-    println!("skipped: {reason}");
+    // Past the capture of passing tests, so that the reason is read.
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
 /// Processes that carry the run's label, with their command lines.
@@ -151,7 +153,7 @@ impl Snapshot {
         let mut groups = BTreeSet::new();
         walk(Path::new("/sys/fs/cgroup"), 5, &mut |path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_dir() && name.starts_with("tare") {
+            if path.is_dir() && name.starts_with("tare") && !is_anothers(&name) {
                 groups.insert(path.to_owned());
             }
         });
@@ -181,7 +183,7 @@ impl Snapshot {
 }
 
 /// Mount points of this namespace, but those that engines keep for containers of other people.
-fn mounts() -> Vec<String> {
+pub(crate) fn mounts() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut points: Vec<String> = text
         .lines()
@@ -206,7 +208,15 @@ fn is_an_engines(point: &str) -> bool {
         || prefixes.iter().any(|prefix| point.starts_with(prefix))
 }
 
-/// Network interfaces, but those that engines name at random for containers of other people.
+/// Whether a label names a run of another process of these tests, or of somebody who measures meanwhile: this
+/// process's runs have its number in them.
+fn is_anothers(label: &str) -> bool {
+    let own = format!("-{}-", std::process::id());
+    !label.contains(&own)
+}
+
+/// Network interfaces, but those that engines name at random for containers of other people, and those that
+/// carry the label of somebody else's run.
 fn interfaces() -> BTreeSet<String> {
     let Ok(entries) = std::fs::read_dir("/sys/class/net") else {
         return BTreeSet::new();
@@ -215,6 +225,12 @@ fn interfaces() -> BTreeSet<String> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with("veth") && !name.starts_with("br-"))
+        .filter(|name| {
+            let alias = std::fs::read_to_string(format!("/sys/class/net/{name}/ifalias"));
+            // Without a label it cannot be told whose it is: another's may just be in the making.
+            let run = alias.unwrap_or_default();
+            !(name.starts_with("tare-") && is_anothers(&run))
+        })
         .collect()
 }
 

@@ -1,8 +1,8 @@
 //! The system-call filter: a list as data ([`profile`]), assembled ([`bpf`]), loaded.
 //!
-//! No seccomp library: compiling Docker's list with libseccomp takes 21 to 28 ms, most of a container's
-//! start; here it takes well under a millisecond, so the start-up cost that a measurement shows is the
-//! mechanism's and not the compiler's.
+//! No seccomp library: compiling Docker's list with libseccomp takes 21 to 28 ms, most of a container's start.
+//! Here reading, assembling and loading it took 0.6 ms together (fastest of 60 starts, Linux 6.18, x86_64), so
+//! that the start-up cost that a measurement shows is the mechanism's and not the compiler's.
 
 mod bpf;
 mod profile;

@@ -141,6 +141,7 @@ pub(super) fn read(text: &str, machine: Machine<'_>) -> Result<Profile, ProfileE
         highest: 0,
         skipped: Vec::new(),
     };
+    let numbers = table::numbers();
     for (position, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -155,7 +156,7 @@ pub(super) fn read(text: &str, machine: Machine<'_>) -> Result<Profile, ProfileE
             .ok_or_else(|| error("no colon".into()))?;
         let head = head(left, machine).map_err(error)?;
         for name in names.split_whitespace() {
-            let Some(number) = table::number(name) else {
+            let Some(number) = numbers.get(name).copied() else {
                 profile.skipped.push(name.to_owned());
                 continue;
             };

@@ -5,6 +5,8 @@
 //! `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
 //! Names of other architectures (`mmap2`, `setuid32`, …) have no number here; callers report them as skipped.
 
+use std::collections::BTreeMap;
+
 /// A table of names and numbers from the names of the constants.
 macro_rules! numbers {
     ($($constant:ident)*) => {
@@ -98,13 +100,19 @@ static LITERAL: &[(&str, u32)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static LITERAL: &[(&str, u32)] = &[];
 
-/// The number of the system call of this name on this architecture.
-pub(super) fn number(name: &str) -> Option<u32> {
+/// The numbers of all system calls of this architecture by name.
+pub(super) fn numbers() -> BTreeMap<&'static str, u32> {
     [COMMON, OWN, LITERAL]
         .into_iter()
         .flatten()
-        .find(|(constant, _)| constant.strip_prefix("SYS_") == Some(name))
-        .map(|(_, number)| *number)
+        .map(|(constant, number)| (constant.trim_start_matches("SYS_"), *number))
+        .collect()
+}
+
+/// The number of one.
+#[cfg(test)]
+pub(super) fn number(name: &str) -> Option<u32> {
+    numbers().get(name).copied()
 }
 
 #[cfg(test)]

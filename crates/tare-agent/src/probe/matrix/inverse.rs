@@ -10,6 +10,8 @@
 //! Stability of Numerical Algorithms", 2nd ed., §14.4).
 //! What it cannot see: how badly a matrix is conditioned; only an exactly singular one is refused.
 
+use super::placed::Placed;
+
 /// Columns of a strip, of a register tile and of a packed panel.
 const STRIP: usize = 8;
 /// Rows of a register tile.
@@ -26,9 +28,9 @@ pub(super) struct Inverter {
     padded: usize,
     /// Elements from one row of `work` to the next; not a power of two, so that rows do not share cache sets.
     stride: usize,
-    work: Vec<f64>,
-    strip: Vec<f64>,
-    panel: Vec<f64>,
+    work: Placed,
+    strip: Placed,
+    panel: Placed,
     /// Which row of the matrix stands in each row of `work`.
     order: Vec<usize>,
     /// Whether the processor has AVX2 and FMA.
@@ -45,9 +47,9 @@ impl Inverter {
             n,
             padded,
             stride,
-            work: vec![0.0; padded * stride],
-            strip: vec![0.0; padded * STRIP],
-            panel: vec![0.0; (padded / 2).next_multiple_of(STRIP) * padded.max(STRIP)],
+            work: Placed::zeroes(padded * stride, 3),
+            strip: Placed::zeroes(padded * STRIP, 4),
+            panel: Placed::zeroes((padded / 2).next_multiple_of(STRIP) * padded.max(STRIP), 5),
             order: vec![0; padded],
             #[cfg(target_arch = "x86_64")]
             wide: std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),

@@ -103,7 +103,11 @@ pub(super) struct Settings {
     pub(super) stdio: Stdio,
 }
 
-fn wrong(setting: &str, problem: String, hint: impl Into<String>) -> SettingsError {
+pub(in crate::env) fn wrong(
+    setting: &str,
+    problem: String,
+    hint: impl Into<String>,
+) -> SettingsError {
     SettingsError {
         setting: setting.to_owned(),
         problem,
@@ -111,12 +115,12 @@ fn wrong(setting: &str, problem: String, hint: impl Into<String>) -> SettingsErr
     }
 }
 
-fn shown(value: &Value) -> String {
+pub(in crate::env) fn shown(value: &Value) -> String {
     value.to_string().escape_debug().to_string()
 }
 
 /// The value as one of the named choices.
-fn choice<T: Copy>(
+pub(in crate::env) fn choice<T: Copy>(
     settings: &Params,
     name: &str,
     choices: &[(&str, T)],
@@ -139,7 +143,7 @@ fn choice<T: Copy>(
     })
 }
 
-fn switch(settings: &Params, name: &str) -> Result<Option<bool>, SettingsError> {
+pub(in crate::env) fn switch(settings: &Params, name: &str) -> Result<Option<bool>, SettingsError> {
     match settings.value(name) {
         None => Ok(None),
         Some(Value::Bool(value)) => Ok(Some(*value)),
@@ -152,7 +156,7 @@ fn switch(settings: &Params, name: &str) -> Result<Option<bool>, SettingsError> 
 }
 
 /// The words of a list, or of a text with commas.
-fn words(value: &Value) -> Vec<String> {
+pub(in crate::env) fn words(value: &Value) -> Vec<String> {
     value
         .to_string()
         .split(',')
@@ -211,7 +215,9 @@ fn namespaces(settings: &Params) -> Result<Namespaces, SettingsError> {
     Ok(chosen)
 }
 
-fn capabilities(settings: &Params) -> Result<Option<Vec<String>>, SettingsError> {
+pub(in crate::env) fn capabilities(
+    settings: &Params,
+) -> Result<Option<Vec<String>>, SettingsError> {
     const NAME: &str = "caps";
     let docker = || DOCKER_CAPABILITIES.map(str::to_owned).to_vec();
     let Some(value) = settings.value(NAME) else {
@@ -317,7 +323,7 @@ fn amount(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-fn limits(settings: &Params) -> Result<Limits, SettingsError> {
+pub(in crate::env) fn limits(settings: &Params) -> Result<Limits, SettingsError> {
     let pids = match settings.value("pids") {
         None => None,
         Some(Value::Int(number)) if *number > 0 => Some(*number as u64),

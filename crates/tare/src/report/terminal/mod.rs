@@ -6,7 +6,7 @@
 //! environment cost me", and a row must hold value, interval and verdict within 80 columns.
 //! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
 
-use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 use tare_stats::Verdict;
 
@@ -61,6 +61,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
+    legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);
     tail::draw(&mut out, dossier, style);
     out
@@ -129,10 +130,26 @@ fn title(dossier: &Dossier) -> String {
     if dossier.complete {
         return text;
     }
-    format!(
-        "{text} · INCOMPLETE, stopped by {}",
-        harmless(&dossier.stopped_by)
-    )
+    let how = match dossier.stopped_by.as_str() {
+        "interrupted" => "interrupted".to_owned(),
+        "failed" => "ended by a failure".to_owned(),
+        "killed" => "killed, or still at work".to_owned(),
+        other => format!("stopped by {}", harmless(other)),
+    };
+    format!("{text} · INCOMPLETE, {how}")
+}
+
+/// What the columns mean, where there is a ratio to read.
+fn legend(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.cells.iter().all(|cell| cell.ratio.is_none()) {
+        return;
+    }
+    out.push('\n');
+    let mut text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets, where the true value lies with 95 % confidence.".to_owned();
+    if style.width >= WIDE {
+        text.push_str(" uncontended × compares the best moments of the trials, which other work on the machine hardly touches.");
+    }
+    paragraph(out, "", &text, style.width);
 }
 
 fn draw_arm(
@@ -334,23 +351,31 @@ fn additive(cell: &DossierCell) -> Option<String> {
 /// The marks behind verdicts, numbered in the order in which the table needs them.
 struct Marks {
     flags: Vec<String>,
+    /// What holds for most cells: said once below the table instead of in every row.
+    common: Vec<(String, usize)>,
 }
 
 impl Marks {
     fn of(dossier: &Dossier) -> Self {
-        let mut flags: Vec<String> = Vec::new();
-        let all = dossier.cells.iter().flat_map(|cell| &cell.flags);
-        for flag in all.filter(|flag| words::meaning(&flag.id).is_some()) {
-            if !flags.contains(&flag.id) {
-                flags.push(flag.id.clone());
+        let mut counts: Vec<(String, usize)> = Vec::new();
+        for flag in dossier.cells.iter().flat_map(marked) {
+            match counts.iter_mut().find(|(id, _)| *id == flag.id) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((flag.id.clone(), 1)),
             }
         }
-        Self { flags }
+        let is_common = |count: usize| count > 6 && count * 2 > dossier.cells.len();
+        let (common, rare): (Vec<_>, Vec<_>) =
+            counts.into_iter().partition(|(_, count)| is_common(*count));
+        Self {
+            flags: rare.into_iter().map(|(id, _)| id).collect(),
+            common,
+        }
     }
 
     /// The marks of one cell, as they stand behind its verdict.
     fn on(&self, cell: &DossierCell) -> String {
-        let is_on = |id: &String| cell.flags.iter().any(|flag| flag.id == *id);
+        let is_on = |id: &String| marked(cell).any(|flag| flag.id == *id);
         let numbers: Vec<String> = (1..)
             .zip(&self.flags)
             .filter(|(_, id)| is_on(id))
@@ -365,8 +390,13 @@ impl Marks {
 
     /// Explains the marks; where one cell alone has it, with what was seen there.
     fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
-        if !self.flags.is_empty() {
+        if !self.flags.is_empty() || !self.common.is_empty() {
             out.push('\n');
+        }
+        for (id, count) in &self.common {
+            let meaning = words::meaning(id).unwrap_or_default();
+            let line = format!("in {count} of {} cells: {meaning}", dossier.cells.len());
+            paragraph(out, "* ", &line, style.width);
         }
         for (number, id) in (1..).zip(&self.flags) {
             let Some(meaning) = words::meaning(id) else {
@@ -375,7 +405,7 @@ impl Marks {
             let on: Vec<&str> = dossier
                 .cells
                 .iter()
-                .flat_map(|cell| &cell.flags)
+                .flat_map(marked)
                 .filter(|flag| flag.id == *id)
                 .map(|flag| flag.detail.as_str())
                 .collect();
@@ -387,6 +417,15 @@ impl Marks {
             paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
         }
     }
+}
+
+/// The flags of a cell that a reader of the table must know. A block that lost much to the hypervisor says
+/// all that the milder remark would.
+fn marked(cell: &DossierCell) -> impl Iterator<Item = &Flag> {
+    let is_contended = cell.flags.iter().any(|flag| flag.id == "contended");
+    cell.flags.iter().filter(move |flag| {
+        words::meaning(&flag.id).is_some() && !(is_contended && flag.id == "steal")
+    })
 }
 
 fn superscript(number: usize) -> String {

@@ -181,14 +181,28 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
+/// How the run ended, as a clause that follows the number of its trials.
+fn how_it_ended(stopped_by: &str) -> String {
+    let clause = match stopped_by {
+        "precision" => "; it ended when every ratio was as precise as asked for",
+        "blocks" => "; it did all the blocks that it was allowed",
+        "budget" => "; it ended when its time budget was used up",
+        "interrupted" => " and was interrupted",
+        "failed" => " and ended by a failure",
+        "killed" => "; it was killed, or is still at work",
+        other => return format!(" and was stopped by {}", harmless(other)),
+    };
+    clause.to_owned()
+}
+
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
-        "The run took {:.0} s for {} trial{} and was stopped by {}.",
+        "The run took {:.0} s for {} trial{}{}.",
         dossier.cost.wall_s,
         dossier.cost.trials,
         if dossier.cost.trials == 1 { "" } else { "s" },
-        harmless(&dossier.stopped_by)
+        how_it_ended(&dossier.stopped_by)
     );
     paragraph(out, "", &cost, style.width);
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);

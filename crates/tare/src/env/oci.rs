@@ -1,0 +1,512 @@
+//! `oci`: a container made by any program that keeps the OCI runtime's command line.
+//!
+//! runc, crun, youki, runsc (gVisor), Kata: no engine, no image, no shim, so that the difference between this and
+//! `docker` is the engine, and the difference between two runtimes is the runtime. The specification is Tare's
+//! own, the user's, or the one that Docker itself used, with single mechanisms switched off by settings.
+//! The specification's types are written here (see `spec`) rather than taken from the crate `oci-spec`: that knows
+//! one version of the format, loses fields of others, and brings 37 crates for five structures.
+//! A runtime always runs in private mount and PID namespaces, which the agent makes: it mounts on the host
+//! otherwise, and what it leaves behind when it is killed would survive.
+//! What it cannot see: what a runtime does in a service of its own, and runtimes without root, which need a
+//! mapping of users that Tare does not make.
+
+mod engine_spec;
+mod instance;
+mod runtime;
+mod seccomp;
+mod settings;
+mod spec;
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tare_model::launch::{CAPABILITIES, Network, PairAddresses};
+use tare_model::{ArmId, Facts, Params};
+
+use self::instance::{Living, OciChannel, OciInstance, and_cleanup, clean};
+use self::runtime::{Container, KNOWN, Runtime, Surroundings, cgroup_mounts, refusal};
+use self::settings::{Rootfs, SETTINGS, Settings, Source};
+use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
+use super::channel::StreamChannel;
+use super::{
+    Availability, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
+    SettingsError, StartMode, container,
+};
+use crate::cx::{AgentBinary, Context, Running, files, owner, vars};
+
+/// How long making a container may take: tens of milliseconds with most, seconds with a VM inside.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long the probe of [`Driver::detect`] may take for each runtime.
+const DETECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often a sign of the container's start is looked for.
+const STEP: Duration = Duration::from_micros(200);
+
+/// The driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Oci;
+
+impl Driver for Oci {
+    fn id(&self) -> &'static str {
+        "oci"
+    }
+
+    fn about(&self) -> &'static str {
+        "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        SETTINGS
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        if !cfg!(target_os = "linux") {
+            return Availability::Absent {
+                why: "OCI runtimes are started on Linux only".into(),
+                fix: None,
+            };
+        }
+        let mut facts = Facts::from([("oci.cgroups".to_owned(), cgroup_mounts().0.to_owned())]);
+        let mut first = None;
+        let mut is_ready = false;
+        for (name, _) in KNOWN {
+            let fact = match try_out(cx, name) {
+                Ok(runtime) => {
+                    is_ready = true;
+                    let note = if runtime.hides_unified {
+                        ", with the second cgroup version hidden from it"
+                    } else {
+                        ""
+                    };
+                    format!("{} ({}){note}", runtime.version, runtime.path.display())
+                }
+                Err(error) => {
+                    let fact = format!("absent: {error}");
+                    first.get_or_insert(error);
+                    fact
+                }
+            };
+            facts.insert(format!("oci.{name}"), fact);
+        }
+        match first {
+            Some(error) if !is_ready => absence(error),
+            _ => Availability::Ready(facts),
+        }
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        Ok(Box::new(OciEnvironment {
+            arm,
+            settings: Settings::read(settings)?,
+            base: None,
+            runtime: None,
+            remarks: Vec::new(),
+            living: Living::default(),
+        }))
+    }
+
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Vec::new());
+        }
+        let runs: Vec<String> = match (run, vars::state_folder()) {
+            (Some(run), _) => vec![run.to_owned()],
+            (None, Some(state)) => owner::dead_runs(&state)?
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            (None, None) => Vec::new(),
+        };
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
+        container::sweep(cx, arguments.collect())
+    }
+}
+
+/// An error as an answer of `detect`.
+fn absence(error: EnvError) -> Availability {
+    match error {
+        EnvError::Absent { why, fix } => Availability::Absent { why, fix },
+        EnvError::Denied { what, fix } => Availability::Absent { why: what, fix },
+        error => Availability::Absent {
+            why: error.to_string(),
+            fix: None,
+        },
+    }
+}
+
+/// Runs the agent's shortest command in a container of this runtime's.
+fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
+    let agent = agent(cx)?;
+    let runtime = runtime::find(cx, agent, name)?;
+    let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
+    let container = Container::new(cx, container::instance_name("detect"));
+    let ran = furnish(cx, agent, &container, &settings)
+        .and_then(|()| write_spec(cx, &container, &settings, None, &["true"]))
+        .and_then(|_| {
+            let surroundings = Surroundings::default();
+            let command = runtime::run_command(cx, agent, &runtime, &[], &container, surroundings);
+            Ok(cx.exec.run(&command, &[], DETECT_LIMIT)?)
+        })
+        .and_then(|finished| match finished.status {
+            Some(0) => Ok(()),
+            status => Err(refusal(
+                name,
+                status,
+                &String::from_utf8_lossy(&finished.stderr),
+            )),
+        });
+    match ran {
+        Ok(()) => files::remove_folder(&container.folder)?,
+        Err(error) => return Err(and_cleanup(error, clean(cx, &container))),
+    }
+    Ok(runtime)
+}
+
+/// The agent that goes inside and makes the surroundings; it may need no library.
+fn agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
+    cx.agents
+        .linux(std::env::consts::ARCH)
+        .ok_or_else(|| EnvError::Absent {
+            why: "there is no static agent for this machine, and a minimal root has no libraries"
+                .into(),
+            fix: Some("build one with `cargo xtask dist`, or name one with `--agent`".into()),
+        })
+}
+
+/// Makes the container's folder: root, agent, state, a place for files.
+fn furnish(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    container: &Container,
+    settings: &Settings,
+) -> Result<(), EnvError> {
+    let folder = &container.folder;
+    files::create_folder(cx.scratch)?;
+    for name in ["state", "files"] {
+        files::create_folder(&folder.join(name))?;
+    }
+    let root = match settings.rootfs {
+        Rootfs::Minimal => {
+            // Places that a runtime mounts on, or expects, whatever the specification says.
+            let root = folder.join("rootfs");
+            for name in ["dev", "etc", "proc", "sys", "tmp"] {
+                files::create_folder(&root.join(name))?;
+            }
+            root
+        }
+        Rootfs::OverlayHost => {
+            // These letters separate in the options of an overlay.
+            let text = folder.display().to_string();
+            if text.contains([',', ':', '\\', '"']) {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "`{}` holds a comma, colon, quote or backslash, which no overlay takes",
+                        text.escape_debug()
+                    ),
+                    fix: Some(
+                        "set TARE_HOME to a folder without them, or rootfs = \"minimal\"".into(),
+                    ),
+                });
+            }
+            for name in ["work", "merged"] {
+                files::create_folder(&folder.join(name))?;
+            }
+            folder.join("upper")
+        }
+    };
+    let workdir = root.join(WORKDIR.trim_start_matches('/'));
+    files::create_folder(&workdir)?;
+    // A specification may name any user.
+    files::open_to_all(&workdir)?;
+    files::open_to_all(&folder.join("files"))?;
+    let bytes = files::read(&agent.path)?;
+    files::write_program(&root.join(AGENT.trim_start_matches('/')), &bytes)?;
+    Ok(())
+}
+
+/// The capabilities that this process has to give.
+fn available_capabilities() -> Vec<String> {
+    let status = files::read_text(Path::new("/proc/self/status")).unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapBnd:"))
+        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+        .unwrap_or_default();
+    CAPABILITIES
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| mask & 1 << number != 0)
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
+}
+
+/// Builds the specification and writes it into the bundle.
+fn write_spec(
+    cx: &Context<'_>,
+    container: &Container,
+    settings: &Settings,
+    base: Option<&Spec>,
+    arguments: &[&str],
+) -> Result<Built, EnvError> {
+    let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let text = |name: &str| container.folder.join(name).display().to_string();
+    let root = match settings.rootfs {
+        Rootfs::Minimal => text("rootfs"),
+        Rootfs::OverlayHost => text("merged"),
+    };
+    let place = Place {
+        id: &container.id,
+        run: cx.run.as_str(),
+        root,
+        files: text("files"),
+        netns: (settings.network == Some(Network::Veth)).then(|| text("netns")),
+        arguments,
+        available: &available_capabilities(),
+        kernel: kernel.trim(),
+    };
+    let built = spec::build(base, settings, &place)?;
+    files::write(
+        &container.folder.join("config.json"),
+        &built.spec.to_bytes(),
+    )?;
+    Ok(built)
+}
+
+/// A configured `oci`.
+struct OciEnvironment {
+    arm: ArmId,
+    settings: Settings,
+    /// The specification that is not Tare's own, once it was read, with where it came from.
+    base: Option<(Spec, String)>,
+    runtime: Option<Runtime>,
+    /// What the reader should know of the specification used last.
+    remarks: Vec<(&'static str, String)>,
+    living: Living,
+}
+
+impl OciEnvironment {
+    /// Reads the specification, once: Docker's is gone when its container ends.
+    fn load(&mut self) -> Result<(), EnvError> {
+        if self.base.is_some() {
+            return Ok(());
+        }
+        self.base = match &self.settings.source {
+            Source::Own => None,
+            Source::Docker(container) => {
+                let found = engine_spec::find(container)?;
+                Some((found.spec, found.id))
+            }
+            Source::File(path) => {
+                let spec =
+                    Spec::parse(&files::read_text(path)?).map_err(|error| EnvError::Refused {
+                        what: format!(
+                            "`{}` is no runtime specification for Linux",
+                            path.display().to_string().escape_debug()
+                        ),
+                        answer: error.to_string().escape_debug().to_string(),
+                    })?;
+                Some((spec, path.display().to_string()))
+            }
+        };
+        Ok(())
+    }
+
+    fn runtime(&mut self, cx: &Context<'_>) -> Result<Runtime, EnvError> {
+        if let Some(runtime) = &self.runtime {
+            return Ok(runtime.clone());
+        }
+        let runtime = runtime::find(cx, agent(cx)?, &self.settings.runtime)?;
+        self.runtime = Some(runtime.clone());
+        Ok(runtime)
+    }
+
+    /// Waits until the runtime says that the container runs.
+    fn wait_for_start(
+        &self,
+        cx: &Context<'_>,
+        running: &mut dyn Running,
+        container: &Container,
+    ) -> Result<(), EnvError> {
+        let begin = cx.clock.now_ns();
+        let pid_file = container.pid_file();
+        loop {
+            if let Ok(Some(status)) = running.wait(Duration::ZERO) {
+                // Its last words may still be on their way.
+                cx.clock.sleep(Duration::from_millis(20));
+                let words = running.stderr_tail();
+                return Err(refusal(&self.settings.runtime, Some(status), &words));
+            }
+            if files::read_text(&pid_file).is_ok_and(|text| !text.trim().is_empty()) {
+                return Ok(());
+            }
+            if cx.cancel.is_requested() {
+                return Err(EnvError::Refused {
+                    what: format!("starting `{}`", self.settings.runtime.escape_debug()),
+                    answer: "interrupted".into(),
+                });
+            }
+            if cx.clock.now_ns().saturating_sub(begin) > START_LIMIT.as_nanos() as u64 {
+                return Err(EnvError::Timeout {
+                    phase: format!(
+                        "starting a container with `{}`",
+                        self.settings.runtime.escape_debug()
+                    ),
+                    limit: START_LIMIT,
+                });
+            }
+            cx.clock.sleep(STEP);
+        }
+    }
+
+    /// Limits need a cgroup, and a runtime may have been told to make none.
+    fn check_limits(&self, container: &Container) -> Result<(), EnvError> {
+        if self.settings.limits.is_empty() || !container.cgroups().is_empty() {
+            return Ok(());
+        }
+        Err(EnvError::Refused {
+            what: "limiting the container".into(),
+            answer: format!(
+                "`{}` made no cgroup `{}`, so the limits that were asked for do not hold",
+                self.settings.runtime.escape_debug(),
+                container.id
+            ),
+        })
+    }
+
+    /// Starts the runtime and waits for it; nothing is cleaned up on an error.
+    fn launch(
+        &mut self,
+        cx: &Context<'_>,
+        container: &Container,
+        mode: StartMode,
+    ) -> Result<OciInstance, EnvError> {
+        let runtime = self.runtime(cx)?;
+        self.load()?;
+        let agent = agent(cx)?;
+        furnish(cx, agent, container, &self.settings)?;
+        let arguments: &[&str] = match mode {
+            StartMode::Resident => &["serve"],
+            StartMode::Once => &["serve", "--no-spare"],
+        };
+        let base = self.base.as_ref().map(|(spec, _)| spec);
+        let built = write_spec(cx, container, &self.settings, base, arguments)?;
+        self.remarks = built.remarks;
+        let has_pair = self.settings.network == Some(Network::Veth);
+        let surroundings = Surroundings {
+            has_overlay: self.settings.rootfs == Rootfs::OverlayHost,
+            has_pair,
+        };
+        let arguments = &self.settings.runtime_args;
+        let command = runtime::run_command(cx, agent, &runtime, arguments, container, surroundings);
+        let mut running = cx.exec.spawn(&command)?;
+        self.wait_for_start(cx, running.as_mut(), container)?;
+        self.check_limits(container)?;
+        let addresses = if has_pair {
+            let text = files::read_text(&container.folder.join("network.json"))?;
+            let pair: PairAddresses =
+                serde_json::from_str(&text).map_err(|error| EnvError::Refused {
+                    what: "reading the addresses of the veth pair".into(),
+                    answer: error.to_string(),
+                })?;
+            Some(pair)
+        } else {
+            None
+        };
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+        };
+        Ok(OciInstance {
+            channel: OciChannel {
+                stream: StreamChannel::new(writer, reader),
+                running,
+            },
+            container: container.clone(),
+            network: built.network,
+            addresses,
+            living: Arc::clone(&self.living),
+        })
+    }
+}
+
+impl Environment for OciEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.load()?;
+        self.runtime(cx)?;
+        Ok(files::create_folder(cx.scratch)?)
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let name = container::instance_name(self.arm.as_str());
+        let container = Container::new(cx, name);
+        match self.launch(cx, &container, mode) {
+            Ok(instance) => {
+                self.living
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(container);
+                Ok(Box::new(instance))
+            }
+            // What was started was killed when it was dropped.
+            Err(error) => Err(and_cleanup(error, clean(cx, &container))),
+        }
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        let mut facts = self.settings.facts();
+        facts.insert("oci.cgroups".into(), cgroup_mounts().0.to_owned());
+        if let Some(runtime) = &self.runtime {
+            facts.insert("oci.version".into(), runtime.version.clone());
+            facts.insert(
+                "oci.path".into(),
+                runtime
+                    .path
+                    .display()
+                    .to_string()
+                    .escape_debug()
+                    .to_string(),
+            );
+            if runtime.hides_unified {
+                facts.insert(
+                    "oci.hidden".into(),
+                    "the version 2 tree of the hybrid cgroups, which crun refuses".into(),
+                );
+            }
+        }
+        if let Some((_, origin)) = &self.base {
+            facts.insert("oci.spec.origin".into(), origin.escape_debug().to_string());
+        }
+        for (what, remark) in &self.remarks {
+            facts.insert(
+                format!("oci.changed.{what}"),
+                remark.escape_debug().to_string(),
+            );
+        }
+        facts
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let left = {
+            let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *living)
+        };
+        let mut first = Ok(());
+        for container in left {
+            let cleaned = clean(cx, &container);
+            first = first.and(cleaned);
+        }
+        first
+    }
+}

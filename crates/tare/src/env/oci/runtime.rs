@@ -1,0 +1,345 @@
+//! A runtime program: finding it, its version, the commands that start a container with it, what its words mean.
+//!
+//! A runtime is never started directly, not even for its version: always through the agent's `private-mounts`,
+//! in mount and PID namespaces that end with it.
+//! What it cannot see: a configuration file that the runtime reads by itself.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tare_model::launch::RUN_VARIABLE;
+
+use crate::cx::{AgentBinary, CommandLine, Context, files, vars};
+use crate::env::EnvError;
+
+/// How long a runtime may take to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+/// Folders that an ordinary user's `PATH` may lack.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The runtimes that `detect` looks for, each with what brings it.
+pub(super) const KNOWN: [(&str, &str); 5] = [
+    ("runc", "apt-get install runc"),
+    ("crun", "apt-get install crun"),
+    ("youki", "see https://youki-dev.github.io/youki"),
+    ("runsc", "see https://gvisor.dev/docs/user_guide/install"),
+    ("kata-runtime", "see https://katacontainers.io"),
+];
+
+/// A runtime that is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Runtime {
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// The first line that it says of itself.
+    pub(super) version: String,
+    /// Whether the version 2 tree of a hybrid cgroup layout must be hidden from it.
+    pub(super) hides_unified: bool,
+}
+
+/// How the host's cgroups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
+pub(super) fn cgroup_mounts() -> (&'static str, Vec<PathBuf>) {
+    let text = files::read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let mounts: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let (front, back) = line.split_once(" - ")?;
+            Some((back.split(' ').next()?, front.split(' ').nth(4)?))
+        })
+        .filter(|(kind, _)| matches!(*kind, "cgroup" | "cgroup2"))
+        .collect();
+    let has = |wanted: &str| mounts.iter().any(|(kind, _)| *kind == wanted);
+    let layout = match (has("cgroup"), has("cgroup2")) {
+        (true, true) => "hybrid",
+        (true, false) => "v1",
+        (false, true) => "v2",
+        (false, false) => "none",
+    };
+    // The kernel writes a space as `\040`; other letters that it escapes stand in no cgroup's mount point.
+    let places = mounts
+        .iter()
+        .map(|(_, point)| PathBuf::from(point.replace("\\040", " ")))
+        .collect();
+    (layout, places)
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The runtime's file: a path as it is, a name on `PATH`.
+pub(super) fn locate(name: &str) -> Result<PathBuf, EnvError> {
+    let shown = name.escape_debug();
+    if name.contains('/') {
+        let path = std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name));
+        return if is_executable(&path) {
+            Ok(path)
+        } else {
+            Err(EnvError::Absent {
+                why: if path.exists() {
+                    format!("the runtime `{shown}` is no program")
+                } else {
+                    format!("there is no runtime `{shown}`")
+                },
+                fix: Some("give `runtime` the path of a program, or a name on PATH".into()),
+            })
+        };
+    }
+    let path = vars::text("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(SYSTEM_FOLDERS.map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|path| is_executable(path))
+        .ok_or_else(|| EnvError::Absent {
+            why: format!("the runtime `{shown}` is not installed or not on PATH"),
+            fix: KNOWN
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, how)| (*how).to_owned()),
+        })
+}
+
+/// The agent's `private-mounts` with these options, running `program`.
+fn privately(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    options: Vec<String>,
+    program: Vec<String>,
+) -> CommandLine {
+    let words = std::iter::once("private-mounts".to_owned())
+        .chain(options)
+        .chain(std::iter::once("--".to_owned()))
+        .chain(program);
+    CommandLine::new(agent.path.display().to_string(), words)
+        .variable(RUN_VARIABLE, cx.run.as_str())
+}
+
+/// Finds a runtime and asks it for its version.
+pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<Runtime, EnvError> {
+    let path = locate(name)?;
+    let program = vec![path.display().to_string(), "--version".to_owned()];
+    let command = privately(cx, agent, Vec::new(), program);
+    let finished = cx.exec.run(&command, &[], VERSION_LIMIT)?;
+    if finished.status != Some(0) {
+        let words = String::from_utf8_lossy(&finished.stderr);
+        return Err(refusal(name, finished.status, &words));
+    }
+    let words = String::from_utf8_lossy(&finished.stdout);
+    let version = words.lines().next().unwrap_or_default().trim();
+    Ok(Runtime {
+        path,
+        version: version.escape_debug().to_string(),
+        hides_unified: version.starts_with("crun") && cgroup_mounts().0 == "hybrid",
+    })
+}
+
+/// One container: where its things lie and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Container {
+    /// Names it within the run.
+    pub(super) name: String,
+    /// Its id for the runtime and the name of its cgroup.
+    pub(super) id: String,
+    /// Its bundle, and everything else of its own.
+    pub(super) folder: PathBuf,
+}
+
+impl Container {
+    /// The container of this name in this run.
+    pub(super) fn new(cx: &Context<'_>, name: String) -> Self {
+        Self {
+            id: format!("tare-{}-{name}", cx.run),
+            folder: cx.scratch.join(&name),
+            name,
+        }
+    }
+
+    /// Where the runtime keeps its state.
+    pub(super) fn state(&self) -> PathBuf {
+        self.folder.join("state")
+    }
+
+    /// Appears when the container runs.
+    pub(super) fn pid_file(&self) -> PathBuf {
+        self.folder.join("pid")
+    }
+
+    /// The cgroups of the container that are there.
+    pub(super) fn cgroups(&self) -> Vec<PathBuf> {
+        let (_, places) = cgroup_mounts();
+        places
+            .into_iter()
+            .map(|place| place.join(&self.id))
+            .filter(|path| path.exists())
+            .collect()
+    }
+
+    /// What the runtime's state still holds of it.
+    pub(super) fn left_state(&self) -> Vec<String> {
+        let mut names = files::names(&self.state()).unwrap_or_default();
+        names.retain(|name| name.contains(&self.id));
+        names
+    }
+}
+
+/// What of the surroundings is made besides the private mounts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Surroundings {
+    /// An overlay over the host's files in the container's folder.
+    pub(super) has_overlay: bool,
+    /// A network namespace with a veth pair.
+    pub(super) has_pair: bool,
+}
+
+/// The command that runs a container in the foreground and removes what a killed runtime left of it.
+pub(super) fn run_command(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    runtime: &Runtime,
+    runtime_args: &[String],
+    container: &Container,
+    surroundings: Surroundings,
+) -> CommandLine {
+    let text = |path: &Path| path.display().to_string();
+    let call = |words: &[&str]| {
+        let mut call = vec![text(&runtime.path)];
+        call.extend_from_slice(runtime_args);
+        call.extend(["--root".to_owned(), text(&container.state())]);
+        call.extend(words.iter().map(ToString::to_string));
+        call.push(container.id.clone());
+        call
+    };
+    let folder = text(&container.folder);
+    let mut options = vec![
+        "--run".to_owned(),
+        cx.run.as_str().to_owned(),
+        "--name".to_owned(),
+        container.name.clone(),
+        "--state".to_owned(),
+        text(&container.state()),
+    ];
+    if runtime.hides_unified {
+        options.push("--hide-unified".to_owned());
+    }
+    if surroundings.has_overlay {
+        options.extend(["--overlay".to_owned(), folder.clone()]);
+    }
+    if surroundings.has_pair {
+        options.extend(["--veth".to_owned(), folder.clone()]);
+    }
+    for word in call(&["delete", "--force"]) {
+        options.extend(["--finally".to_owned(), word]);
+    }
+    let pid_file = text(&container.pid_file());
+    let program = call(&["run", "--bundle", &folder, "--pid-file", &pid_file]);
+    privately(cx, agent, options, program)
+}
+
+/// What a runtime's last words mean, cut by what the reader can do.
+pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError {
+    let name = name.escape_debug();
+    let answer = words.trim().escape_debug().to_string();
+    let lower = answer.to_lowercase();
+    let has = |needle: &str| lower.contains(needle);
+    if has("needs cap_sys_admin") {
+        return EnvError::Denied {
+            what: format!("`{name}` needs namespaces that only root may make"),
+            fix: Some("run as root".into()),
+        };
+    }
+    if has("cgroups in hybrid mode not supported") {
+        return EnvError::Absent {
+            why: format!(
+                "`{name}` refuses this machine's mix of cgroup versions (hybrid), and it does not call itself \
+                 crun, from which Tare would hide the second: {answer}"
+            ),
+            fix: Some("boot with systemd.unified_cgroup_hierarchy=1, or use runc".into()),
+        };
+    }
+    if has("unable to apply caps") || has("capset") {
+        return EnvError::Denied {
+            what: format!("`{name}` may not give a capability of the specification: {answer}"),
+            fix: Some("caps = \"all\" gives those that Tare itself has".into()),
+        };
+    }
+    if has("rlimit") && has("operation not permitted") {
+        return EnvError::Denied {
+            what: format!("`{name}` may not raise a limit of the specification: {answer}"),
+            fix: Some("take `process.rlimits` out of it, or run with CAP_SYS_RESOURCE".into()),
+        };
+    }
+    if has("operation not permitted") || has("permission denied") {
+        return EnvError::Denied {
+            what: format!("`{name}` was refused something by the kernel: {answer}"),
+            fix: None,
+        };
+    }
+    let what = match status {
+        Some(status) => {
+            format!("`{name}` ended with status {status} before the container had started")
+        }
+        None => format!("`{name}` was killed before the container had started"),
+    };
+    EnvError::Refused {
+        what,
+        answer: if answer.is_empty() {
+            "it said nothing".into()
+        } else {
+            answer
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_program_is_absent_with_a_way_out() {
+        for name in [
+            "/no/such/runtime",
+            "/etc",
+            "/etc/passwd",
+            "no-such-runtime",
+            "./x\u{1b}'\"",
+        ] {
+            let EnvError::Absent { why, .. } = locate(name).unwrap_err() else {
+                panic!("{name}");
+            };
+            assert!(!why.contains('\u{1b}'), "{why}");
+        }
+        let EnvError::Absent { fix, .. } = locate("/etc").unwrap_err() else {
+            panic!("a folder was found to be something else");
+        };
+        assert!(fix.is_some());
+    }
+
+    #[test]
+    fn a_runtimes_words_are_cut_by_what_the_reader_can_do() {
+        let of = |words: &str| refusal("x", Some(1), words);
+        for words in [
+            "tare-agent: make the namespaces: Operation not permitted\nhint: needs CAP_SYS_ADMIN: run as root",
+            "unable to apply caps: operation not permitted",
+            "setrlimit RLIMIT_NOFILE: operation not permitted",
+            "mount: Permission denied",
+        ] {
+            assert!(matches!(of(words), EnvError::Denied { .. }), "{words}");
+        }
+        let hybrid = "cgroups in hybrid mode not supported, drop all controllers from cgroupv2";
+        assert!(matches!(of(hybrid), EnvError::Absent { fix: Some(_), .. }));
+        let EnvError::Refused { answer, .. } = of("\u{1b}[31mno\r") else {
+            panic!("not refused");
+        };
+        assert_eq!(answer, "\\u{1b}[31mno");
+        assert!(of("").to_string().contains("said nothing"));
+    }
+}

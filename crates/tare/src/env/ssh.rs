@@ -1,0 +1,153 @@
+//! Any machine that the user's own `ssh` reaches: another node, a virtual machine, WSL.
+//!
+//! The program rather than a library, because the way to a host (user, keys, agents, jump hosts, ciphers)
+//! stands in the user's configuration and only that program understands all of it. No terminal, no
+//! questions: what would ask a person is an error that says so. The agent is copied there into a fresh
+//! folder, and a guard (`script.rs`) removes it when the connection ends, for whatever reason; what even
+//! that could not remove is on record in the run's folder, for `sweep`.
+//! A ratio between two machines is one of machines and not of environments: the facts tell whether the
+//! other end runs on this kernel, and the analysis labels it.
+//! What it cannot see: what else runs on the other machine, and the way in between.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tare_model::{ArmId, Facts, Params, RunId};
+
+use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use crate::cx::{CommandError, CommandLine, Context, files, owner, vars};
+
+mod command;
+mod connection;
+mod environment;
+mod errors;
+mod install;
+mod instance;
+mod reader;
+mod record;
+mod script;
+mod settings;
+
+use environment::SshEnvironment;
+use record::Record;
+use settings::{SETTINGS, Settings};
+
+/// How long `ssh -V` may take.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+/// The driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Ssh;
+
+/// The version of the `ssh` program here.
+fn version(cx: &Context<'_>) -> Result<String, EnvError> {
+    let absent = |why: String| EnvError::Absent {
+        why,
+        fix: Some(if cfg!(target_os = "linux") {
+            "`sudo apt-get install openssh-client`".to_owned()
+        } else {
+            "install the OpenSSH client".to_owned()
+        }),
+    };
+    let command = CommandLine::new("ssh", ["-V"]);
+    let finished = match cx.exec.run(&command, &[], VERSION_LIMIT) {
+        Ok(finished) => finished,
+        Err(CommandError::Missing { .. }) => return Err(absent("`ssh` is not installed".into())),
+        Err(error) => return Err(absent(error.to_string())),
+    };
+    // It is told on standard error.
+    let text = String::from_utf8_lossy(&finished.stderr);
+    let version = text.split(',').next().unwrap_or_default().trim();
+    if finished.status != Some(0) || !version.contains("OpenSSH") {
+        return Err(absent(format!(
+            "`ssh` is not OpenSSH's; it answers `{}`",
+            version.escape_debug()
+        )));
+    }
+    Ok(version.escape_debug().to_string())
+}
+
+impl Driver for Ssh {
+    fn id(&self) -> &'static str {
+        "ssh"
+    }
+
+    fn about(&self) -> &'static str {
+        "a process on another machine that your own `ssh` reaches without questions"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        SETTINGS
+    }
+
+    /// Whether `ssh` is here; only settings can name a host.
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        match version(cx) {
+            Ok(version) => Availability::Ready(Facts::from([("ssh.version".to_owned(), version)])),
+            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
+            Err(other) => Availability::Absent {
+                why: other.to_string(),
+                fix: None,
+            },
+        }
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        let settings = Settings::parse(settings)?;
+        Ok(Box::new(SshEnvironment::new(arm, settings)))
+    }
+
+    /// Goes to every host on the records of these runs. A host that cannot be reached is an error, and its
+    /// record stays.
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        let mut removed = Vec::new();
+        for (run, folder) in folders(cx, run)? {
+            for (path, record) in Record::all(&folder)? {
+                let Some((settings, names)) = record.and_then(|record| record.checked(&run)) else {
+                    return Err(EnvError::Refused {
+                        what: "removing what a run left on another machine".to_owned(),
+                        answer: format!("its record `{}` cannot be used", path.display()),
+                    });
+                };
+                match install::sweep(cx, &settings, Some(&run), &names) {
+                    Ok(lines) => removed.extend(lines),
+                    // Not `Absent`: something may be left there.
+                    Err(error) => {
+                        return Err(EnvError::Refused {
+                            what: format!("removing what a run left on `{}`", settings.host),
+                            answer: format!("{error}; to give it up, remove `{}`", path.display()),
+                        });
+                    }
+                }
+                files::remove(&path)?;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// The folders that may hold records, each with its run.
+fn folders(cx: &Context<'_>, run: Option<&str>) -> Result<Vec<(String, PathBuf)>, EnvError> {
+    let state = vars::state_folder();
+    let runs: Vec<RunId> = match (run, &state) {
+        (Some(run), _) => RunId::new(run).into_iter().collect(),
+        (None, Some(state)) => owner::dead_runs(state)?,
+        (None, None) => Vec::new(),
+    };
+    let mut folders = Vec::new();
+    for run in runs {
+        if run == *cx.run {
+            folders.push((run.to_string(), cx.scratch.to_owned()));
+        }
+        if let Some(folder) = state.as_ref().map(|state| owner::folder(state, &run))
+            && folder != cx.scratch
+        {
+            folders.push((run.to_string(), folder));
+        }
+    }
+    Ok(folders)
+}

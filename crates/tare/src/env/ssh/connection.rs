@@ -1,0 +1,447 @@
+//! One connection: the guard on the other machine, and what was learnt while connecting.
+//!
+//! The guard is an ordinary command of `ssh` that holds the arm's folders there and waits for the end of its
+//! input. Where `ssh` can share connections, it is the one that the others use. It is asked to be loud (`-v`)
+//! because that is the only way in which `ssh` tells the address that it really came to, the cipher and the
+//! server's key.
+//! What it cannot see: a connection that has died without a word; `ssh` notices after 15 s
+//! (`ServerAliveInterval` × `ServerAliveCountMax`).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tare_model::Facts;
+
+use super::super::EnvError;
+use super::command::{Share, ssh};
+use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words};
+use super::reader::AfterMark;
+use super::script::{END, GUARD, remote, status};
+use super::settings::Settings;
+use crate::cx::{CONTROL_LIMIT, Context, Running};
+
+/// How long the guard may take to remove its folders and end.
+const CLOSE_LIMIT: Duration = Duration::from_secs(15);
+
+/// How often Ctrl-C is looked for while waiting.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The longest line of a report, bytes: four paths' worth.
+const LINE_LIMIT: u64 = 16 << 10;
+
+/// What the guard tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    /// Its folder for the agent.
+    pub(super) folder: String,
+    /// Its folder for the probes' files.
+    pub(super) work: String,
+    /// `uname -s`.
+    pub(super) system: String,
+    /// `uname -m`.
+    pub(super) machine: String,
+    /// The client's and the server's address as the server sees them.
+    pub(super) ends: Option<(IpAddr, IpAddr)>,
+    /// The boot id of its kernel, where there is one.
+    pub(super) boot: Option<String>,
+    /// How much the login shell printed first, bytes.
+    pub(super) n_skipped: usize,
+}
+
+impl Report {
+    fn read(lines: &[String]) -> Self {
+        let value = |name: &str| {
+            let mut values = lines.iter().filter_map(|line| line.split_once(' '));
+            values
+                .find(|(found, _)| *found == name)
+                .map_or("", |(_, value)| value.trim())
+                .to_owned()
+        };
+        // `SSH_CONNECTION`: client address and port, server address and port.
+        let connection = value("connection");
+        let mut ends = connection.split(' ').step_by(2).map(|text| {
+            // A link-local address is useless without its interface, and this side has another one.
+            text.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+        });
+        Self {
+            folder: value("folder"),
+            work: value("work"),
+            system: value("system"),
+            machine: value("machine"),
+            ends: ends.next().flatten().zip(ends.next().flatten()),
+            boot: Some(value("boot")).filter(|boot| !boot.is_empty()),
+            n_skipped: 0,
+        }
+    }
+}
+
+/// An open connection. Its guard ends, and the folders there are removed, when it is dropped.
+pub(super) struct Connection {
+    running: Box<dyn Running>,
+    stdin: Option<Box<dyn Write + Send>>,
+    /// The control socket by which other commands may use it.
+    pub(super) control: Option<String>,
+    /// The name of its folders.
+    pub(super) name: String,
+    /// What the guard told.
+    pub(super) report: Report,
+    /// What `ssh` told.
+    pub(super) log: Log,
+}
+
+/// Why there is no connection, and whether folders may have been made nevertheless.
+pub(super) struct NoConnection {
+    pub(super) error: EnvError,
+    pub(super) is_touched: bool,
+}
+
+impl Connection {
+    /// Connects, and has the folders of this name made.
+    pub(super) fn open(
+        cx: &Context<'_>,
+        settings: &Settings,
+        control: Option<String>,
+        name: String,
+    ) -> Result<Self, NoConnection> {
+        let untouched = |error: EnvError| NoConnection {
+            error,
+            is_touched: false,
+        };
+        let base = settings.folder.as_deref().unwrap_or("-");
+        let script = remote(Some(cx.run), GUARD, &[&name, base])
+            .expect("names are identifiers, and the folder was checked");
+        let share = control.as_deref().map_or(Share::Alone, Share::Give);
+        let command = ssh(settings, share, true, cx.run, script);
+        let mut running = cx
+            .exec
+            .spawn(&command)
+            .map_err(|error| untouched(error.into()))?;
+        let stdin = running.take_stdin();
+        let report = match running.take_stdout() {
+            Some(stdout) => hear(stdout),
+            None => mpsc::channel().1,
+        };
+        let begun_ns = cx.clock.now_ns();
+        let answer = loop {
+            match report.recv_timeout(SLICE) {
+                Ok(answer) => break answer,
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    break Err("it has ended".to_owned());
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            let waited_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+            let is_late = waited_ns >= CONTROL_LIMIT.as_nanos() as u64;
+            if is_late || cx.cancel.is_requested() {
+                running.kill();
+                let error = if is_late {
+                    too_slow(settings, CONTROL_LIMIT)
+                } else {
+                    refused(settings, "connecting to", "somebody asked to stop")
+                };
+                return Err(NoConnection {
+                    error,
+                    is_touched: has_logged_in(&running.stderr_tail()),
+                });
+            }
+        };
+        let report = match answer {
+            Ok(report) => report,
+            Err(instead) => return Err(explain(settings, running, stdin, &instead)),
+        };
+        let log = Log::read(cx, running.as_ref());
+        Ok(Self {
+            running,
+            stdin,
+            control,
+            name,
+            report,
+            log,
+        })
+    }
+
+    /// Whether it still stands, as far as `ssh` knows.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.running.wait(Duration::ZERO), Ok(None))
+    }
+
+    /// What `ssh` said about the connection, for people.
+    pub(super) fn words(&self) -> String {
+        words(&self.running.stderr_tail())
+    }
+
+    /// How other commands use it.
+    pub(super) fn share(&self) -> Share<'_> {
+        self.control.as_deref().map_or(Share::Alone, Share::Take)
+    }
+
+    /// Lets the guard remove its folders and waits until it has.
+    pub(super) fn close(&mut self, settings: &Settings) -> Result<(), EnvError> {
+        drop(self.stdin.take());
+        let ended = self.running.wait(CLOSE_LIMIT);
+        match ended {
+            Ok(Some(0)) => Ok(()),
+            Ok(None) => {
+                self.running.kill();
+                Err(EnvError::Timeout {
+                    phase: format!("removing the folders on `{}`", settings.host),
+                    limit: CLOSE_LIMIT,
+                })
+            }
+            Ok(Some(status)) => Err(refused(
+                settings,
+                "removing the folders on",
+                &self.or_status(status),
+            )),
+            Err(error) => Err(refused(
+                settings,
+                "removing the folders on",
+                &error.to_string(),
+            )),
+        }
+    }
+
+    fn or_status(&self, status: i32) -> String {
+        match self.words() {
+            words if words.is_empty() => format!("the command there ended with status {status}"),
+            words => words,
+        }
+    }
+}
+
+/// A refusal of this host's.
+pub(super) fn refused(settings: &Settings, what: &str, answer: &str) -> EnvError {
+    EnvError::Refused {
+        what: format!("{what} `{}`", settings.host),
+        answer: answer.to_owned(),
+    }
+}
+
+/// Reads the guard's report on a thread, and afterwards whatever comes, so that nothing blocks.
+fn hear(stdout: Box<dyn Read + Send>) -> mpsc::Receiver<Result<Report, String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let reader = AfterMark::new(stdout);
+        let n_skipped = reader.skipped();
+        let mut reader = BufReader::new(reader);
+        let report = read_report(&mut reader).map(|lines| Report {
+            n_skipped: n_skipped.load(Ordering::Relaxed),
+            ..Report::read(&lines)
+        });
+        let is_fine = report.is_ok();
+        // Nobody may be waiting any longer; then nobody needs it.
+        let _ = sender.send(report);
+        if is_fine {
+            let _ = std::io::copy(&mut reader, &mut std::io::sink());
+        }
+    });
+    receiver
+}
+
+fn read_report(reader: &mut impl BufRead) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut *reader)
+            .take(LINE_LIMIT)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if line == END {
+            return Ok(lines);
+        }
+        if read == 0 || lines.len() > 100 {
+            return Err("its report has no end".to_owned());
+        }
+        lines.push(line);
+    }
+}
+
+/// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
+pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
+    let status = running.wait(limit).ok().flatten();
+    let step = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    while status.is_some() && !running.has_read_stderr() && waited < limit {
+        std::thread::sleep(step);
+        waited += step;
+    }
+    status
+}
+
+/// Why the guard did not come to its report.
+fn explain(
+    settings: &Settings,
+    mut running: Box<dyn Running>,
+    stdin: Option<Box<dyn Write + Send>>,
+    instead: &str,
+) -> NoConnection {
+    drop(stdin);
+    let status = last_words(running.as_mut(), Duration::from_secs(2));
+    running.kill();
+    let stderr = running.stderr_tail();
+    // A command that came to its own end has removed what it made, unless it says that it could not.
+    let is_over = status.is_some_and(|status| !matches!(status, 255 | -1 | status::NOT_REMOVED));
+    let is_in = has_logged_in(&stderr);
+    let is_touched = is_in && !is_over;
+    let said = match words(&stderr) {
+        said if said.is_empty() => instead.to_owned(),
+        said => said,
+    };
+    let host = &settings.host;
+    let error = match status {
+        Some(255) | None => {
+            trouble(settings, &stderr).unwrap_or_else(|| refused(settings, "connecting to", &said))
+        }
+        Some(status::NO_FOLDER) => EnvError::Absent {
+            why: format!("no folder can be made on `{host}`: {said}"),
+            fix: Some("name one that you may write to: `folder = \"/…\"`".to_owned()),
+        },
+        Some(status) => EnvError::Absent {
+            why: format!(
+                "`{host}` lets you in but runs no command for you (status {status}): {}",
+                if is_in && !instead.is_empty() {
+                    join(instead, &words(&stderr))
+                } else {
+                    said
+                }
+            ),
+            fix: Some(format!(
+                "an account there with an ordinary shell; `{} true` must work",
+                by_hand(settings)
+            )),
+        },
+    };
+    NoConnection { error, is_touched }
+}
+
+fn join(first: &str, second: &str) -> String {
+    match second {
+        "" => first.to_owned(),
+        second => format!("{first}; {second}"),
+    }
+}
+
+/// What `ssh -v` told while connecting.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    /// The address that it came to; `None` through a proxy.
+    pub(super) address: Option<IpAddr>,
+    /// Whether a key other than the known one was accepted.
+    pub(super) has_changed_key: bool,
+    /// The name that the other key is known under.
+    pub(super) known_name: Option<String>,
+    /// Whether a key was left out because it cannot be read, or others can read it too.
+    pub(super) has_no_identity: bool,
+    /// Facts by name.
+    pub(super) facts: Facts,
+}
+
+impl Log {
+    /// Reads it; the line that ends the login may still be on its way through the pipe.
+    fn read(cx: &Context<'_>, running: &dyn Running) -> Self {
+        let mut text = running.stderr_tail();
+        for _ in 0..20 {
+            if has_logged_in(&text) {
+                break;
+            }
+            cx.clock.sleep(Duration::from_millis(10));
+            text = running.stderr_tail();
+        }
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut log = Self {
+            has_changed_key: text.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"),
+            known_name: known_name(text),
+            has_no_identity: text.contains("Warning: Identity file")
+                || text.contains("UNPROTECTED PRIVATE KEY FILE"),
+            ..Self::default()
+        };
+        for line in text.lines().map(str::trim) {
+            let mut fact = |name: &str, value: &str| {
+                let value = value.trim().escape_debug().to_string();
+                if !value.is_empty() {
+                    log.facts.insert(name.to_owned(), value);
+                }
+            };
+            if let Some(rest) = line.strip_prefix("debug1: kex: server->client cipher: ") {
+                fact("ssh.cipher", rest.split(' ').next().unwrap_or_default());
+            } else if let Some(rest) = line.strip_prefix("debug1: Server host key: ") {
+                fact("ssh.host_key", rest);
+            } else if let Some((_, version)) = line.split_once("remote software version ") {
+                fact("ssh.server", version);
+            } else if let Some(rest) = line.strip_prefix("Authenticated to ") {
+                // `host ([address]:port) using "method".`, or `host (via proxy) using …`
+                if let Some((_, rest)) = rest.split_once("([") {
+                    if let Some((address, rest)) = rest.split_once("]:") {
+                        log.address = address.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
+                        fact("ssh.address", address);
+                        fact("ssh.port", rest.split(')').next().unwrap_or_default());
+                    }
+                } else {
+                    fact("ssh.address", "through a proxy");
+                }
+                if let Some((_, method)) = rest.split_once(" using ") {
+                    fact("ssh.method", method.trim_matches(['"', '.']));
+                }
+            }
+        }
+        log
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_tells_both_ends_of_the_connection() {
+        let lines = [
+            "folder /tmp/x",
+            "work /tmp/x/work",
+            "system Linux",
+            "machine x86_64",
+            "connection ::ffff:10.0.0.1 4711 10.0.0.2 22",
+            "boot ",
+        ];
+        let report = Report::read(&lines.map(str::to_owned));
+        let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        assert_eq!(report.ends, Some(ends));
+        assert_eq!((report.machine.as_str(), report.boot), ("x86_64", None));
+        assert_eq!(Report::read(&["connection ".to_owned()]).ends, None);
+        let local = ["connection fe80::1%eth0 1 fe80::2%eth0 22".to_owned()];
+        assert_eq!(Report::read(&local).ends, None);
+    }
+
+    #[test]
+    fn a_report_without_an_end_is_none() {
+        let endless = "a\n".repeat(200);
+        assert!(read_report(&mut endless.as_bytes()).is_err());
+        assert!(read_report(&mut "a\n".as_bytes()).is_err());
+        let whole = format!("a b\n{END}\nmore");
+        assert_eq!(read_report(&mut whole.as_bytes()).unwrap(), ["a b"]);
+    }
+
+    #[test]
+    fn the_log_of_ssh_tells_address_cipher_and_key() {
+        let log = Log::parse(
+            "debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2\r\n\
+             debug1: kex: server->client cipher: aes128-ctr MAC: x compression: none\r\n\
+             debug1: Server host key: ssh-ed25519 SHA256:abc\r\n\
+             Authenticated to node ([127.0.0.1]:2222) using \"publickey\".\r\n",
+        );
+        assert_eq!(log.address, "127.0.0.1".parse().ok());
+        assert_eq!(log.facts["ssh.cipher"], "aes128-ctr");
+        assert_eq!(log.facts["ssh.port"], "2222");
+        assert_eq!(log.facts["ssh.method"], "publickey");
+        assert_eq!(log.facts["ssh.server"], "OpenSSH_9.2p1 Debian-2");
+        let log = Log::parse("Authenticated to node (via proxy) using \"publickey\".\n");
+        assert_eq!(log.address, None);
+        assert_eq!(log.facts["ssh.method"], "publickey");
+    }
+}

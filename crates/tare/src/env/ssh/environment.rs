@@ -1,0 +1,221 @@
+//! A configured `ssh`: connected when it is prepared, and again when the connection was lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tare_model::{ArmId, Facts};
+
+use super::super::{EnvError, Environment, Instance, StartMode};
+use super::command::control_path;
+use super::connection::Connection;
+use super::install::{agent_for, install, sweep};
+use super::instance::SshInstance;
+use super::record::{Record, folder_name};
+use super::settings::Settings;
+use crate::cx::{Context, files};
+
+/// A connection that several hold: the environment, and its instances for the words of its end.
+pub(super) type Shared = Arc<Mutex<Connection>>;
+
+/// The connection for a moment. A panic while it was held has changed nothing of it.
+pub(super) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Connected, with the agent in its place.
+struct Ready {
+    connection: Shared,
+    /// The agent's path there.
+    agent: String,
+}
+
+/// A configured `ssh`.
+pub(super) struct SshEnvironment {
+    arm: ArmId,
+    settings: Settings,
+    ready: Option<Ready>,
+    /// How many connections there were.
+    number: u32,
+    facts: Facts,
+}
+
+impl SshEnvironment {
+    pub(super) fn new(arm: ArmId, settings: Settings) -> Self {
+        let facts = Facts::from([("ssh.host".to_owned(), settings.host.clone())]);
+        Self {
+            arm,
+            settings,
+            ready: None,
+            number: 0,
+            facts,
+        }
+    }
+
+    /// The connection, made unless it stands.
+    fn ready(&mut self, cx: &Context<'_>) -> Result<&Ready, EnvError> {
+        let stands = self
+            .ready
+            .as_ref()
+            .is_some_and(|ready| lock(&ready.connection).is_alive());
+        if !stands {
+            // What a lost connection left there stays on record until `remove` has looked.
+            if let Some(lost) = self.ready.take() {
+                forget_socket(&lock(&lost.connection));
+            }
+            self.ready = Some(self.connect(cx)?);
+        }
+        Ok(self.ready.as_ref().expect("it was just made"))
+    }
+
+    fn connect(&mut self, cx: &Context<'_>) -> Result<Ready, EnvError> {
+        let version = super::version(cx)?;
+        self.number += 1;
+        let name = folder_name(cx.run, &self.arm, self.number);
+        Record::add(cx.scratch, &self.arm, &self.settings, &name)?;
+        let control = control_path(cx.scratch, &format!("{}-{}", self.arm, self.number));
+        let mut connection =
+            match Connection::open(cx, &self.settings, control.clone(), name.clone()) {
+                Ok(connection) => connection,
+                Err(none) => {
+                    if let Some(control) = control {
+                        // A failure to remove what is hardly ever there must not hide the first one.
+                        let _ = files::remove(control.as_ref());
+                    }
+                    if !none.is_touched {
+                        Record::forget(cx.scratch, &self.arm, &name)?;
+                    }
+                    return Err(none.error);
+                }
+            };
+        let prepared = self.look(&connection).and_then(|()| {
+            let agent = agent_for(cx, &self.settings, &connection)?;
+            let path = install(cx, &self.settings, &connection, agent)?;
+            Ok((path, agent))
+        });
+        match prepared {
+            Ok((path, agent)) => {
+                self.tell(&version, &connection, &agent.sha256);
+                Ok(Ready {
+                    connection: Arc::new(Mutex::new(connection)),
+                    agent: path,
+                })
+            }
+            Err(first) => Err(match self.close(cx, &mut connection) {
+                Ok(()) => first,
+                Err(then) => EnvError::AndCleanup {
+                    first: first.into(),
+                    then: then.into(),
+                },
+            }),
+        }
+    }
+
+    /// Whether this is the place that was meant.
+    fn look(&self, connection: &Connection) -> Result<(), EnvError> {
+        let host = &self.settings.host;
+        if connection.log.has_changed_key {
+            return Err(EnvError::Absent {
+                why: format!(
+                    "the key of `{host}` is not the one that is known for it, and your ssh configuration lets that pass"
+                ),
+                fix: Some(format!(
+                    "if you know why it changed, remove the old key: `ssh-keygen -R '{}'`",
+                    connection.log.known_name.as_ref().unwrap_or(host)
+                )),
+            });
+        }
+        if let Some(key) = &self.settings.identity
+            && connection.log.has_no_identity
+        {
+            return Err(EnvError::Absent {
+                why: format!(
+                    "`ssh` did not use the key `{}` but another one: it cannot be read, or others can read it too",
+                    key.escape_debug()
+                ),
+                fix: Some(
+                    "name the file of a private key, `identity = \"FILE\"`, and `chmod 600` it"
+                        .to_owned(),
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes down what was learnt while connecting.
+    fn tell(&mut self, version: &str, connection: &Connection, sha256: &str) {
+        let report = &connection.report;
+        self.facts.extend(connection.log.facts.clone());
+        let here = files::read_text("/proc/sys/kernel/random/boot_id".as_ref()).ok();
+        let same = match (here.as_deref().map(str::trim), report.boot.as_deref()) {
+            (Some(here), Some(there)) if here == there => "yes: the other end runs on this kernel",
+            (Some(_), Some(_)) => "no",
+            _ => "unknown: there is no boot id to compare",
+        };
+        for (name, value) in [
+            ("ssh.version", version.to_owned()),
+            ("ssh.folder", report.folder.escape_debug().to_string()),
+            ("ssh.work", report.work.escape_debug().to_string()),
+            ("ssh.same_machine", same.to_owned()),
+            (
+                "ssh.shared_connection",
+                connection.control.is_some().to_string(),
+            ),
+            ("ssh.greeting_bytes", report.n_skipped.to_string()),
+            ("ssh.agent_sha256", sha256.to_owned()),
+            ("ssh.connections", self.number.to_string()),
+        ] {
+            self.facts.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Closes a connection; its folder is forgotten when it is gone.
+    fn close(&self, cx: &Context<'_>, connection: &mut Connection) -> Result<(), EnvError> {
+        let closed = connection.close(&self.settings);
+        forget_socket(connection);
+        closed?;
+        Ok(Record::forget(cx.scratch, &self.arm, &connection.name)?)
+    }
+}
+
+/// `ssh` removes its socket itself, unless it was killed.
+fn forget_socket(connection: &Connection) {
+    if let Some(control) = &connection.control {
+        // The run's folder goes as a whole in the end.
+        let _ = files::remove(control.as_ref());
+    }
+}
+
+impl Environment for SshEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.ready(cx).map(drop)
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let ready = self.ready(cx)?;
+        let (connection, agent) = (ready.connection.clone(), ready.agent.clone());
+        let instance = SshInstance::start(cx, &self.settings, connection, &agent, mode)?;
+        Ok(Box::new(instance))
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        self.facts.clone()
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        if let Some(ready) = self.ready.take() {
+            // Where this fails the folder stays on record, and the next lines go there again.
+            let _ = self.close(cx, &mut lock(&ready.connection));
+        }
+        let left = Record::left(cx.scratch, &self.arm);
+        if !left.is_empty() {
+            sweep(cx, &self.settings, None, &left)?;
+            for name in left {
+                Record::forget(cx.scratch, &self.arm, &name)?;
+            }
+        }
+        Ok(())
+    }
+}

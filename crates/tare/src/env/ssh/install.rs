@@ -1,0 +1,211 @@
+//! The agent's way to the other machine, and the way of its folders out of there again.
+//!
+//! The file is written by `cat` and given back by `cat` in the same command, and what came back is compared
+//! byte by byte: no tool that computes a hash has to be there, and what lies there is what every other arm
+//! has. Then it runs once and tells its build, which finds a folder on which nothing may be run.
+//! What it cannot see: a change of the file between that and a trial.
+
+use std::time::Duration;
+
+use super::super::EnvError;
+use super::command::{Share, ssh};
+use super::connection::{Connection, refused};
+use super::errors::{too_slow, trouble, words};
+use super::reader::{after_mark, shown};
+use super::script::{COPY, SWEEP, remote, status};
+use super::settings::Settings;
+use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Finished, files};
+
+/// How long the agent's two megabytes may take both ways: 256 kbit/s would do.
+const COPY_LIMIT: Duration = Duration::from_secs(180);
+
+/// The agent for what runs there.
+pub(super) fn agent_for<'a>(
+    cx: &Context<'a>,
+    settings: &Settings,
+    connection: &Connection,
+) -> Result<&'a AgentBinary, EnvError> {
+    let report = &connection.report;
+    let (system, machine) = (
+        report.system.escape_debug().to_string(),
+        report.machine.escape_debug().to_string(),
+    );
+    if report.system != "Linux" {
+        return Err(EnvError::Absent {
+            why: format!(
+                "`{}` runs {system}, and the agent that can be sent is a Linux program",
+                settings.host
+            ),
+            fix: None,
+        });
+    }
+    let arch = match report.machine.as_str() {
+        "amd64" => "x86_64",
+        "arm64" => "aarch64",
+        other => other,
+    };
+    cx.agents.linux(arch).ok_or_else(|| EnvError::Absent {
+        why: format!(
+            "there is no static Linux agent for `{machine}`, which `{}` is",
+            settings.host
+        ),
+        fix: Some(format!(
+            "build one file with agents inside, `cargo xtask dist`, or name one for `{arch}-unknown-linux-musl` with `--agent`",
+            arch = arch.escape_debug()
+        )),
+    })
+}
+
+/// Puts the agent into the connection's folder and makes sure that it runs there; its path.
+pub(super) fn install(
+    cx: &Context<'_>,
+    settings: &Settings,
+    connection: &Connection,
+    agent: &AgentBinary,
+) -> Result<String, EnvError> {
+    let folder = &connection.report.folder;
+    let path = format!("{folder}/agent-{}", &agent.sha256[..12]);
+    let absent = |why: String, fix: &str| {
+        Err(EnvError::Absent {
+            why,
+            fix: Some(fix.to_owned()),
+        })
+    };
+    let Some(script) = remote(Some(cx.run), COPY, &[&path]) else {
+        return absent(
+            format!(
+                "the folder `{}` on `{}` has characters that are not passed to a shell",
+                folder.escape_debug(),
+                settings.host
+            ),
+            "name one without them: `folder = \"/var/tmp\"`",
+        );
+    };
+    let bytes = files::read(&agent.path)?;
+    let command = ssh(settings, connection.share(), false, cx.run, script);
+    let finished = run(cx, settings, &command, &bytes, COPY_LIMIT)?;
+    let said = words(&String::from_utf8_lossy(&finished.stderr));
+    match finished.status {
+        Some(0) => {}
+        Some(status::NOT_WRITTEN) => {
+            return absent(
+                format!(
+                    "the agent ({} bytes) cannot be written to `{folder}` on `{}`: {said}",
+                    bytes.len(),
+                    settings.host
+                ),
+                "free space there, or name another `folder`",
+            );
+        }
+        Some(status::NOT_RUN) => {
+            return absent(
+                format!(
+                    "the agent cannot be run in `{folder}` on `{}`: {said}",
+                    settings.host
+                ),
+                "the file system there may be mounted `noexec`: name another `folder`",
+            );
+        }
+        _ => return Err(failed(settings, "copying the agent to", &finished)),
+    }
+    let back = after_mark(&finished.stdout).map_or(&[][..], |at| &finished.stdout[at..]);
+    let version = back.strip_prefix(bytes.as_slice()).ok_or_else(|| {
+        refused(
+            settings,
+            "copying the agent to",
+            "what lies there is not what was sent",
+        )
+    })?;
+    let version = String::from_utf8_lossy(version);
+    if version.split_whitespace().last() != Some(agent.build.as_str()) {
+        return Err(refused(
+            settings,
+            "copying the agent to",
+            &format!(
+                "it says that it is `{}` and should be `{}`",
+                version.trim().escape_debug(),
+                agent.build
+            ),
+        ));
+    }
+    Ok(path)
+}
+
+/// Removes the folders of these names, with a connection of its own. If `run` is named, what carries its
+/// label there is ended first. What was done, one line each.
+pub(super) fn sweep(
+    cx: &Context<'_>,
+    settings: &Settings,
+    run: Option<&str>,
+    names: &[String],
+) -> Result<Vec<String>, EnvError> {
+    let base = settings.folder.as_deref().unwrap_or("-");
+    let mut arguments = vec![run.unwrap_or("-"), base];
+    arguments.extend(names.iter().map(String::as_str));
+    let script = remote(None, SWEEP, &arguments).ok_or_else(|| {
+        refused(
+            settings,
+            "removing the folders on",
+            "their names are none of Tare's",
+        )
+    })?;
+    let mut command = ssh(settings, Share::Alone, false, cx.run, script);
+    if run == Some(cx.run.as_str()) {
+        // On this very machine it would end itself.
+        command.variables.remove("TARE_RUN");
+    }
+    let finished = run_command(cx, settings, &command)?;
+    if finished.status != Some(0) {
+        return Err(failed(settings, "removing the folders on", &finished));
+    }
+    let done = after_mark(&finished.stdout).map_or(&[][..], |at| &finished.stdout[at..]);
+    Ok(String::from_utf8_lossy(done)
+        .lines()
+        .map(|line| format!("{}: {}", settings.host, line.escape_debug()))
+        .collect())
+}
+
+fn run_command(
+    cx: &Context<'_>,
+    settings: &Settings,
+    command: &CommandLine,
+) -> Result<Finished, EnvError> {
+    run(cx, settings, command, &[], CONTROL_LIMIT)
+}
+
+fn run(
+    cx: &Context<'_>,
+    settings: &Settings,
+    command: &CommandLine,
+    input: &[u8],
+    limit: Duration,
+) -> Result<Finished, EnvError> {
+    cx.exec
+        .run(command, input, limit)
+        .map_err(|error| match error {
+            // The whole command line would hide the one word that matters.
+            CommandError::Timeout { limit, .. } => too_slow(settings, limit),
+            other => other.into(),
+        })
+}
+
+/// A command that ended badly: by `ssh` itself or there.
+fn failed(settings: &Settings, what: &str, finished: &Finished) -> EnvError {
+    let stderr = String::from_utf8_lossy(&finished.stderr);
+    let known = (finished.status == Some(255))
+        .then(|| trouble(settings, &stderr))
+        .flatten();
+    known.unwrap_or_else(|| {
+        let mut said = words(&stderr);
+        if said.is_empty() {
+            said = shown(&finished.stdout);
+        }
+        if said.is_empty() {
+            said = match finished.status {
+                Some(status) => format!("it ended with status {status}"),
+                None => "it was killed".to_owned(),
+            };
+        }
+        refused(settings, what, &said)
+    })
+}

@@ -1,0 +1,182 @@
+//! A started `ssh`: a session with the agent at its other end.
+//!
+//! A resident agent is a session of the connection that stands already. One for a first instruction has a
+//! connection of its own, because that is what a user's `ssh host program` costs: name, keys, login, shell.
+//! What it cannot see: when the other machine's processes have really ended; the agent ends with its input.
+
+use std::net::{IpAddr, TcpListener};
+use std::time::Duration;
+
+use tare_model::Reason;
+use tare_model::wire::{Reply, Request};
+
+use super::super::channel::StreamChannel;
+use super::super::{Channel, ChannelError, EnvError, Instance, StartMode};
+use super::command::{Share, ssh};
+use super::connection::{Connection, last_words, refused};
+use super::environment::{Shared, lock};
+use super::errors::words;
+use super::reader::AfterMark;
+use super::script::{SERVE, remote};
+use super::settings::Settings;
+use crate::cx::{Context, Running};
+
+/// How long an agent may take to end after it was told to.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// A started `ssh`.
+pub(super) struct SshInstance {
+    channel: SshChannel,
+    workdir: String,
+    inside: Result<IpAddr, Reason>,
+    outside: Result<IpAddr, Reason>,
+}
+
+impl SshInstance {
+    pub(super) fn start(
+        cx: &Context<'_>,
+        settings: &Settings,
+        shared: Shared,
+        agent: &str,
+        mode: StartMode,
+    ) -> Result<Self, EnvError> {
+        let connection = lock(&shared);
+        let workdir = connection.report.work.clone();
+        let mut arguments = vec![agent, workdir.as_str()];
+        let share = match mode {
+            StartMode::Resident => connection.share(),
+            StartMode::Once => {
+                arguments.push("--no-spare");
+                Share::Alone
+            }
+        };
+        let script = remote(Some(cx.run), SERVE, &arguments).ok_or_else(|| {
+            let answer = format!(
+                "the folder `{}` has other characters than a path of Tare's",
+                workdir.escape_debug()
+            );
+            refused(settings, "starting the agent on", &answer)
+        })?;
+        let command = ssh(settings, share, false, cx.run, script);
+        let mut running = cx.exec.spawn(&command)?;
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+        };
+        let (inside, outside) = (inside(&connection), outside(&connection));
+        drop(connection);
+        Ok(Self {
+            channel: SshChannel {
+                stream: StreamChannel::new(writer, Box::new(AfterMark::new(reader))),
+                running,
+                connection: shared,
+                host: settings.host.clone(),
+            },
+            workdir,
+            inside,
+            outside,
+        })
+    }
+}
+
+/// Where this machine reaches the other one: where `ssh` did, if that is the other one's own address.
+fn inside(connection: &Connection) -> Result<IpAddr, Reason> {
+    let no_path = |why: String| Err(Reason::NoPath(why));
+    match (connection.log.address, connection.report.ends) {
+        (None, _) => no_path("ssh goes through a proxy, so only it reaches the other end".into()),
+        (_, None) => no_path("the other end does not tell its address".into()),
+        (Some(there), Some((_, own))) if there == own => Ok(there),
+        (Some(there), Some((_, own))) => no_path(format!(
+            "ssh goes to {there}, which the other end knows as {own}: addresses are translated in between"
+        )),
+    }
+}
+
+/// Where the other machine reaches this one: where it saw `ssh` come from, if that is an address of ours.
+fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
+    let no_path = |why: String| Err(Reason::NoPath(why));
+    match (connection.log.address, connection.report.ends) {
+        (None, _) => no_path("ssh goes through a proxy, so the other end sees only that".into()),
+        (_, None) => no_path("the other end does not tell who connected".into()),
+        // Only an address of this machine can be listened on.
+        (Some(_), Some((here, _))) if TcpListener::bind((here, 0)).is_ok() => Ok(here),
+        (Some(_), Some((here, _))) => no_path(format!(
+            "the other end sees this machine as {here}, which is not its address: addresses are translated in between"
+        )),
+    }
+}
+
+/// The agent's streams together with what tells why they end.
+struct SshChannel {
+    stream: StreamChannel,
+    running: Box<dyn Running>,
+    connection: Shared,
+    host: String,
+}
+
+impl SshChannel {
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(text) = error else {
+            return error;
+        };
+        let status = last_words(self.running.as_mut(), Duration::from_millis(500));
+        let mut said = words(&self.running.stderr_tail());
+        let mut connection = lock(&self.connection);
+        let is_lost = !connection.is_alive();
+        if is_lost && said.is_empty() {
+            said = connection.words();
+        }
+        drop(connection);
+        let host = &self.host;
+        ChannelError::Closed(match (is_lost, status, said.as_str()) {
+            (true, _, "") => format!("the connection to `{host}` is lost"),
+            (true, _, said) => format!("the connection to `{host}` is lost: {said}"),
+            (false, None, "") => text,
+            (false, Some(status), "") => {
+                format!("its session on `{host}` ended with status {status} ({text})")
+            }
+            (false, _, said) => format!("its session on `{host}` ended: {said}"),
+        })
+    }
+}
+
+impl Channel for SshChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
+    }
+}
+
+impl Instance for SshInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        self.inside.clone()
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.outside.clone()
+    }
+
+    fn workdir(&self) -> String {
+        self.workdir.clone()
+    }
+
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+        // An agent that is gone cannot be told, and need not be.
+        let told = self.channel.stream.send(&Request::Bye).is_ok();
+        let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
+        if !ended {
+            self.channel.running.kill();
+        }
+        Ok(())
+    }
+}

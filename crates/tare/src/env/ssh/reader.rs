@@ -1,0 +1,161 @@
+//! A reader that begins after the mark.
+//!
+//! Start-up files of a login shell may print to standard output, before our command or even without a line
+//! break at the end; frames must not be garbled by that. What was skipped is counted, and its beginning is
+//! kept for the error if the mark never comes.
+//! What it cannot see: output of something that the start-up files left running; that does garble frames,
+//! and the channel says so.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::script::MARK;
+
+/// More than this before the mark, and it is not waited for any longer, bytes.
+const NOISE_LIMIT: usize = 1 << 20;
+
+/// How much of the noise is shown, bytes.
+const SHOWN: usize = 300;
+
+/// Where the bytes after the mark begin.
+pub(super) fn after_mark(bytes: &[u8]) -> Option<usize> {
+    let line = format!("\n{MARK}\n");
+    bytes
+        .windows(line.len())
+        .position(|window| window == line.as_bytes())
+        .map(|at| at + line.len())
+}
+
+/// What was printed instead of, or before, the mark, fit for a terminal.
+pub(super) fn shown(noise: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&noise[..noise.len().min(SHOWN)]);
+    text.trim().escape_debug().to_string()
+}
+
+/// Everything after the mark.
+pub(super) struct AfterMark {
+    inner: Box<dyn Read + Send>,
+    /// Read, and not yet passed on: noise until the mark was found.
+    held: Vec<u8>,
+    is_found: bool,
+    n_skipped: Arc<AtomicUsize>,
+}
+
+impl AfterMark {
+    pub(super) fn new(inner: Box<dyn Read + Send>) -> Self {
+        Self {
+            inner,
+            held: Vec::new(),
+            is_found: false,
+            n_skipped: Arc::default(),
+        }
+    }
+
+    /// How many bytes were skipped; final once the first byte was read.
+    pub(super) fn skipped(&self) -> Arc<AtomicUsize> {
+        self.n_skipped.clone()
+    }
+
+    fn skip(&mut self) -> io::Result<()> {
+        let mut buffer = [0u8; 4096];
+        loop {
+            if let Some(at) = after_mark(&self.held) {
+                // The mark and the line break before it are ours.
+                self.n_skipped.store(at - MARK.len() - 2, Ordering::Relaxed);
+                self.held.drain(..at);
+                self.is_found = true;
+                return Ok(());
+            }
+            if self.held.len() > NOISE_LIMIT {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!(
+                        "the login shell printed {} bytes, beginning with `{}`, and has not come to the command",
+                        self.held.len(),
+                        shown(&self.held)
+                    ),
+                ));
+            }
+            match self.inner.read(&mut buffer) {
+                Ok(0) if self.held.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        format!("it answered `{}` and ended", shown(&self.held)),
+                    ));
+                }
+                Ok(count) => self.held.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Read for AfterMark {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.is_found {
+            self.skip()?;
+        }
+        if self.held.is_empty() {
+            return self.inner.read(buffer);
+        }
+        let count = self.held.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.held[..count]);
+        self.held.drain(..count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, as a slow connection may.
+    struct Drip(Vec<u8>);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            buffer[0] = self.0.remove(0);
+            Ok(1)
+        }
+    }
+
+    fn read(text: &str) -> (io::Result<String>, usize) {
+        let mut reader = AfterMark::new(Box::new(Drip(text.into())));
+        let skipped = reader.skipped();
+        let mut found = String::new();
+        let result = reader.read_to_string(&mut found).map(|_| found);
+        (result, skipped.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn what_a_login_shell_prints_first_is_skipped_and_counted() {
+        let (text, skipped) = read("\ntare-begins-here\nframes\n\n");
+        assert_eq!((text.unwrap().as_str(), skipped), ("frames\n\n", 0));
+        let (text, skipped) = read("hello, no line break\ntare-begins-here\nx");
+        assert_eq!((text.unwrap().as_str(), skipped), ("x", 20));
+        // The mark inside of a line is not the mark.
+        let (text, _) = read("echo tare-begins-here\n\ntare-begins-here\ny");
+        assert_eq!(text.unwrap(), "y");
+    }
+
+    #[test]
+    fn an_end_without_the_mark_shows_what_came_instead() {
+        let (text, _) = read("This account is not available.\u{1b}[2J\n");
+        let error = text.unwrap_err().to_string();
+        assert!(error.contains("This account is not available."), "{error}");
+        assert!(!error.contains('\u{1b}'), "{error}");
+    }
+
+    #[test]
+    fn endless_noise_is_given_up() {
+        let mut reader = AfterMark::new(Box::new(io::repeat(b'x')));
+        let error = reader.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,111 @@
+//! What runs on the other machine: four constant scripts for its `/bin/sh`.
+//!
+//! `ssh` hands one text to the login shell of the account, whatever shell that is. So a script is one line
+//! in single quotes without a single quote, backslash, `!` or line break inside: sh, bash, zsh, fish and csh
+//! all take that as it is. Values follow as words that are letters, digits and `/._+-` ([`is_plain`]).
+//! A login shell may greet on standard output before it comes to our command; so each script prints a mark
+//! on a line of its own, and whoever reads begins after it.
+//! What they need there: `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep`, `env` and `uname`, as POSIX has them.
+//!
+//! [`GUARD`] stays for as long as the arm does and removes its folders when its input ends, which is when
+//! the host wants it, and also when the host was killed or the connection is lost.
+
+use tare_model::RunId;
+
+use super::settings::is_plain;
+
+/// The line before the output that counts.
+pub(super) const MARK: &str = "tare-begins-here";
+
+/// The line after the guard's report.
+pub(super) const END: &str = "tare-ends-here";
+
+/// Statuses of the scripts' own; `ssh` itself ends with 255, a shell with 126 and 127.
+pub(super) mod status {
+    /// A folder could not be made.
+    pub(in super::super) const NO_FOLDER: i32 = 41;
+    /// The folders could not be removed.
+    pub(in super::super) const NOT_REMOVED: i32 = 42;
+    /// The agent could not be written.
+    pub(in super::super) const NOT_WRITTEN: i32 = 51;
+    /// The agent could be written but not run.
+    pub(in super::super) const NOT_RUN: i32 = 52;
+}
+
+/// Makes the folders, tells where it is, and waits. Words: name of the folders, folder above them or `-`.
+pub(super) const GUARD: &str = concat!(
+    r#"umask 077; n=$1; b=$2; "#,
+    r#"if [ "$b" = - ]; then b=${XDG_RUNTIME_DIR:-/tmp}; [ -w "$b" ] || b=/tmp; fi; "#,
+    r#"d=$b/$n; w=$d/work; mkdir "$d" || exit 41; "#,
+    r#"bye() { trap - EXIT; cd /; rm -rf "$d" "$w" || { sleep 1; rm -rf "$d" "$w"; } || exit 42; }; "#,
+    r#"trap bye EXIT; trap "exit 43" HUP INT TERM PIPE; "#,
+    r#"if [ "$2" = - ] && mkdir "/var/tmp/$n" 2>/dev/null; then w=/var/tmp/$n; else mkdir "$w" || exit 41; fi; "#,
+    r#"echo; echo tare-begins-here; echo "folder $d"; echo "work $w"; "#,
+    r#"echo "system $(uname -s)"; echo "machine $(uname -m)"; echo "connection $SSH_CONNECTION"; "#,
+    r#"echo "boot $(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"; echo tare-ends-here; "#,
+    r#"cat >/dev/null"#,
+);
+
+/// Writes the agent from its input, gives the file back as it lies there, and runs its `version`.
+/// Word: the file.
+pub(super) const COPY: &str = concat!(
+    r#"umask 077; cat >"$1" && chmod 700 "$1" || exit 51; "#,
+    r#"echo; echo tare-begins-here; cat "$1" || exit 51; "$1" version || exit 52"#,
+);
+
+/// Becomes the agent. Words: its file, its working directory, its options.
+pub(super) const SERVE: &str = concat!(
+    r#"a=$1; cd "$2" || exit 41; shift 2; "#,
+    r#"echo; echo tare-begins-here; exec "$a" serve "$@""#,
+);
+
+/// Removes folders of a name that belong to this user, and before that, if a run is named and not `-`, ends
+/// what carries its label, by the agent that lies there. Words: run, folder above or `-`, names.
+pub(super) const SWEEP: &str = concat!(
+    r#"r=$1; b=$2; shift 2; s=0; [ "$b" = - ] && b=${XDG_RUNTIME_DIR:-/tmp}; "#,
+    r#"echo; echo tare-begins-here; "#,
+    r#"for n in "$@"; do for d in "$b/$n" "/tmp/$n" "/var/tmp/$n"; do "#,
+    r#"[ -L "$d" ] && continue; [ -d "$d" ] && [ -O "$d" ] || continue; "#,
+    r#"[ "$r" = - ] || for a in "$d"/agent-*; do [ -x "$a" ] && [ -O "$a" ] && "$a" end-runs "$r"; done; "#,
+    r#"if rm -rf "$d"; then echo "removed the folder $d"; else s=42; fi; done; done; exit $s"#,
+);
+
+/// The text that runs `script` with `words` under any login shell, with the label of this run; `None` if a
+/// word could be misread.
+pub(super) fn remote(run: Option<&RunId>, script: &str, words: &[&str]) -> Option<String> {
+    words.iter().all(|word| is_plain(word)).then(|| {
+        // An identifier is a plain word.
+        let label = run.map_or_else(String::new, |run| format!("env TARE_RUN={run} "));
+        let mut text = format!("exec {label}/bin/sh -c '{script}' tare-ssh");
+        for word in words {
+            text.push(' ');
+            text.push_str(word);
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_is_one_quoted_word_to_every_shell() {
+        for script in [GUARD, COPY, SERVE, SWEEP] {
+            assert!(!script.contains(['\'', '\\', '!', '\n']), "{script}");
+            assert!(script.contains(&format!("echo; echo {MARK};")), "{script}");
+        }
+        assert!(GUARD.contains(&format!("echo {END};")));
+        assert!(GUARD.contains(&format!("exit {}", status::NO_FOLDER)));
+        assert!(COPY.contains(&format!("exit {}", status::NOT_WRITTEN)));
+        assert!(COPY.contains(&format!("exit {}", status::NOT_RUN)));
+    }
+
+    #[test]
+    fn a_word_that_a_shell_would_take_apart_is_not_passed_on() {
+        assert!(remote(None, COPY, &["/tmp/tare-r+arm+1/agent-ab"]).is_some());
+        for word in ["", "a b", "a'b", "$x", "a;b", "=x", "~", "*", "a\n", "é"] {
+            assert_eq!(remote(None, COPY, &[word]), None, "{word:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The settings of an `ssh` arm, checked before anything is started.
+//!
+//! A host that begins with `-` would be an option of `ssh`, and one with a quote, `$` or a space a command
+//! of some user's `ProxyCommand` (CVE-2023-51385); so names are held to a narrow grammar, and what does not
+//! fit it goes into the user's own ssh configuration under a plain name. Everything else about the way to
+//! the host (user, jump hosts, keys, ciphers) is that configuration's business and has no setting here.
+//! What cannot be seen from here is whether a well-formed name names anything.
+
+use tare_model::{Params, Value};
+
+use super::super::{SettingSpec, SettingsError};
+
+/// What `ssh` arms take.
+pub(super) static SETTINGS: &[SettingSpec] = &[
+    SettingSpec {
+        name: "host",
+        doc: "required: a name of your ssh configuration, or `[user@]host`",
+    },
+    SettingSpec {
+        name: "port",
+        doc: "the server's port, 1 to 65535; default: what your ssh configuration says",
+    },
+    SettingSpec {
+        name: "identity",
+        doc: "file of the private key to offer before those of your ssh configuration, and no others",
+    },
+    SettingSpec {
+        name: "config",
+        doc: "ssh configuration file to use instead of your own, or `none`",
+    },
+    SettingSpec {
+        name: "folder",
+        doc: "remote folder below which the agent and the probes' files go, an absolute path; default: the agent below $XDG_RUNTIME_DIR or /tmp, the files below /var/tmp",
+    },
+];
+
+/// Checked settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) host: String,
+    pub(super) port: Option<u16>,
+    pub(super) identity: Option<String>,
+    pub(super) config: Option<String>,
+    pub(super) folder: Option<String>,
+}
+
+impl Settings {
+    /// Reads settings; anything unknown, ill-formed or missing is an error that names it.
+    pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
+        if let Some(name) = params
+            .0
+            .keys()
+            .find(|name| !SETTINGS.iter().any(|spec| spec.name == *name))
+        {
+            let known: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
+            let hint = match name.as_str() {
+                "user" => "write `host = \"user@host\"`".to_owned(),
+                _ => format!(
+                    "known are {}; everything else belongs into your ssh configuration",
+                    known.join(", ")
+                ),
+            };
+            let problem = format!("`ssh` has no setting `{}`", name.escape_debug());
+            return Err(error(name, problem, &hint));
+        }
+        let Some(host) = text(params, "host", is_host, HOST_HINT)? else {
+            return Err(error(
+                "host",
+                "`ssh` needs a host".to_owned(),
+                "write `host = \"name\"`, a name of your ssh configuration or `[user@]host`",
+            ));
+        };
+        let identity = text(params, "identity", is_key_path, PATH_HINT)?;
+        let config = text(params, "config", is_local_path, PATH_HINT)?;
+        Ok(Self {
+            host,
+            port: port(params)?,
+            identity: identity.map(absolute),
+            config: config.map(|path| if path == "none" { path } else { absolute(path) }),
+            folder: text(params, "folder", is_folder, FOLDER_HINT)?
+                .map(|folder| folder.trim_end_matches('/').to_owned()),
+        })
+    }
+
+    /// The settings as they were, for a record of what was made where.
+    pub(super) fn params(&self) -> Params {
+        let mut params = Params::new().with("host", self.host.as_str());
+        if let Some(port) = self.port {
+            params = params.with("port", i64::from(port));
+        }
+        for (name, value) in [
+            ("identity", &self.identity),
+            ("config", &self.config),
+            ("folder", &self.folder),
+        ] {
+            if let Some(value) = value {
+                params = params.with(name, value.as_str());
+            }
+        }
+        params
+    }
+}
+
+const HOST_HINT: &str = "a host begins with a letter or digit and has only letters, digits, `.`, `_`, `-` and `:`; give anything else a plain name in your ssh configuration";
+const PATH_HINT: &str = "name a file of this machine; a path with `%`, `$` or control characters can only be named in your ssh configuration";
+const FOLDER_HINT: &str = "an absolute path of letters, digits, `.`, `_`, `-`, `+` and `/` without `..`, for example \"/var/tmp\"";
+
+fn error(setting: &str, problem: String, hint: &str) -> SettingsError {
+    SettingsError {
+        setting: setting.to_owned(),
+        problem,
+        hint: Some(hint.to_owned()),
+    }
+}
+
+fn text(
+    params: &Params,
+    name: &str,
+    is_fine: fn(&str) -> bool,
+    hint: &str,
+) -> Result<Option<String>, SettingsError> {
+    match params.value(name) {
+        None => Ok(None),
+        Some(Value::Text(text)) if is_fine(text) => Ok(Some(text.clone())),
+        Some(other) => Err(error(
+            name,
+            format!(
+                "`{}` is not a {name} that can be used",
+                other.to_string().escape_debug()
+            ),
+            hint,
+        )),
+    }
+}
+
+fn port(params: &Params) -> Result<Option<u16>, SettingsError> {
+    match params.value("port") {
+        None => Ok(None),
+        Some(Value::Int(number)) if (1..=65535).contains(number) => {
+            Ok(Some(u16::try_from(*number).expect("it was just compared")))
+        }
+        Some(other) => Err(error(
+            "port",
+            format!("`{}` is not a port", other.to_string().escape_debug()),
+            "a whole number from 1 to 65535, without quotes",
+        )),
+    }
+}
+
+/// A path that means the same from any folder; `~` is left to `ssh`.
+fn absolute(path: String) -> String {
+    if path.starts_with('~') {
+        return path;
+    }
+    // Without a current folder the path stays as it is, and `ssh` says what is wrong with it.
+    std::path::absolute(&path)
+        .ok()
+        .and_then(|path| path.into_os_string().into_string().ok())
+        .unwrap_or(path)
+}
+
+/// `[user@]host`, where the host is a name, an IPv4 or an IPv6 address.
+fn is_host(text: &str) -> bool {
+    let is_name = |name: &str, others: &[u8]| {
+        name.bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+    };
+    let (user, host) = match text.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, text),
+    };
+    let is_address = host.parse::<std::net::Ipv6Addr>().is_ok();
+    text.len() <= 255
+        && user.is_none_or(|user| is_name(user, b"._-+"))
+        && (is_address || is_name(host, b"._-"))
+}
+
+fn is_local_path(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_control)
+}
+
+/// `ssh` replaces `%` and `${…}` in the path of a key.
+fn is_key_path(text: &str) -> bool {
+    is_local_path(text) && !text.contains(['%', '$'])
+}
+
+fn is_folder(text: &str) -> bool {
+    text.len() <= 200
+        && text.starts_with('/')
+        && is_plain(text)
+        && text.split('/').all(|part| part != "..")
+}
+
+/// Whether a text is one word to every shell, and the same word: it can be passed without quotes.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/-".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
+        let params = Params::new().with("host", "h").with(name, value);
+        Settings::parse(&params)
+    }
+
+    #[test]
+    fn names_and_addresses_of_every_form_are_hosts() {
+        for host in [
+            "node-1",
+            "me@node_1.example.org",
+            "10.0.0.1",
+            "::1",
+            "me@fe80::1",
+            "a.b+c@h",
+        ] {
+            assert_eq!(parse("host", host).unwrap().host, host);
+        }
+    }
+
+    #[test]
+    fn what_ssh_or_a_shell_would_take_for_something_else_is_no_host() {
+        for host in [
+            "",
+            "-oProxyCommand=x",
+            "-",
+            "me@-h",
+            "@h",
+            "me@",
+            "a b",
+            "a\nb",
+            "a'b",
+            "a\"b",
+            "$(x)",
+            "`x`",
+            "a;b",
+            "ssh://h",
+            "\u{1b}[2J",
+            "host/..",
+            "h:22",
+            "a%b",
+        ] {
+            let error = parse("host", host).unwrap_err();
+            assert_eq!(error.setting, "host", "{host:?}");
+            assert!(!error.problem.contains(char::is_control), "{error:?}");
+        }
+        assert_eq!(parse("host", 7i64).unwrap_err().setting, "host");
+        let none = Settings::parse(&Params::new()).unwrap_err();
+        assert_eq!(none.setting, "host");
+    }
+
+    #[test]
+    fn folders_are_plain_absolute_paths() {
+        assert_eq!(
+            parse("folder", "/var/tmp/").unwrap().folder.as_deref(),
+            Some("/var/tmp")
+        );
+        for folder in [
+            "", "tmp", "~/x", "/a b", "/a/../b", "/a'b", "/a\n", "/$HOME", "-",
+        ] {
+            assert_eq!(parse("folder", folder).unwrap_err().setting, "folder");
+        }
+    }
+
+    #[test]
+    fn ports_keys_and_files_are_checked_under_their_own_names() {
+        assert_eq!(parse("port", 2222i64).unwrap().port, Some(2222));
+        for port in [0i64, -1, 65536] {
+            assert_eq!(parse("port", port).unwrap_err().setting, "port");
+        }
+        assert_eq!(parse("port", "22").unwrap_err().setting, "port");
+        for name in ["identity", "config"] {
+            for path in ["", "-x", "a\nb"] {
+                assert_eq!(parse(name, path).unwrap_err().setting, name);
+            }
+        }
+        assert_eq!(
+            parse("identity", "/a/%h").unwrap_err().setting,
+            "identity",
+            "ssh would replace it"
+        );
+        assert_eq!(
+            parse("identity", "~/.ssh/id").unwrap().identity.as_deref(),
+            Some("~/.ssh/id")
+        );
+        let here = parse("config", "my config").unwrap().config.unwrap();
+        assert!(std::path::Path::new(&here).is_absolute(), "{here}");
+        assert_eq!(
+            parse("config", "none").unwrap().config.as_deref(),
+            Some("none")
+        );
+        assert_eq!(parse("options", "x").unwrap_err().setting, "options");
+    }
+
+    #[test]
+    fn settings_come_back_from_their_record() {
+        let settings = parse("folder", "/var/tmp").unwrap();
+        assert_eq!(Settings::parse(&settings.params()).unwrap(), settings);
+    }
+}

@@ -1,0 +1,511 @@
+//! Wrong commands, wrong studies, wrong files: the exit code, the place and the hint.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::product::{Product, has_docker, is_root};
+use crate::world::skip;
+
+const STUDY: &str = r#"id = "mine"
+
+[design]
+trial = "20ms"
+blocks_min = 1
+blocks_max = 2
+
+[[arm]]
+id = "host"
+
+[[workload]]
+id = "getppid"
+"#;
+
+#[test]
+fn a_word_that_does_not_exist_is_answered_with_the_nearest_that_does() {
+    let product = Product::new();
+    for (arguments, wrong, right) in [
+        (vec!["run", "qiuck"], "study `qiuck`", "`quick`"),
+        (
+            vec!["run", "--env", "dokcer"],
+            "environment `dokcer`",
+            "`docker`",
+        ),
+        (
+            vec!["run", "--workload", "getpid"],
+            "workload `getpid`",
+            "`getppid`",
+        ),
+        (vec!["run", "zzz"], "study `zzz`", "quick"),
+    ] {
+        let ended = product.run(arguments).expect(2);
+        assert!(ended.stderr.contains(wrong), "{ended}");
+        assert!(ended.hint().contains(right), "{ended}");
+        assert_eq!(ended.stdout, "");
+    }
+    assert!(
+        !product.home().exists(),
+        "nothing was measured, nothing is made"
+    );
+}
+
+#[test]
+fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
+    let product = Product::new();
+    for (from, to, line, problem, hint) in [
+        ("blocks_max", "blocks_mix", 6, "blocks_mix", "blocks_m"),
+        ("trial = \"20ms\"", "trial = \"20\"", 4, "no unit", ""),
+        (
+            "trial = \"20ms\"",
+            "trial = \"20 parsecs\"",
+            4,
+            "parsecs",
+            "",
+        ),
+        ("blocks_max = 2", "blocks_max = 0", 6, "at least 1", "six"),
+        (
+            "blocks_min = 1",
+            "blocks_min = 5",
+            6,
+            "is below `blocks_min`",
+            "",
+        ),
+        (
+            "trial = \"20ms\"",
+            "trial = \"20ms\"\nlimit = \"10ms\"",
+            5,
+            "not longer than `trial`",
+            "",
+        ),
+        (
+            "trial = \"20ms\"",
+            "trial = \"0ms\"",
+            4,
+            "more than nothing",
+            "",
+        ),
+        (
+            "id = \"host\"",
+            "id = \"hots\"",
+            9,
+            "environment `hots`",
+            "`host`",
+        ),
+        (
+            "id = \"getppid\"",
+            "id = \"getpid\"",
+            12,
+            "workload `getpid`",
+            "`getppid`",
+        ),
+        (
+            "id = \"host\"",
+            "id = \"host\"\nsettings.cpu = 0",
+            10,
+            "no setting `cpu`",
+            "`cpus`",
+        ),
+        ("id = \"mine\"", "id = \"mine", 1, "", ""),
+        ("blocks_min = 1", "blocks_min = \"1\"", 5, "string", ""),
+    ] {
+        assert!(STUDY.contains(from));
+        let file = product.file("study.toml", STUDY.replacen(from, to, 1));
+        let ended = product.run(["run", &file]).expect(2);
+        assert!(
+            ended.stderr.contains(&format!("study.toml:{line}:")),
+            "{to}: {ended}"
+        );
+        assert!(ended.stderr.contains('^'), "{to}: {ended}");
+        assert!(ended.stderr.contains(problem), "{to}: {ended}");
+        if !hint.is_empty() {
+            assert!(ended.hint().contains(hint), "{to}: {ended}");
+        }
+        let errors = ended.stderr.matches("error:").count();
+        assert_eq!(errors, 1, "{ended}");
+    }
+}
+
+#[test]
+fn a_study_of_ones_own_is_measured() {
+    let product = Product::new();
+    product.file("study.toml", STUDY);
+    let dossier = product
+        .run(["run", "study.toml", "--json", "-"])
+        .expect(0)
+        .json();
+    assert_eq!(dossier["study"]["id"], "mine");
+    assert_eq!(dossier["cost"]["trials"], 4);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn what_is_no_study_file_is_refused_by_name() {
+    let product = Product::new();
+    std::fs::create_dir(product.folder().join("folder.toml")).unwrap();
+    product.file("garbage.toml", b"\x7fELF\x02\x01\xff\xfe\x00\x00\x1b[31m");
+    product.file("text.toml", "id \u{1b}[31m= \u{7}");
+    product.file("empty.toml", "");
+    product.file("huge.toml", "x = 1\n".repeat(200_000));
+    for name in [
+        "missing.toml",
+        "folder.toml",
+        "garbage.toml",
+        "text.toml",
+        "empty.toml",
+        "huge.toml",
+    ] {
+        let ended = product.run(["run", name]).expect(2);
+        assert!(ended.stderr.contains(name), "{ended}");
+        assert!(!ended.stderr.contains('\u{1b}'), "{ended}");
+        assert!(ended.stderr.len() < 2000, "{ended}");
+    }
+    assert!(!product.home().exists());
+}
+
+#[test]
+fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
+    let product = Product::new();
+    for (option, value, problem) in [
+        ("--blocks", "0", "1..=100000"),
+        ("--blocks", "-1", "-1"),
+        ("--budget", "5", "write `5s`"),
+        ("--budget", "0s", "0s"),
+        ("--budget", "soon", "soon"),
+        ("--precision", "2", "2%"),
+        ("--precision", "0%", "above 0%"),
+        ("--seed", "x", "x"),
+    ] {
+        let ended = product.run(["run", &format!("{option}={value}")]).expect(2);
+        assert!(ended.stderr.contains(option), "{ended}");
+        assert!(ended.stderr.contains(problem), "{ended}");
+    }
+    // A run that goes on has its study already.
+    let ended = product.run(["run", "--resume", "--blocks", "3"]).expect(2);
+    assert!(ended.stderr.contains("cannot be used with"), "{ended}");
+    assert!(!product.home().exists());
+}
+
+#[test]
+fn a_budget_too_small_for_one_block_still_gives_one_block() {
+    let product = Product::new();
+    let dossier = product
+        .run([
+            "run",
+            "--env",
+            "host",
+            "--workload",
+            "getppid,stat",
+            "--budget",
+            "1ms",
+            "--json",
+            "-",
+        ])
+        .expect(0)
+        .json();
+    assert_eq!(dossier["stopped_by"], "budget");
+    assert_eq!(dossier["cost"]["trials"], 4);
+    let table = product.run(["show"]).expect(0).stdout;
+    assert!(table.contains("budget"), "{table}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_agent_that_is_none_is_refused_before_anything_is_made() {
+    let product = Product::new();
+    let missing = PathBuf::from("missing-agent");
+    for agent in [missing.as_path(), "/bin/ls".as_ref(), "/".as_ref()] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+        command.args(["run", "--blocks", "1", "--agent"]).arg(agent);
+        product.set_variables(&mut command);
+        let ended = product.finish(command).expect(2);
+        assert!(ended.stderr.contains(&*agent.to_string_lossy()), "{ended}");
+        assert!(ended.hint().contains("--agent"), "{ended}");
+        product.assert_nothing_left();
+    }
+}
+
+/// A command with no Docker engine where its host variable says.
+fn without_docker(product: &Product, arguments: &[&str]) -> Command {
+    let mut command = product.command(arguments);
+    let socket = format!("unix://{}/no.sock", product.folder().display());
+    command.env("DOCKER_HOST", socket);
+    command
+}
+
+#[test]
+fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--env",
+        "docker",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "1",
+    ];
+    let ended = product
+        .finish(without_docker(&product, &arguments))
+        .expect(3);
+    assert!(
+        ended.stderr.contains("`docker` could not be started"),
+        "{ended}"
+    );
+    assert!(!ended.hint().is_empty());
+    assert_eq!(ended.stdout, "");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "1",
+        "--json",
+        "-",
+    ];
+    let ended = product
+        .finish(without_docker(&product, &arguments))
+        .expect(0);
+    assert!(
+        ended.stderr.contains("docker: not available here"),
+        "{ended}"
+    );
+    let dossier = ended.json();
+    crate::product::assert_valid_dossier(&dossier);
+    let docker = &dossier["arms"].as_array().unwrap()[3];
+    assert_eq!(
+        (&docker["id"], &docker["available"]),
+        (&"docker".into(), &false.into())
+    );
+    assert!(
+        docker["reason"]
+            .as_str()
+            .is_some_and(|reason| !reason.is_empty())
+    );
+    let failure = &dossier["failures"][0];
+    assert_eq!(failure["arm"], "docker");
+    assert!(failure["hint"].is_string(), "{failure:#}");
+    // The same in words.
+    let table = product.run(["show"]).expect(0).stdout;
+    assert!(table.contains("docker is not available"), "{table}");
+    assert!(table.contains("hint:"), "{table}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
+    if !is_root() {
+        return skip("root", "only root can become another user");
+    }
+    if !has_docker() {
+        return skip("docker", "no Docker engine answers");
+    }
+    let product = Product::new();
+    // The program and the agent are copied to where every user may execute them.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    std::fs::set_permissions(product.folder(), open).unwrap();
+    let (program, agent) = (
+        product.folder().join("tare"),
+        product.folder().join("agent"),
+    );
+    std::fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
+    std::fs::copy(crate::product::agent(), &agent).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        command
+            .arg(&program)
+            .args(arguments)
+            .arg("--agent")
+            .arg(&agent);
+        product.set_variables(&mut command);
+        product.finish(command)
+    };
+    let small = ["run", "--workload", "getppid", "--blocks", "1"];
+    let named = as_nobody(&[&small[..], &["--env", "docker"]].concat()).expect(3);
+    assert!(named.stderr.contains("permission denied"), "{named}");
+    assert!(named.hint().contains("docker"), "{named}");
+    let dossier = as_nobody(&[&small[..], &["--json", "-"]].concat())
+        .expect(0)
+        .json();
+    let docker = &dossier["arms"][3];
+    assert_eq!(docker["available"], false);
+    let reason = docker["reason"].as_str().unwrap();
+    assert!(reason.contains("permission denied"), "{reason}");
+    assert_eq!(dossier["arms"][0]["available"], true);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring() {
+    let product = Product::new();
+    std::fs::create_dir(product.folder().join("folder")).unwrap();
+    product.file("old.json", "precious");
+    for place in ["/nowhere/at/all.json", "folder", "/proc/x.json"] {
+        let ended = product.run(["run", "--json", place]).expect(2);
+        assert!(ended.stderr.contains(place), "{ended}");
+        assert!(!ended.hint().is_empty());
+    }
+    // What is there is replaced by a whole dossier or not at all.
+    product
+        .run(["run", "nonsense", "--json", "old.json"])
+        .expect(2);
+    let old = std::fs::read_to_string(product.folder().join("old.json"));
+    assert_eq!(old.unwrap(), "precious");
+    assert!(!product.home().exists(), "nothing was measured");
+}
+
+#[test]
+fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
+    let product = Product::new();
+    std::fs::create_dir(product.folder().join("folder")).unwrap();
+    product.file("letter", "dear reader, this is not a database at all");
+    let other = product.folder().join("other.sqlite");
+    rusqlite::Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE mine (a INTEGER)")
+        .unwrap();
+    for name in ["folder", "letter", "other.sqlite", "letter/below"] {
+        let before = std::fs::read(product.folder().join(name)).ok();
+        for command in ["runs", "show", "run"] {
+            let ended = product.run([command, "--store", name]).expect(1);
+            assert!(ended.stderr.contains(name), "{ended}");
+            assert!(ended.hint().contains("--store"), "{ended}");
+        }
+        let after = std::fs::read(product.folder().join(name)).ok();
+        assert_eq!(before, after, "{name}");
+    }
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
+    let product = Product::new();
+    product.run(["runs"]).expect(0);
+    let set = |version: u32| {
+        rusqlite::Connection::open(product.store())
+            .unwrap()
+            .pragma_update(None, "user_version", version)
+            .unwrap();
+    };
+    set(999);
+    for command in ["runs", "show", "run"] {
+        let ended = product.run([command]).expect(1);
+        assert!(ended.stderr.contains("format 999"), "{ended}");
+        assert!(ended.hint().contains("newer Tare"), "{ended}");
+    }
+    assert_eq!(product.stored("SELECT count(*) FROM run"), ["0"]);
+    set(1);
+    product.run(["runs"]).expect(0);
+}
+
+#[test]
+fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "40",
+    ];
+    let mut first = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut first, 2);
+    let second = product.run(arguments).expect(1);
+    assert!(
+        second.stderr.contains("another run is using the store"),
+        "{second}"
+    );
+    assert!(
+        second.stderr.contains(&first.child.id().to_string()),
+        "{second}"
+    );
+    assert!(second.hint().contains("--store"), "{second}");
+    // Reading is free meanwhile, and cleaning removes nothing of a run that lives.
+    product.run(["runs"]).expect(0);
+    product.run(["show"]).expect(0);
+    let cleaned = product.run(["clean"]).expect(0);
+    assert_eq!(cleaned.stdout, "");
+    // Another store is no obstacle.
+    let elsewhere = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "1",
+        "--store",
+        "b.sqlite",
+    ];
+    product.run(elsewhere).expect(0);
+    first.wait().expect(0);
+    assert_eq!(product.n_trials(), 80);
+    assert_eq!(product.stored("SELECT count(*) FROM run"), ["1"]);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_keeps_what_was_measured() {
+    if !is_root() {
+        return skip("root", "only root can mount a small file system");
+    }
+    let product = Product::new();
+    let disk = product.folder().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    // The small file system lives in a mount namespace that ends with the shell; what is stored is copied out.
+    let script = r#"set -u
+mount -t tmpfs -o size=512k tare-test "$DISK" || exit 90
+"$@"; code=$?
+cp "$DISK"/store* "$OUT"/
+exit $code"#;
+    let out = product.folder().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let store = disk.join("store.sqlite");
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_tare"));
+    command.args([
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid,integer,stat",
+        "--blocks",
+        "2000",
+    ]);
+    command.arg("--store").arg(&store);
+    command.arg("--agent").arg(crate::product::agent());
+    command.env("DISK", &disk).env("OUT", &out);
+    product.set_variables(&mut command);
+    let ended = product.finish(command).expect(1);
+    assert!(ended.stderr.contains("no space left"), "{ended}");
+    assert!(ended.stderr.contains("trials are stored"), "{ended}");
+    assert!(ended.hint().contains("--resume"), "{ended}");
+    product.assert_nothing_left();
+    // On a disk with room again, all of it can be read.
+    let copied = out.join("store.sqlite");
+    let n_trials = crate::product::stored(&copied, "SELECT sequence FROM trial").len();
+    assert!(n_trials > 6, "{n_trials}");
+    let place = copied.display().to_string();
+    let dossier = product
+        .run(["show", "--json", "--store", &place])
+        .expect(0)
+        .json();
+    crate::product::assert_valid_dossier(&dossier);
+    assert_eq!(dossier["cost"]["trials"], n_trials);
+}

@@ -1,0 +1,338 @@
+//! What scripts rely on: the documents on standard output, the listings, the help.
+
+use std::os::unix::fs::FileTypeExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::world::skip;
+
+const SMALL: [&str; 6] = ["--workload", "getppid,stat", "--blocks", "2", "--json", "-"];
+
+fn arms(dossier: &Value) -> Vec<(&str, bool)> {
+    let arms = dossier["arms"].as_array().unwrap();
+    arms.iter()
+        .map(|arm| (arm["id"].as_str().unwrap(), arm["available"] == true))
+        .collect()
+}
+
+#[test]
+fn a_run_with_json_prints_one_valid_dossier_and_nothing_else() {
+    let product = Product::new();
+    let ended = product
+        .run(["run", "--env", "host"].into_iter().chain(SMALL))
+        .expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(arms(&dossier), [("host", true), ("a-prime", true)]);
+    assert_eq!(dossier["stopped_by"], "blocks");
+    assert_eq!(dossier["complete"], true);
+    // Two arms, two workloads, two blocks.
+    assert_eq!(dossier["cost"]["trials"], 8);
+    assert_eq!(ended.stderr, "", "a quiet machine has nothing to say");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_run_in_every_environment_is_a_valid_dossier_and_leaves_nothing() {
+    let product = Product::new();
+    let mut wanted = vec!["host"];
+    if has_container() {
+        wanted.push("container");
+    } else {
+        skip("root", "no container can be made here");
+    }
+    if has_docker() {
+        wanted.push("docker");
+    } else {
+        skip("docker", "no Docker engine answers");
+    }
+    let environments = wanted.join(",");
+    let dossier = product
+        .run(["run", "--env", &environments].into_iter().chain(SMALL))
+        .expect(0)
+        .json();
+    assert_valid_dossier(&dossier);
+    let mut expected = vec![("host", true), ("a-prime", true)];
+    expected.extend(wanted[1..].iter().map(|id| (*id, true)));
+    assert_eq!(arms(&dossier), expected);
+    assert_eq!(dossier["failures"], Value::Array(vec![]));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_dossier_goes_to_a_file_and_the_table_to_standard_output() {
+    let product = Product::new();
+    let file = product.folder().join("dossier.json");
+    let ended = product
+        .run([
+            "run",
+            "--env",
+            "host",
+            "--workload",
+            "getppid",
+            "--blocks",
+            "1",
+            "--json",
+            "dossier.json",
+        ])
+        .expect(0);
+    assert!(
+        ended.stdout.starts_with("A′ (host against itself)"),
+        "{ended}"
+    );
+    let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_valid_dossier(&written);
+    // The same run again, from the store.
+    let shown = product.run(["show", "--json"]).expect(0).json();
+    assert_eq!(shown, written);
+    assert!(!product.folder().join("dossier.json.part").exists());
+}
+
+#[test]
+fn what_is_no_plain_file_is_written_to_and_not_replaced() {
+    let product = Product::new();
+    std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "1",
+        "--json",
+    ];
+    product.run(arguments.into_iter().chain(["link"])).expect(0);
+    let target = std::fs::read_link(product.folder().join("link"));
+    assert_eq!(target.unwrap(), std::path::Path::new("/dev/null"));
+    let null = std::fs::metadata("/dev/null").unwrap();
+    assert!(null.file_type().is_char_device());
+}
+
+#[test]
+fn every_listing_names_what_there_is_as_text_and_as_json() {
+    let product = Product::new();
+    for (what, member) in [
+        ("environments", "docker"),
+        ("workloads", "getppid"),
+        ("studies", "quick"),
+    ] {
+        let text = product.run(["list", what]).expect(0).stdout;
+        assert!(text.contains(member), "{text}");
+        let json = product.run(["list", what, "--json"]).expect(0).json();
+        let rows = json[what].as_array().unwrap();
+        assert!(rows.iter().any(|row| row["id"] == member), "{json:#}");
+        let all = product.run(["list"]).expect(0).stdout;
+        assert!(all.contains(member), "{all}");
+    }
+    let json = product.run(["list", "--json"]).expect(0).json();
+    assert_eq!(json.as_object().unwrap().len(), 3);
+    // Listing makes nothing.
+    assert!(!product.home().exists());
+    product.run(["list", "wrokloads"]).expect(2);
+}
+
+#[test]
+fn the_doctor_speaks_about_every_environment_and_the_noise() {
+    let product = Product::new();
+    let json = product.run(["doctor", "--json"]).expect(0).json();
+    let environments = json["environments"].as_array().unwrap();
+    let mut ids: Vec<&str> = environments
+        .iter()
+        .map(|environment| environment["id"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["container", "docker", "host"]);
+    for environment in environments {
+        // Ready with facts, or absent with a reason.
+        let key = if environment["ready"] == true {
+            "facts"
+        } else {
+            "why"
+        };
+        assert!(!environment[key].is_null(), "{environment:#}");
+    }
+    assert!(json["noise"]["spread"].as_f64().unwrap() >= 0.0);
+    assert!(json["noise"]["best_ns"].as_f64().unwrap() > 0.0);
+    let text = product.run(["doctor"]).expect(0).stdout;
+    for id in ids {
+        assert!(text.contains(&format!("  {id}: ")), "{text}");
+    }
+    assert!(text.contains("noise:"), "{text}");
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest.unwrap() < 200, "{text}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
+    let product = Product::new();
+    let none = product.run(["runs"]).expect(0);
+    assert_eq!(none.stdout, "");
+    assert!(none.stderr.contains("no run yet"), "{none}");
+    assert_eq!(
+        product.run(["runs", "--json"]).expect(0).json(),
+        Value::Array(vec![])
+    );
+    let none = product.run(["show"]).expect(2);
+    assert!(none.stderr.contains("tare run"), "{none}");
+
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "1",
+    ];
+    product.run(arguments).expect(0);
+    product.run(arguments).expect(0);
+    let json = product.run(["runs", "--json"]).expect(0).json();
+    let rows = json.as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert!(
+        rows.iter()
+            .all(|row| row["trials"] == 2 && row["stopped_by"] == "blocks")
+    );
+    let names: Vec<&str> = rows
+        .iter()
+        .map(|row| row["run"].as_str().unwrap())
+        .collect();
+    let text = product.run(["runs"]).expect(0).stdout;
+    assert!(names.iter().all(|name| text.contains(name)), "{text}");
+
+    // The newest is listed first; names tell the order of runs only to the second.
+    let (newest, oldest) = (names[0], names[1]);
+    let starts = product.stored("SELECT id FROM run ORDER BY started_unix_ns DESC");
+    assert_eq!(starts, names);
+    for (asked, found) in [
+        (oldest, oldest),
+        ("latest", newest),
+        (&newest[..newest.len() - 1], newest),
+    ] {
+        // The beginning of a name may fit both when they were made in one second and are alike up to there.
+        let n_fits = names.iter().filter(|name| name.starts_with(asked)).count();
+        if asked != "latest" && n_fits > 1 {
+            continue;
+        }
+        let shown = product.run(["show", asked, "--json"]).expect(0).json();
+        assert_eq!(shown["run"], found, "{asked}");
+        assert_valid_dossier(&shown);
+    }
+    let both = product.run(["show", "2"]).expect(2);
+    assert!(both.stderr.contains("fits 2 runs"), "{both}");
+}
+
+#[test]
+fn a_run_that_does_not_exist_cannot_be_shown_or_resumed() {
+    let product = Product::new();
+    for arguments in [["show", "nonsense"], ["run", "--resume=nonsense"]] {
+        let ended = product.run(arguments).expect(2);
+        assert!(ended.stderr.contains("no run `nonsense`"), "{ended}");
+    }
+    let ended = product.run(["run", "--resume"]).expect(2);
+    assert!(ended.stderr.contains("no interrupted run"), "{ended}");
+    assert!(ended.hint().contains("tare runs"), "{ended}");
+}
+
+#[test]
+fn completions_name_the_commands_for_every_shell() {
+    let product = Product::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = product.run(["completions", shell]).expect(0).stdout;
+        for command in ["run", "doctor", "clean"] {
+            assert!(script.contains(command), "{shell}");
+        }
+    }
+    let unknown = product.run(["completions", "tcsh"]).expect(2);
+    assert!(unknown.stderr.contains("possible values"), "{unknown}");
+    // What bash would say to it.
+    let script = product.run(["completions", "bash"]).expect(0).stdout;
+    let path = product.file("completions.bash", script);
+    let checked = std::process::Command::new("bash")
+        .args(["-n", &path])
+        .status();
+    assert!(checked.unwrap().success());
+}
+
+#[test]
+fn help_and_version_are_data_and_every_command_has_help() {
+    let product = Product::new();
+    let version = product.run(["--version"]).expect(0);
+    assert_eq!(
+        version.stdout.trim(),
+        concat!("tare ", env!("CARGO_PKG_VERSION"))
+    );
+    let help = product.run(["--help"]).expect(0).stdout;
+    assert!(help.contains("Usage: tare"), "{help}");
+    let commands = [
+        "run",
+        "list",
+        "doctor",
+        "runs",
+        "show",
+        "clean",
+        "completions",
+    ];
+    for command in commands {
+        assert!(help.contains(command), "{help}");
+        for option in ["--help", "-h"] {
+            let help = product.run([command, option]).expect(0);
+            assert!(
+                help.stdout.contains(&format!("Usage: tare {command}")),
+                "{help}"
+            );
+            let longest = help.stdout.lines().map(|line| line.chars().count()).max();
+            assert!(longest.unwrap() <= 120, "{help}");
+        }
+    }
+    let nothing = product.run([""; 0]).expect(2);
+    assert!(nothing.stderr.contains("Usage: tare"), "{nothing}");
+    assert_eq!(nothing.stdout, "");
+    let unknown = product.run(["rnu"]).expect(2);
+    assert!(unknown.stderr.contains("run"), "{unknown}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let product = Product::new();
+    for arguments in [
+        vec!["list"],
+        vec!["list", "--json"],
+        vec!["completions", "bash"],
+    ] {
+        let mut child = product
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?} {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+    // The run itself is measured and stored all the same.
+    let mut child = product
+        .command([
+            "run",
+            "--env",
+            "host",
+            "--workload",
+            "getppid",
+            "--blocks",
+            "1",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(product.n_trials(), 2);
+    product.assert_nothing_left();
+}

@@ -1,0 +1,114 @@
+//! Workers that hang, are killed or speak garbage: recorded as failures, and the run goes on.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, broken_agent};
+use crate::world::labelled;
+
+/// Three blocks of short trials of one workload, each given up after half a second.
+fn study(workload: &str) -> String {
+    format!(
+        r#"id = "mine"
+[design]
+trial = "20ms"
+limit = "500ms"
+blocks_min = 3
+blocks_max = 3
+[[arm]]
+id = "host"
+[[workload]]
+id = "{workload}"
+[[workload]]
+id = "integer"
+"#
+    )
+}
+
+/// The failures of a workload, all arms and kinds together: number of trials, kinds, reasons.
+fn failures(dossier: &Value, workload: &str) -> (u64, Vec<String>, Vec<String>) {
+    let rows = dossier["failures"].as_array().unwrap();
+    let of = rows.iter().filter(|row| row["workload"] == workload);
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let mut found = (0, Vec::new(), Vec::new());
+    for row in of {
+        found.0 += row["trials"].as_u64().unwrap();
+        found.1.push(text(row, "kind"));
+        found.2.push(text(row, "reason"));
+    }
+    found
+}
+
+fn measure(workload: &str) -> (Product, Value) {
+    let product = Product::with_agent(broken_agent());
+    product.file("study.toml", study(workload));
+    let dossier = product
+        .run(["run", "study.toml", "--json", "-"])
+        .expect(0)
+        .json();
+    assert_valid_dossier(&dossier);
+    product.assert_nothing_left();
+    (product, dossier)
+}
+
+#[test]
+fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
+    for (workload, reason) in [
+        ("getppid", "no answer within"),
+        ("stat", "signal 6"),
+        ("pipe", ""),
+        ("clock", "last words"),
+    ] {
+        let (product, dossier) = measure(workload);
+        assert_eq!(dossier["stopped_by"], "blocks", "{workload}: {dossier:#}");
+        // Two arms, three blocks, and the other workload is measured as if nothing were wrong.
+        let (count, kinds, reasons) = failures(&dossier, workload);
+        assert_eq!(count, 6, "{workload}: {dossier:#}");
+        assert!(kinds.iter().all(|kind| kind == "failed"), "{kinds:?}");
+        assert!(
+            reasons.iter().all(|text| text.contains(reason)),
+            "{workload}: {reasons:?}"
+        );
+        assert_eq!(failures(&dossier, "integer").0, 0, "{dossier:#}");
+        let stored = product.stored("SELECT kind FROM trial WHERE workload_index = 1");
+        assert_eq!(stored, ["completed"; 6], "{workload}");
+        let table = product.run(["show"]).expect(0).stdout;
+        assert!(table.contains("Not measured"), "{table}");
+        assert!(!table.contains('\u{1b}'), "{table:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
+    let product = Product::new();
+    product.file(
+        "study.toml",
+        study("getppid").replace("trial = \"20ms\"\nlimit = \"500ms\"", "trial = \"400ms\""),
+    );
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    product.wait_for_trials(&mut started, 1);
+    // A quarter into a trial, the busiest worker is the one that measures; the others are spares.
+    std::thread::sleep(Duration::from_millis(100));
+    let run = product.runs().into_iter().next().unwrap();
+    let workers = labelled(&run)
+        .into_iter()
+        .filter(|(_, command)| command.contains("worker"));
+    let mut n_killed = 0;
+    for (pid, _) in workers {
+        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        n_killed += usize::from(killed.unwrap().success());
+    }
+    assert!(n_killed >= 1);
+    let dossier = started.wait().expect(0).json();
+    assert_valid_dossier(&dossier);
+    let kinds = product.stored("SELECT kind FROM trial");
+    assert_eq!(kinds.len(), 12);
+    let n_failed = kinds.iter().filter(|kind| *kind == "failed").count();
+    // The one that measured; a spare that is gone is replaced before it is needed.
+    assert_eq!(n_failed, 1, "{kinds:?}");
+    let reason = dossier["failures"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("signal 9"), "{reason}");
+    product.assert_nothing_left();
+}

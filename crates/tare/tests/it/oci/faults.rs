@@ -1,0 +1,407 @@
+//! What goes wrong with a runtime: it is none, it refuses, it hangs, it is killed, Tare is killed; and odd names.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare::env::oci::Oci;
+use tare::env::{ChannelError, Driver, EnvError, StartMode};
+use tare_model::Params;
+use tare_model::wire::Request;
+
+use super::{LIMIT, configure, facts, is_available, look, runsc, with};
+use crate::world::{Snapshot, World, labelled, mounts, skip, turn};
+
+/// A runtime that is a script.
+fn script(folder: &Path, name: &str, body: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+/// The error of a start, after which nothing may be left.
+fn start_error(world: &World, settings: &Params) -> EnvError {
+    let before = Snapshot::take(world);
+    let mut environment = configure(settings);
+    let error = environment
+        .start(&world.cx(), StartMode::Once)
+        .err()
+        .expect("it was started");
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(world, "a refused start");
+    error
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "not so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn kill(pid: u32) {
+    let kill = Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .output();
+    assert!(kill.unwrap().status.success());
+}
+
+/// Whether Tare may make the namespaces that every runtime needs here.
+fn may_make_namespaces(world: &World) -> bool {
+    let finished = Command::new(&world.agents.host().path)
+        .args(["private-mounts", "--", "/bin/true"])
+        .output()
+        .unwrap();
+    if !finished.status.success() {
+        skip("root", "only root can make mount namespaces here");
+    }
+    finished.status.success()
+}
+
+#[test]
+fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
+    let _turn = turn();
+    let world = World::new("noruntime");
+    if !may_make_namespaces(&world) {
+        return;
+    }
+    for name in [
+        "/no/such/runtime",
+        "/etc",
+        "no-such-runtime \"'\u{1b}[31m",
+        "/etc/passwd",
+    ] {
+        let error = start_error(&world, &with(name));
+        assert!(
+            matches!(error, EnvError::Absent { .. }),
+            "{name}: {error:?}"
+        );
+        assert!(!error.to_string().contains('\u{1b}'), "{error:?}");
+    }
+    // It ends well and starts nothing.
+    let error = start_error(&world, &with("/bin/true"));
+    assert!(error.to_string().contains("status 0"), "{error}");
+}
+
+#[test]
+fn a_runtimes_last_words_are_told_escaped() {
+    let _turn = turn();
+    let world = World::new("words");
+    if !may_make_namespaces(&world) {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    let body = "test \"$1\" = --version && exit 0\nprintf 'level=error \\033[31mno such luck\\n' >&2\nexit 3";
+    let runtime = script(own.path(), "run'time \"x\"\n", body);
+    let error = start_error(&world, &with(&runtime));
+    let text = error.to_string();
+    assert!(
+        text.contains("no such luck") && text.contains("status 3"),
+        "{text}"
+    );
+    assert!(!text.contains('\u{1b}') && !text.contains('\n'), "{text:?}");
+    let killed = script(
+        own.path(),
+        "killed",
+        "test \"$1\" = --version || kill -9 $$",
+    );
+    let error = start_error(&world, &with(&killed));
+    assert!(error.to_string().contains("signal 9"), "{error}");
+}
+
+#[test]
+fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
+    let _turn = turn();
+    let world = World::new("hangs");
+    if !may_make_namespaces(&world) {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    let runtime = script(
+        own.path(),
+        "hangs",
+        "test \"$1\" = --version || exec sleep 300",
+    );
+    let cancel = world.cancel.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(400));
+        cancel.request();
+    });
+    let begin = Instant::now();
+    let error = start_error(&world, &with(&runtime));
+    assert!(begin.elapsed() < LIMIT, "it was waited for");
+    assert!(error.to_string().contains("interrupted"), "{error}");
+}
+
+#[test]
+fn a_runtime_that_is_killed_takes_its_container_along() {
+    let _turn = turn();
+    for runtime in ["runc", "crun"] {
+        let world = World::new("killed");
+        if !is_available(&world, runtime) {
+            continue;
+        }
+        let before = Snapshot::take(&world);
+        let mut environment = configure(&with(runtime));
+        let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+        facts(instance.as_mut());
+        let own: Vec<u32> = labelled(world.run.as_str())
+            .into_iter()
+            .filter(|(_, command)| {
+                let program = command.split(' ').next().unwrap_or_default();
+                program.ends_with(runtime) && command.contains(" run ")
+            })
+            .map(|(pid, _)| pid)
+            .collect();
+        assert_eq!(own.len(), 1, "{runtime} runs in the foreground");
+        kill(own[0]);
+        let answer = instance.channel().receive(LIMIT);
+        let Err(ChannelError::Closed(words)) = answer else {
+            panic!("{answer:?}");
+        };
+        assert!(words.contains("signal 9"), "{words}");
+        instance.stop(&world.cx()).unwrap();
+        environment.remove(&world.cx()).unwrap();
+        before.assert_restored(&world, "a killed runtime");
+        let swept = Oci.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+        assert!(swept.is_empty(), "{swept:?}");
+    }
+}
+
+#[test]
+fn limits_that_a_runtime_does_not_set_are_refused() {
+    let _turn = turn();
+    let world = World::new("nolimits");
+    if is_available(&world, "crun") {
+        let settings = with("crun")
+            .with("runtime_args", "--cgroup-manager=disabled")
+            .with("pids", 50i64);
+        let error = start_error(&world, &settings);
+        assert!(error.to_string().contains("cgroup"), "{error}");
+    }
+    if let Some(runtime) = runsc(&world) {
+        let settings = with(&runtime)
+            .with("runtime_args", "--ignore-cgroups")
+            .with("memory", "512m");
+        let error = start_error(&world, &settings);
+        assert!(error.to_string().contains("do not hold"), "{error}");
+    }
+}
+
+#[test]
+fn a_limit_that_cannot_be_is_refused_in_the_runtimes_words() {
+    let _turn = turn();
+    let world = World::new("impossible");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let error = start_error(&world, &Params::new().with("cpuset", "900"));
+    assert!(error.to_string().contains("cpuset"), "{error}");
+}
+
+#[test]
+fn a_folder_with_quotes_spaces_and_control_characters_is_a_folder() {
+    let _turn = turn();
+    let mut world = World::new("quotes");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    world.folder = tempfile::Builder::new()
+        .prefix("tare \"it's\", a\n\u{1b}[31m:")
+        .tempdir()
+        .unwrap();
+    for runtime in ["runc", "crun"] {
+        if is_available(&world, runtime) {
+            look(&world, &with(runtime), |_, facts| {
+                assert_eq!(facts["status.Seccomp"], "2");
+            });
+        }
+    }
+    let error = start_error(&world, &Params::new().with("rootfs", "overlay-host"));
+    let EnvError::Absent { why, fix } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(fix.is_some() && !why.contains('\u{1b}'), "{error:?}");
+}
+
+#[test]
+fn an_instance_that_was_dropped_is_removed_with_its_environment() {
+    let _turn = turn();
+    let world = World::new("dropped");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&Params::new());
+    drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "remove");
+}
+
+/// Set where a test's body runs in a child process of another test.
+const CHILD: &str = "TARE_TEST_CHILD";
+
+#[test]
+#[ignore = "runs in a child process of another test"]
+fn child_starts_and_waits() {
+    let Ok(runtime) = std::env::var(CHILD) else {
+        println!("skipped: only a body for the child process of another test");
+        return;
+    };
+    let world = World::new("orphan");
+    let settings = with(&runtime).with("network", "veth");
+    let mut environment = configure(&settings);
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    facts(instance.as_mut());
+    println!("\nRUN {}", world.run);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// A host process with a running container, and its run.
+fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, String) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "oci::faults::child_starts_and_waits"])
+        .args(["--ignored", "--nocapture"])
+        .env(CHILD, runtime)
+        .env("TMPDIR", folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("RUN ").map(str::to_owned))
+        .expect("the child said which run it is");
+    (child, run)
+}
+
+/// Cgroups and devices of a run that are on the host.
+fn left_of(run: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        let groups = std::fs::read_dir(hierarchy.path()).into_iter().flatten();
+        left.extend(
+            groups
+                .flatten()
+                .map(|entry| entry.path().display().to_string())
+                .filter(|path| path.contains(run)),
+        );
+    }
+    left
+}
+
+#[test]
+fn when_the_host_is_killed_nothing_survives() {
+    let _turn = turn();
+    let world = World::new("survivor");
+    for runtime in ["runc", "crun"] {
+        if !is_available(&world, runtime) {
+            continue;
+        }
+        let before = mounts();
+        let (mut child, run) = host_with_container(runtime, world.folder.path());
+        assert!(!labelled(&run).is_empty() && !left_of(&run).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_until("its processes are gone", || labelled(&run).is_empty());
+        wait_until("its cgroups are gone", || left_of(&run).is_empty());
+        assert_eq!(mounts(), before);
+        let swept = Oci.sweep(&world.cx(), Some(&run)).unwrap();
+        assert!(swept.is_empty(), "{swept:?}");
+    }
+}
+
+#[test]
+fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
+    let _turn = turn();
+    let world = World::new("sweeper");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let (mut child, run) = host_with_container("runc", world.folder.path());
+    let supervisors: Vec<u32> = labelled(&run)
+        .into_iter()
+        .filter(|(_, command)| command.contains("private-mounts"))
+        .map(|(pid, _)| pid)
+        .collect();
+    assert_eq!(supervisors.len(), 2, "one outside, one inside");
+    // The outer one was there first.
+    kill(*supervisors.iter().min().unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("its processes are gone", || labelled(&run).is_empty());
+    assert!(!left_of(&run).is_empty(), "nobody was there to remove them");
+    let other = Oci.sweep(&world.cx(), Some("it-another-run")).unwrap();
+    assert!(other.is_empty(), "{other:?}");
+    let swept = Oci.sweep(&world.cx(), Some(&run)).unwrap();
+    assert!(swept.iter().any(|line| line.contains(&run)), "{swept:?}");
+    assert!(left_of(&run).is_empty());
+}
+
+#[test]
+fn an_ordinary_user_is_told_to_be_root() {
+    let _turn = turn();
+    let world = World::new("user");
+    if !may_make_namespaces(&world) {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let agent = own.path().join("agent");
+    std::fs::copy(&world.agents.host().path, &agent).unwrap();
+    let finished = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(&agent)
+        .args(["private-mounts", "--", "/bin/true"])
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&finished.stderr);
+    assert_eq!(finished.status.code(), Some(125), "{words}");
+    assert!(words.contains("run as root"), "{words}");
+}
+
+#[test]
+fn what_a_program_mounts_and_leaves_running_ends_with_it() {
+    let _turn = turn();
+    let world = World::new("private");
+    if !may_make_namespaces(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let folder = tempfile::tempdir().unwrap();
+    let body = "mount -t tmpfs x \"$0\" && touch \"$0/inside\" && (setsid sleep 300 &) && exit 7";
+    let finished = Command::new(&world.agents.host().path)
+        .args(["private-mounts", "--", "/bin/sh", "-c", body])
+        .arg(folder.path())
+        .env("TARE_RUN", world.run.as_str())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(finished.status.code(), Some(7), "{finished:?}");
+    assert!(!folder.path().join("inside").exists());
+    before.assert_restored(&world, "private-mounts");
+}
+
+#[test]
+fn an_agent_that_is_told_goodbye_ends_the_runtime_by_itself() {
+    let _turn = turn();
+    let world = World::new("bye");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let mut environment = configure(&Params::new());
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    facts(instance.as_mut());
+    instance.channel().send(&Request::Bye).unwrap();
+    wait_until("its processes are gone", || {
+        labelled(world.run.as_str()).is_empty()
+    });
+    wait_until("its cgroups are gone", || {
+        left_of(world.run.as_str()).is_empty()
+    });
+    instance.stop(&world.cx()).unwrap();
+}

@@ -1,0 +1,244 @@
+//! Specifications that are not Tare's own: the user's file, and the one that Docker used.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use tare::env::docker::DOCKER;
+use tare::env::{Availability, Driver, EnvError, StartMode};
+use tare_model::{ArmId, Params};
+
+use super::{configure, facts, is_available, look, own_namespaces};
+use crate::world::{Snapshot, World, skip, turn};
+
+/// Writes a specification that reaches for the host: its namespaces, its root cgroup, a hook.
+fn reaching_out(folder: &Path, trace: &Path) -> String {
+    let spec = json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": true, "consoleSize": {"height": 10, "width": 10},
+            "user": {"uid": 65534, "gid": 65534}, "cwd": "/no/such/folder", "args": ["/bin/sh"],
+            "env": ["PATH=/bin"], "noNewPrivileges": true,
+            "capabilities": {"bounding": [], "effective": [], "permitted": []}
+        },
+        "root": {"path": "/", "readonly": true},
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+        "hooks": {"prestart": [{"path": "/bin/touch", "args": ["touch", trace]}]},
+        "linux": {"cgroupsPath": "/", "namespaces": [{"type": "uts"}], "resources": {}}
+    });
+    let path = folder.join("config \"of\" the user's.json");
+    std::fs::write(&path, spec.to_string()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_users_specification_is_used_but_cannot_reach_the_host() {
+    let _turn = turn();
+    for runtime in ["runc", "crun"] {
+        let world = World::new("users");
+        if !is_available(&world, runtime) {
+            continue;
+        }
+        let own = tempfile::tempdir().unwrap();
+        let trace = own.path().join("trace");
+        let settings = Params::new()
+            .with("runtime", runtime)
+            .with("spec", reaching_out(own.path(), &trace));
+        let before = Snapshot::take(&world);
+        let host = own_namespaces();
+        let described = look(&world, &settings, |instance, facts| {
+            assert!(
+                facts["status.Uid"].starts_with("65534"),
+                "{}",
+                facts["status.Uid"]
+            );
+            assert_eq!(facts["status.NoNewPrivs"], "1");
+            assert_eq!(facts["status.Seccomp"], "0");
+            for (name, inode) in &host {
+                let is_own = ["mnt", "pid", "uts"].contains(&name.as_str());
+                assert_eq!(facts[&format!("ns.{name}")] != *inode, is_own, "{name}");
+            }
+            assert_eq!(instance.address_from_host(), Ok([127, 0, 0, 1].into()));
+            let mount = &facts["mount./tare-work.options"];
+            assert!(mount.split(',').any(|word| word == "rw"), "{mount}");
+        });
+        assert!(!trace.exists(), "the hook was run");
+        for what in ["hooks", "pid", "mount", "workdir"] {
+            assert!(
+                described.contains_key(&format!("oci.changed.{what}")),
+                "{described:?}"
+            );
+        }
+        assert!(
+            described["oci.spec.origin"].contains("config"),
+            "{described:?}"
+        );
+        before.assert_restored(&world, "a user's specification");
+    }
+}
+
+#[test]
+fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
+    let _turn = turn();
+    let world = World::new("nospec");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    let before = Snapshot::take(&world);
+    let file = |name: &str, text: &str| {
+        let path = own.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cases = [
+        (
+            file("a.json", "{\"ociVersion\": \"1.0.2\",\n  oops"),
+            "line 2",
+        ),
+        (file("b\u{1b}[31m.json", "{}"), "missing field"),
+        (file("c.json", ""), "EOF"),
+        (
+            own.path().join("d\n.json").display().to_string(),
+            "cannot read",
+        ),
+        (own.path().display().to_string(), "cannot read"),
+    ];
+    for (path, part) in cases {
+        let mut environment = configure(&Params::new().with("spec", path.as_str()));
+        for error in [
+            environment.prepare(&world.cx()).unwrap_err(),
+            environment
+                .start(&world.cx(), StartMode::Once)
+                .err()
+                .unwrap(),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains(part), "{path:?}: {text}");
+            assert!(!text.contains('\u{1b}'), "{text:?}");
+        }
+        environment.remove(&world.cx()).unwrap();
+        before.assert_restored(&world, "a bad specification");
+    }
+}
+
+#[test]
+fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
+    let _turn = turn();
+    let world = World::new("refused");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let own = tempfile::tempdir().unwrap();
+    let path = own.path().join("config.json");
+    let spec = json!({
+        "ociVersion": "1.0.2", "root": {"path": "x"}, "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}},
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
+                   {"destination": "/x", "type": "no-such-file-system", "source": "x"}],
+        "linux": {}
+    });
+    std::fs::write(&path, spec.to_string()).unwrap();
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&Params::new().with("spec", path.display().to_string()));
+    let error = environment
+        .start(&world.cx(), StartMode::Once)
+        .err()
+        .unwrap();
+    let EnvError::Refused { what, answer } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(
+        what.contains("runc") && answer.contains("no such device"),
+        "{error}"
+    );
+    before.assert_restored(&world, "a refused specification");
+}
+
+#[test]
+fn the_specification_that_docker_used_runs_without_docker_and_without_one_mechanism() {
+    let _turn = turn();
+    let world = World::new("dockers");
+    if let Availability::Absent { why, .. } = DOCKER.detect(&world.cx()) {
+        return skip("docker", &format!("no Docker engine answers ({why})"));
+    }
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let arm = ArmId::new("docker").unwrap();
+    let mut engine = DOCKER
+        .configure(arm, &Params::new().with("memory", "256m"))
+        .unwrap();
+    engine.prepare(&world.cx()).unwrap();
+    let running = engine.start(&world.cx(), StartMode::Resident).unwrap();
+    let label = format!("label=tare.run={}", world.run);
+    let listed = Command::new("docker")
+        .args([
+            "ps",
+            "--no-trunc",
+            "--format",
+            "{{.ID}} {{.Names}}",
+            "--filter",
+            &label,
+        ])
+        .output();
+    let Ok(listed) = listed else {
+        running.stop(&world.cx()).unwrap();
+        engine.remove(&world.cx()).unwrap();
+        return skip(
+            "docker",
+            "there is no `docker` command to ask for the container's name",
+        );
+    };
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let (id, name) = text.trim().split_once(' ').expect("one container runs");
+
+    let mut found = Vec::new();
+    for wanted in [id, &id[..12], name] {
+        let settings = Params::new().with("spec", format!("docker:{wanted}"));
+        let described = look(&World::new("by-docker"), &settings, |_, facts| {
+            found.push(facts.clone());
+        });
+        assert_eq!(described["oci.spec.origin"], id);
+        assert!(described.contains_key("oci.spec"), "{described:?}");
+    }
+    for facts in &found {
+        assert_eq!(facts["status.CapEff"], "00000000a80425fb");
+        assert_eq!(facts["status.Seccomp"], "2");
+        let hostname = &facts["kernel.hostname"];
+        assert!(hostname != "tare" && !hostname.is_empty(), "{hostname}");
+        let limit = (256 << 20).to_string();
+        let has_limit = |(name, value): (&String, &String)| {
+            name.starts_with("cgroup.memory") && *value == limit
+        };
+        assert!(facts.iter().any(has_limit), "{facts:?}");
+    }
+    let settings = Params::new()
+        .with("spec", format!("docker:{name}"))
+        .with("seccomp", "off");
+    look(&World::new("by-docker"), &settings, |_, facts| {
+        assert_eq!(facts["status.Seccomp"], "0");
+        assert_eq!(facts["status.CapEff"], "00000000a80425fb");
+    });
+
+    // Read once while it ran, it stays usable when the container has gone.
+    let mut kept = configure(&Params::new().with("spec", format!("docker:{name}")));
+    kept.prepare(&world.cx()).unwrap();
+    running.stop(&world.cx()).unwrap();
+    engine.remove(&world.cx()).unwrap();
+    let error = configure(&Params::new().with("spec", format!("docker:{name}")))
+        .prepare(&world.cx())
+        .unwrap_err();
+    let EnvError::Absent { why, fix } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(why.contains(name) && fix.is_some(), "{error}");
+    match kept.start(&world.cx(), StartMode::Once) {
+        Ok(mut instance) => {
+            facts(instance.as_mut());
+            instance.stop(&world.cx()).unwrap();
+        }
+        // The files that the engine mounted into it are gone with it, and the runtime names them.
+        Err(error) => assert!(error.to_string().contains("containers"), "{error}"),
+    }
+    kept.remove(&world.cx()).unwrap();
+}

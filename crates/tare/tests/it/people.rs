@@ -1,0 +1,124 @@
+//! What people see: a table that fits, a bar that goes away, and no colours where none are wanted.
+//!
+//! The terminal is a real one, made by `script`; its size is set before the program starts.
+
+use std::process::Command;
+
+use crate::product::Product;
+use crate::world::skip;
+
+/// A study with a second plain process as an arm, so that there is a table everywhere.
+const STUDY: &str = r#"id = "two-hosts"
+[design]
+trial = "20ms"
+blocks_min = 7
+blocks_max = 7
+[[arm]]
+id = "host"
+[[arm]]
+id = "again"
+driver = "host"
+[[workload]]
+id = "getppid"
+[[workload]]
+id = "stat"
+[[workload]]
+id = "pipe"
+"#;
+
+fn widest(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+#[test]
+fn the_table_fits_the_columns_that_there_are_and_says_what_they_mean() {
+    let product = Product::new();
+    product.file("study.toml", STUDY);
+    let plain = product.run(["run", "study.toml"]).expect(0);
+    assert!(!plain.stdout.contains('\u{1b}'), "no terminal, no colour");
+    assert!(
+        !plain.stderr.contains('\u{1b}'),
+        "no terminal, no bar: {plain}"
+    );
+    for columns in [60, 80, 100, 140] {
+        let mut command = product.command(["show"]);
+        command.env("COLUMNS", columns.to_string());
+        let table = product.finish(command).expect(0).stdout;
+        assert!(widest(&table) <= columns, "{columns}: {table}");
+        for said in ["again against host", "getppid", "cost × 1.10"] {
+            assert!(table.contains(said), "{columns}: {table}");
+        }
+        assert!(table.contains("it did all the blocks"), "{table}");
+    }
+}
+
+/// What a terminal of this size shows of a command of the program.
+fn on_a_terminal(
+    product: &Product,
+    columns: u32,
+    variable: &str,
+    arguments: &str,
+) -> Option<String> {
+    let log = product.folder().join("typescript");
+    let program = product.command([""; 0]);
+    let agent: Vec<_> = program.get_args().collect();
+    let script = format!(
+        "stty rows 30 cols {columns}; {variable} {} {arguments} {} {}",
+        program.get_program().display(),
+        agent[0].display(),
+        agent[1].display(),
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &script]).arg(&log);
+    product.set_variables(&mut command);
+    command.env_remove("COLUMNS").env("TERM", "xterm-256color");
+    let Ok(output) = command.output() else {
+        skip("script", "the program `script` is not installed");
+        return None;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let shown = std::fs::read(&log).unwrap();
+    let text = String::from_utf8_lossy(&shown).into_owned();
+    // Its first and last lines are its own.
+    let lines: Vec<&str> = text.lines().collect();
+    Some(lines[1..lines.len() - 2].join("\n"))
+}
+
+#[test]
+fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
+    let product = Product::new();
+    product.file("study.toml", STUDY);
+    let Some(shown) = on_a_terminal(&product, 72, "", "run study.toml") else {
+        return;
+    };
+    assert!(shown.contains("starting again"), "{shown:?}");
+    assert!(shown.contains("/63 trials"), "{shown:?}");
+    assert!(shown.contains(" s left"), "{shown:?}");
+    // The last thing before the table is that the bar's line is erased.
+    let (bar, table) = shown.rsplit_once("\u{1b}[2K").unwrap();
+    assert!(bar.contains("trials"));
+    assert!(!table.contains(" s left"), "{table}");
+    assert!(table.starts_with("A′ (host against itself)"), "{table}");
+    assert!(table.contains("\u{1b}[1m"), "headings are bold: {table:?}");
+}
+
+#[test]
+fn a_table_on_a_terminal_takes_its_width_and_no_colour_where_none_is_wanted() {
+    let product = Product::new();
+    product.file("study.toml", STUDY);
+    product.run(["run", "study.toml"]).expect(0);
+    for columns in [64, 130] {
+        let Some(shown) = on_a_terminal(&product, columns, "NO_COLOR=1", "show") else {
+            return;
+        };
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        let table = shown.replace('\r', "");
+        let widest = widest(&table);
+        assert!(widest <= columns as usize, "{columns}: {table}");
+        assert!(widest > columns as usize / 2, "{columns}: {table}");
+        assert_eq!(table.contains("uncontended"), columns >= 120, "{table}");
+    }
+}

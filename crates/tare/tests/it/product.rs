@@ -1,0 +1,504 @@
+//! The built program in a home of its own, as users and scripts meet it.
+//!
+//! Every call has a limit, takes the agent from `TARE_TEST_AGENT` (else one built from the present sources),
+//! and nothing of the caller's settings gets through. What a home's runs left behind is looked for without
+//! the program's own help: in `/proc`, in the control groups, among links, and by the `docker` command.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::world::labelled;
+
+/// Far more than any call takes; passing it means a hang.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Held together by tests that do not mind each other's noise, alone by one that does.
+static QUIET: RwLock<()> = RwLock::new(());
+
+/// A test's share of the machine, for as long as its product lives.
+enum Share {
+    Together(#[allow(dead_code, reason = "held for its lock")] RwLockReadGuard<'static, ()>),
+    Alone(#[allow(dead_code, reason = "held for its lock")] RwLockWriteGuard<'static, ()>),
+    Any,
+}
+
+/// The program with a home.
+pub(crate) struct Product {
+    folder: tempfile::TempDir,
+    agent: PathBuf,
+    _share: Share,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// The same, if it ended with this code and did not panic.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        assert!(!self.stderr.contains("panicked"), "{self}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// The line of standard error that begins with `hint:`.
+    #[track_caller]
+    pub(crate) fn hint(&self) -> &str {
+        let mut lines = self.stderr.lines().map(str::trim_start);
+        let hint = lines.find_map(|line| line.strip_prefix("hint: "));
+        hint.unwrap_or_else(|| panic!("no hint: {self}"))
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            code,
+            stdout,
+            stderr,
+        } = self;
+        write!(out, "code {code:?}\n{stdout}\n--- stderr ---\n{stderr}")
+    }
+}
+
+/// A call that is on its way.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    output: tempfile::TempDir,
+}
+
+impl Started {
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Sends a signal: to the process, or to its whole group as a terminal does.
+    pub(crate) fn signal(&self, name: &str, to_group: bool) {
+        let pid = i64::from(self.child.id());
+        let target = if to_group { -pid } else { pid };
+        let sent = Command::new("kill")
+            .args(["-s", name, "--", &target.to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let status = self.wait_for_status();
+        let read = |name: &str| {
+            let bytes = fs::read(self.output.path().join(name)).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ended {
+            code: status.code(),
+            stdout: read("stdout"),
+            stderr: read("stderr"),
+        }
+    }
+
+    fn wait_for_status(&mut self) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            if begin.elapsed() > LIMIT {
+                self.child.kill().unwrap();
+                self.child.wait().unwrap();
+                let stderr = fs::read_to_string(self.output.path().join("stderr"));
+                panic!("still at work after {LIMIT:?}: {stderr:?}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // After a failed assertion; ended already otherwise.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Product {
+    pub(crate) fn new() -> Self {
+        Self::with_agent(agent())
+    }
+
+    /// One that no other test of the product runs beside.
+    pub(crate) fn alone() -> Self {
+        let lock = QUIET.write().unwrap_or_else(PoisonError::into_inner);
+        Self::sharing(agent(), Share::Alone(lock))
+    }
+
+    pub(crate) fn with_agent(agent: &Path) -> Self {
+        let lock = QUIET.read().unwrap_or_else(PoisonError::into_inner);
+        Self::sharing(agent, Share::Together(lock))
+    }
+
+    fn sharing(agent: &Path, share: Share) -> Self {
+        Self {
+            _share: share,
+            folder: tempfile::Builder::new()
+                .prefix("tare-product-")
+                .tempdir()
+                .unwrap(),
+            agent: agent.to_owned(),
+        }
+    }
+
+    /// A folder for the test's own files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `TARE_HOME`.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The default store.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home().join("store.sqlite")
+    }
+
+    /// Writes a file of the test's own.
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+
+    /// The command with these arguments.
+    pub(crate) fn command<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+        command.args(arguments).arg("--agent").arg(&self.agent);
+        self.set_variables(&mut command);
+        command
+    }
+
+    /// Gives a command this home and nothing of the caller's own settings.
+    pub(crate) fn set_variables(&self, command: &mut Command) {
+        command.env("TARE_HOME", self.home()).env("COLUMNS", "100");
+        for name in ["NO_COLOR", "CLICOLOR_FORCE", "TARE_RUN", "XDG_STATE_HOME"] {
+            command.env_remove(name);
+        }
+        command.current_dir(self.folder.path());
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        self.finish(self.command(arguments))
+    }
+
+    /// Runs a command to its end, within the limit.
+    #[allow(
+        clippy::unused_self,
+        reason = "a command that was made for this home belongs to it"
+    )]
+    pub(crate) fn finish(&self, command: Command) -> Ended {
+        Self::start(command).wait()
+    }
+
+    /// Starts a command in a process group of its own, as a shell does.
+    pub(crate) fn start(mut command: Command) -> Started {
+        let output = tempfile::tempdir().unwrap();
+        let file = |name: &str| fs::File::create(output.path().join(name)).unwrap();
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap();
+        Started { child, output }
+    }
+
+    /// Every run that this home knows: stored, or with a folder.
+    pub(crate) fn runs(&self) -> BTreeSet<String> {
+        let mut runs: BTreeSet<String> = self.stored("SELECT id FROM run").into_iter().collect();
+        for entry in fs::read_dir(self.home().join("runs")).into_iter().flatten() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name != ".lock" {
+                runs.insert(name);
+            }
+        }
+        runs
+    }
+
+    /// The first column of a question to the store, as text; nothing where there is no store yet.
+    pub(crate) fn stored(&self, question: &str) -> Vec<String> {
+        stored(&self.store(), question)
+    }
+
+    /// How many trials are stored.
+    pub(crate) fn n_trials(&self) -> usize {
+        self.stored("SELECT sequence FROM trial").len()
+    }
+
+    /// Waits until so many trials are stored.
+    pub(crate) fn wait_for_trials(&self, started: &mut Started, count: usize) {
+        let begin = Instant::now();
+        while self.n_trials() < count {
+            assert!(started.is_running(), "it ended before {count} trials");
+            assert!(
+                begin.elapsed() < LIMIT,
+                "no {count} trials within {LIMIT:?}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Whatever this home's runs left on the machine, one line each; looked for again for up to five seconds.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let runs = self.runs();
+        let mut left = Vec::new();
+        for _ in 0..50 {
+            left = self.look(&runs);
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        left
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(self.left_behind(), Vec::<String>::new());
+    }
+
+    /// What these runs have on the machine at this moment.
+    pub(crate) fn look(&self, runs: &BTreeSet<String>) -> Vec<String> {
+        let mut left = Vec::new();
+        for run in runs {
+            let processes = labelled(run);
+            left.extend(
+                processes
+                    .into_iter()
+                    .map(|(pid, command)| format!("process {pid}: {command}")),
+            );
+            if self.home().join("runs").join(run).exists() {
+                left.push(format!("folder of {run}"));
+            }
+        }
+        let home = self.folder.path().display().to_string();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let is_ours =
+            |text: &str| text.contains(&home) || runs.iter().any(|run| text.contains(run));
+        left.extend(
+            mounts
+                .lines()
+                .filter(|line| is_ours(line))
+                .map(|line| format!("mount {line}")),
+        );
+        groups(Path::new("/sys/fs/cgroup"), 6, &mut |path| {
+            if is_ours(&path.display().to_string()) {
+                left.push(format!("control group {}", path.display()));
+            }
+        });
+        for entry in fs::read_dir("/sys/class/net")
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let alias = fs::read_to_string(entry.path().join("ifalias")).unwrap_or_default();
+            if runs.contains(alias.trim()) {
+                left.push(format!("link {}", entry.path().display()));
+            }
+        }
+        for run in runs {
+            left.extend(docker_objects(run));
+        }
+        left
+    }
+}
+
+impl Drop for Product {
+    fn drop(&mut self) {
+        // Only after a failed assertion is there anything to do.
+        if std::thread::panicking() {
+            let _ = self.command(["clean"]).output();
+        }
+    }
+}
+
+/// The first column of a question to a store, as text.
+pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else {
+        return Vec::new();
+    };
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    let Ok(mut statement) = connection.prepare(question) else {
+        // The tables are not made yet.
+        return Vec::new();
+    };
+    let rows = statement.query_map([], |row| {
+        Ok(match row.get_ref(0)? {
+            rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+            rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            other => format!("{other:?}"),
+        })
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+fn groups(folder: &Path, depth: u32, visit: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            visit(&entry.path());
+            if depth > 0 {
+                groups(&entry.path(), depth - 1, visit);
+            }
+        }
+    }
+}
+
+/// Containers, images, volumes and networks that carry the label of a run, by the `docker` command.
+pub(crate) fn docker_objects(run: &str) -> Vec<String> {
+    if !has_docker() {
+        return Vec::new();
+    }
+    let label = format!("label=tare.run={run}");
+    let questions: [(&str, &[&str]); 4] = [
+        ("container", &["ps", "-aq"]),
+        ("image", &["image", "ls", "-aq"]),
+        ("volume", &["volume", "ls", "-q"]),
+        ("network", &["network", "ls", "-q"]),
+    ];
+    let mut found = Vec::new();
+    for (kind, arguments) in questions {
+        let output = Command::new("docker")
+            .args(arguments)
+            .args(["--filter", &label])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        found.extend(text.lines().map(|line| format!("docker {kind} {line}")));
+    }
+    found
+}
+
+/// Whether an engine answers the `docker` command.
+pub(crate) fn has_docker() -> bool {
+    static ANSWERS: OnceLock<bool> = OnceLock::new();
+    *ANSWERS.get_or_init(|| {
+        let output = Command::new("docker").arg("version").output();
+        output.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// Whether the built-in container can be made here, as the program says.
+pub(crate) fn has_container() -> bool {
+    static ANSWERS: OnceLock<bool> = OnceLock::new();
+    *ANSWERS.get_or_init(|| {
+        // Asked by tests that hold the lock already.
+        let product = Product::sharing(agent(), Share::Any);
+        let doctor = product.run(["doctor", "--json"]).expect(0).json();
+        let environments = doctor["environments"].as_array().unwrap();
+        environments
+            .iter()
+            .any(|environment| environment["id"] == "container" && environment["ready"] == true)
+    })
+}
+
+pub(crate) fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+/// The agent that is shipped: `TARE_TEST_AGENT`, else built as it is for shipping.
+pub(crate) fn agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        if let Some(agent) = std::env::var_os("TARE_TEST_AGENT") {
+            return PathBuf::from(agent);
+        }
+        let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+        let folder = target_folder().join("agent");
+        let is_built = cargo_build(
+            &[
+                "--bin",
+                "tare-agent",
+                "--profile",
+                "agent",
+                "--target",
+                &musl,
+            ],
+            &folder,
+        );
+        if is_built {
+            return folder.join(musl).join("agent/tare-agent");
+        }
+        crate::world::agent().to_owned()
+    })
+}
+
+/// An agent whose `getppid` hangs, `stat` aborts, `pipe` writes garbage and `clock` ends without a report.
+pub(crate) fn broken_agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        assert!(
+            cargo_build(&["--example", "broken_agent"], target_folder()),
+            "the example cannot be built"
+        );
+        target_folder().join("debug/examples/broken_agent")
+    })
+}
+
+fn target_folder() -> &'static Path {
+    let program = Path::new(env!("CARGO_BIN_EXE_tare"));
+    program.ancestors().nth(2).unwrap()
+}
+
+fn cargo_build(arguments: &[&str], folder: &Path) -> bool {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "tare-agent"])
+        .args(arguments)
+        .arg("--target-dir")
+        .arg(folder)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    output.status.success()
+}
+
+/// What a dossier must be to be valid.
+#[track_caller]
+pub(crate) fn assert_valid_dossier(dossier: &Value) {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../schema/dossier-1.schema.json"
+    );
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler.enable_format_assertions();
+    let index = compiler.compile(file, &mut schemas).unwrap();
+    if let Err(error) = schemas.validate(dossier, index) {
+        panic!("{error:#}\n{dossier:#}");
+    }
+}

@@ -1,0 +1,535 @@
+//! `ssh` against a server of its own on loopback: the driver contract, and what is its own.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tare::env::ssh::Ssh;
+use tare::env::{ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, Facts, Params, ProbeCall, Reason};
+
+use crate::contract::contract;
+use crate::world::World;
+use server::{Plan, Server, free_port, left};
+
+mod killed;
+mod server;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn environment(settings: &Params) -> Box<dyn Environment> {
+    Ssh.configure(ArmId::new("far").unwrap(), settings).unwrap()
+}
+
+fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
+    instance.channel().send(request).unwrap();
+    instance.channel().receive(LIMIT).unwrap()
+}
+
+fn hello(instance: &mut dyn Instance) {
+    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
+    assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
+}
+
+fn facts(instance: &mut dyn Instance) -> Facts {
+    let paths = vec![instance.workdir()];
+    match ask(instance, &Request::Facts { paths }) {
+        Reply::Facts { facts } => facts,
+        other => panic!("no facts but {other:?}"),
+    }
+}
+
+fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
+    let request = Request::Run {
+        trial,
+        call: ProbeCall {
+            name: "null".to_owned(),
+            args: Params::new().with("canary", false),
+        },
+        target_ns: 0,
+        limit_ns: LIMIT.as_nanos() as u64,
+        workdir: instance.workdir(),
+    };
+    ask(instance, &request)
+}
+
+/// Prepares, says hello, removes; what is left is nothing.
+fn works(world: &World, server: &Server, settings: &Params) -> Facts {
+    let mut environment = environment(settings);
+    environment.prepare(&world.cx()).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let reply = null_trial(instance.as_mut(), 1);
+    assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+    instance.stop(&world.cx()).unwrap();
+    let told = environment.describe(&world.cx());
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(world, server);
+    told
+}
+
+fn nothing_is_left(world: &World, server: &Server) {
+    assert_eq!(server.left(), Vec::<String>::new());
+    assert_eq!(left(world.folder.path()), Vec::<String>::new());
+}
+
+/// Why an arm cannot be prepared, as text, with the advice; nothing is left of the attempt.
+fn refusal(world: &World, server: &Server, settings: &Params) -> (EnvError, String, String) {
+    let mut environment = environment(settings);
+    let begin = Instant::now();
+    let error = environment.prepare(&world.cx()).unwrap_err();
+    assert!(begin.elapsed() < LIMIT, "{error}");
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(world, server);
+    let fix = match &error {
+        EnvError::Absent { fix, .. } | EnvError::Denied { fix, .. } => fix.clone(),
+        _ => None,
+    };
+    let text = error.to_string();
+    assert!(!text.contains(char::is_control), "{text:?}");
+    (error, text, fix.unwrap_or_default())
+}
+
+#[test]
+fn ssh_keeps_the_contract_of_drivers() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    contract(&Ssh, &server.settings());
+    assert_eq!(server.left(), Vec::<String>::new());
+}
+
+#[test]
+fn the_other_end_is_described_and_both_ends_have_addresses() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-facts");
+    let mut environment = environment(&server.settings());
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    let inside = facts(instance.as_mut());
+    assert!(inside.contains_key("kernel.boot_id"), "{inside:?}");
+    assert!(
+        instance
+            .workdir()
+            .starts_with(server.remote().to_str().unwrap())
+    );
+    for address in [instance.address_from_host(), instance.host_address()] {
+        assert_eq!(address, Ok("127.0.0.1".parse().unwrap()));
+    }
+    let told = environment.describe(&world.cx());
+    assert_eq!(told["ssh.host"], "server");
+    assert_eq!(told["ssh.address"], "127.0.0.1");
+    assert_eq!(told["ssh.port"], server.port.to_string());
+    assert!(told["ssh.same_machine"].starts_with("yes"), "{told:?}");
+    assert_eq!(told["ssh.agent_sha256"], world.cx().agent.sha256);
+    assert_eq!(told["ssh.shared_connection"], "true");
+    assert_eq!(told["ssh.method"], "publickey");
+    for name in ["ssh.version", "ssh.cipher", "ssh.host_key", "ssh.server"] {
+        assert!(!told[name].is_empty(), "{name}");
+    }
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(&world, &server);
+}
+
+#[test]
+fn through_a_proxy_there_is_a_channel_but_no_path() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-proxy");
+    // Another session of the same server is the proxy, as a jump host would be.
+    let config = server.folder.path().join("config");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("Host server", "Host jump server")
+        + &format!(
+            "Host server\n  ProxyCommand ssh -F {} -W %h:%p jump\n",
+            config.display()
+        );
+    std::fs::write(&config, text).unwrap();
+    let mut environment = environment(&server.settings());
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    for address in [instance.address_from_host(), instance.host_address()] {
+        assert!(matches!(address, Err(Reason::NoPath(_))), "{address:?}");
+    }
+    let told = environment.describe(&world.cx());
+    assert_eq!(told["ssh.address"], "through a proxy");
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(&world, &server);
+}
+
+#[test]
+fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-default");
+    let mut settings = server.settings();
+    settings.0.remove("folder");
+    let told = works(&world, &server, &settings);
+    let (folder, work) = (&told["ssh.folder"], &told["ssh.work"]);
+    assert!(folder.starts_with("/tmp/tare-"), "{folder}");
+    assert!(work.starts_with("/var/tmp/tare-"), "{work}");
+    assert!(!Path::new(folder).exists() && !Path::new(work).exists());
+}
+
+#[test]
+fn without_a_shared_connection_every_command_has_its_own() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let mut world = World::new("ssh-alone");
+    // A run's folder with a path too long for a socket.
+    world.folder = tempfile::Builder::new()
+        .prefix(&"long-".repeat(20))
+        .tempdir()
+        .unwrap();
+    let told = works(&world, &server, &server.settings());
+    assert_eq!(told["ssh.shared_connection"], "false");
+}
+
+#[test]
+fn what_a_login_shell_prints_first_garbles_nothing() {
+    let greeting = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        greeting.path(),
+        "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
+    )
+    .unwrap();
+    // The start-up file of a non-interactive bash, root's login shell.
+    let line = format!("SetEnv BASH_ENV={}", greeting.path().display());
+    let Some(server) = Server::start(&Plan {
+        lines: &[&line],
+        ..Plan::default()
+    }) else {
+        return;
+    };
+    let told = works(&World::new("ssh-greeting"), &server, &server.settings());
+    let skipped: usize = told["ssh.greeting_bytes"].parse().unwrap();
+    assert!(skipped > 30, "the login shell printed nothing: {skipped}");
+}
+
+#[test]
+fn a_users_own_configuration_does_not_come_in_the_way() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let port = free_port();
+    server.configure(&format!(
+        "RequestTTY force\n  RemoteCommand echo no\n  LocalForward {port} localhost:1\n  \
+         ControlMaster auto\n  ControlPath {}/%C\n  ControlPersist yes\n  LogLevel QUIET\n  ForwardX11 yes",
+        server.folder.path().display()
+    ));
+    works(&World::new("ssh-config"), &server, &server.settings());
+}
+
+#[test]
+fn a_host_that_asks_for_a_password_is_refused_with_advice() {
+    let lines = ["PubkeyAuthentication no", "PasswordAuthentication yes"];
+    let Some(server) = Server::start(&Plan {
+        lines: &lines,
+        ..Plan::default()
+    }) else {
+        return;
+    };
+    let world = World::new("ssh-password");
+    let (error, text, fix) = refusal(&world, &server, &server.settings());
+    assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
+    assert!(text.contains("asks for a password"), "{text}");
+    assert!(
+        fix.contains("ssh-copy-id") && fix.contains("ssh-add"),
+        "{fix}"
+    );
+}
+
+#[test]
+fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-key");
+    server.know("other");
+    // Even a configuration that lets everything pass does not make a changed key a known one.
+    for strictness in ["ask", "yes", "no"] {
+        server.configure(&format!("StrictHostKeyChecking {strictness}"));
+        let (_, text, fix) = refusal(&world, &server, &server.settings());
+        assert!(text.contains("not the one that is known"), "{text}");
+        let name = format!("[127.0.0.1]:{}", server.port);
+        assert!(fix.contains(&format!("ssh-keygen -R '{name}'")), "{fix}");
+    }
+    let known = server.folder.path().join("known");
+    std::fs::write(&known, "").unwrap();
+    server.configure("");
+    let (_, text, fix) = refusal(&world, &server, &server.settings());
+    assert!(text.contains("not known here"), "{text}");
+    assert!(fix.contains("connect once by hand"), "{fix}");
+    assert_eq!(std::fs::read_to_string(&known).unwrap(), "");
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-nobody");
+    let nobody = server.settings().with("port", i64::from(free_port()));
+    let (error, text, fix) = refusal(&world, &server, &nobody);
+    assert!(matches!(error, EnvError::Absent { .. }), "{error:?}");
+    assert!(text.contains("Connection refused"), "{text}");
+    assert!(fix.contains("port"), "{fix}");
+
+    let unknown = server.settings().with("host", "tare-test.invalid");
+    let (_, text, fix) = refusal(&world, &server, &unknown);
+    assert!(
+        text.contains("no machine has the name `tare-test.invalid`"),
+        "{text}"
+    );
+    assert!(fix.contains("ssh -G"), "{fix}");
+
+    let missing = server.settings().with("config", "/nonexistent/config");
+    let (_, text, _) = refusal(&world, &server, &missing);
+    assert!(text.contains("/nonexistent/config"), "{text}");
+
+    let no_key = server.settings().with("identity", "/nonexistent/key");
+    let (_, text, fix) = refusal(&world, &server, &no_key);
+    assert!(text.contains("/nonexistent/key"), "{text}");
+    assert!(fix.contains("identity"), "{fix}");
+}
+
+#[test]
+fn a_server_that_never_speaks_is_given_up_within_the_limit() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-mute");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mute = server.settings().with("port", i64::from(port));
+    let (error, text, _) = refusal(&world, &server, &mute);
+    assert!(matches!(error, EnvError::Timeout { .. }), "{error:?}");
+    assert!(text.contains("server"), "{text}");
+}
+
+#[test]
+fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-identity");
+    let key = |name: &str| server.folder.path().join(name);
+    let config = key("config");
+    let with_key = std::fs::read_to_string(&config).unwrap();
+    let lines = with_key.lines().filter(|line| !line.contains("Identit"));
+    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let named = |name: &str| {
+        let path = key(name).to_str().unwrap().to_owned();
+        server.settings().with("identity", path)
+    };
+    works(&world, &server, &named("client"));
+    let (error, text, _) = refusal(&world, &server, &named("other"));
+    assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
+    assert!(text.contains("takes none of the keys"), "{text}");
+    // A key that others can read is not used; that another one works does not hide it.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(key("other"), mode).unwrap();
+    let both = ["client.pub", "other.pub"].map(|name| std::fs::read_to_string(key(name)).unwrap());
+    std::fs::write(key("authorized"), both.concat()).unwrap();
+    for text in [&std::fs::read_to_string(&config).unwrap(), &with_key] {
+        std::fs::write(&config, text).unwrap();
+        let (_, text, fix) = refusal(&world, &server, &named("other"));
+        assert!(fix.contains("chmod 600"), "{text} / {fix}");
+    }
+}
+
+#[test]
+fn accounts_that_run_no_commands_are_told_from_broken_ones() {
+    let world = World::new("ssh-shell");
+    for (shell, words) in [
+        ("/usr/sbin/nologin", "not available"),
+        ("internal-sftp", ""),
+        ("/bin/false", "status 1"),
+        ("rbash -c \"$SSH_ORIGINAL_COMMAND\"", "restricted"),
+    ] {
+        let line = format!("ForceCommand {shell}");
+        let Some(server) = Server::start(&Plan {
+            lines: &[&line],
+            ..Plan::default()
+        }) else {
+            return;
+        };
+        let (_, text, fix) = refusal(&world, &server, &server.settings());
+        assert!(text.contains("runs no command"), "{shell}: {text}");
+        assert!(text.contains(words), "{shell}: {text}");
+        assert!(fix.contains("ordinary shell"), "{shell}: {fix}");
+    }
+}
+
+#[test]
+fn a_folder_without_space_or_execution_or_permission_is_explained() {
+    let world = World::new("ssh-folder");
+    for (options, words, advice) in [
+        ("size=64k", "No space left", "free space"),
+        ("noexec", "Permission denied", "noexec"),
+        ("ro", "Read-only file system", "folder ="),
+    ] {
+        let Some(server) = Server::start(&Plan {
+            mount: Some(options),
+            ..Plan::default()
+        }) else {
+            return;
+        };
+        let (error, text, fix) = refusal(&world, &server, &server.settings());
+        assert!(matches!(error, EnvError::Absent { .. }), "{error:?}");
+        assert!(text.contains(words), "{options}: {text}");
+        assert!(fix.contains(advice), "{options}: {fix}");
+    }
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let nowhere = server.settings().with("folder", "/nonexistent/folder");
+    let (_, text, fix) = refusal(&world, &server, &nowhere);
+    assert!(text.contains("/nonexistent/folder"), "{text}");
+    assert!(fix.contains("folder ="), "{fix}");
+}
+
+#[test]
+fn an_agent_for_another_system_is_refused_before_it_is_copied() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let mut world = World::new("ssh-agent");
+    let foreign = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        foreign.path(),
+        "<tare-agent-build 0.1.0-ab-o3-riscv64gc-unknown-linux-musl>",
+    )
+    .unwrap();
+    world.agents = tare::cx::Agents::only(foreign.path()).unwrap();
+    let (_, text, fix) = refusal(&world, &server, &server.settings());
+    assert!(text.contains("no static Linux agent"), "{text}");
+    assert!(fix.contains("-unknown-linux-musl"), "{fix}");
+}
+
+#[test]
+fn names_that_a_shell_or_ssh_could_misread_reach_neither() {
+    for (name, text) in [
+        ("host", "-oProxyCommand=touch /tmp/x"),
+        ("host", "a b"),
+        ("host", "x';rm -rf ~;'"),
+        ("host", "a\n"),
+        ("folder", "/tmp/a b"),
+        ("folder", "/tmp/$(id)"),
+        ("folder", "/tmp/\u{1b}[2J"),
+        ("identity", "-x"),
+        ("config", "a\0b"),
+    ] {
+        let settings = Params::new().with("host", "h").with(name, text);
+        let Err(error) = Ssh.configure(ArmId::new("far").unwrap(), &settings) else {
+            panic!("{name} took {text:?}");
+        };
+        assert_eq!(error.setting, name);
+        assert!(error.hint.is_some());
+        assert!(!error.problem.contains(char::is_control), "{error:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
+    let Some(mut server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-drop");
+    let mut environment = environment(&server.settings());
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    server.drop_connections();
+    let begin = Instant::now();
+    let error = instance.channel().receive(LIMIT).unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(5), "{error}");
+    assert!(
+        matches!(&error, ChannelError::Closed(why) if why.contains("connection to `server` is lost")),
+        "{error}"
+    );
+    let again = instance
+        .channel()
+        .send(&Request::Hello { protocol: PROTOCOL })
+        .and_then(|()| instance.channel().receive(LIMIT).map(drop));
+    assert!(matches!(again, Err(ChannelError::Closed(_))), "{again:?}");
+    instance.stop(&world.cx()).unwrap();
+
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert_eq!(environment.describe(&world.cx())["ssh.connections"], "2");
+
+    // The server goes away altogether, and so no connection can be had.
+    server.down();
+    assert!(instance.channel().receive(LIMIT).is_err());
+    instance.stop(&world.cx()).unwrap();
+    let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
+        panic!("started without a server");
+    };
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+    // Whether anything is left there cannot be known, so it is said.
+    let error = environment.remove(&world.cx()).unwrap_err();
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+    server.up();
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(&world, &server);
+}
+
+#[test]
+fn what_connecting_and_a_trial_take_is_printed() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-times");
+    let mut environment = environment(&server.settings());
+    let show = |what: &str, mut times: Vec<Duration>| {
+        times.sort();
+        println!(
+            "{what}: min {:?}, p50 {:?}, max {:?}",
+            times[0],
+            times[times.len() / 2],
+            times[times.len() - 1]
+        );
+        times[times.len() / 2]
+    };
+    let begin = Instant::now();
+    environment.prepare(&world.cx()).unwrap();
+    show("connecting, copying, checking", vec![begin.elapsed()]);
+    let mut starts = |mode| {
+        let times = (0..10).map(|_| {
+            let begin = Instant::now();
+            let mut instance = environment.start(&world.cx(), mode).unwrap();
+            hello(instance.as_mut());
+            let time = begin.elapsed();
+            instance.stop(&world.cx()).unwrap();
+            time
+        });
+        times.collect()
+    };
+    let shared = show(
+        "start to Hello, shared connection",
+        starts(StartMode::Resident),
+    );
+    let own = show(
+        "start to Hello, connection of its own",
+        starts(StartMode::Once),
+    );
+    assert!(shared < own, "a shared connection saves nothing");
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let trials = (0..100).map(|trial| {
+        std::thread::sleep(Duration::from_millis(5));
+        let begin = Instant::now();
+        null_trial(instance.as_mut(), trial);
+        begin.elapsed()
+    });
+    show("null trial, there and back", trials.collect());
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(&world, &server);
+}

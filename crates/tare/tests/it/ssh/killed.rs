@@ -1,0 +1,135 @@
+//! `kill -9` of a whole run with an arm behind `ssh`: the other end cleans up by itself, and where it could
+//! not, `tare clean` does.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use super::server::{Plan, Server, kill, left};
+use crate::world::{agent, labelled};
+
+/// Starts a long run in this home and waits until the agent's folder is there; its process and its name.
+fn run(server: &Server, home: &Path) -> (Child, String) {
+    let study = home.join("study.toml");
+    let text = format!(
+        "id = \"long\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"far\"\ndriver = \"ssh\"\nrequired = true\n\
+         [arm.settings]\nhost = \"server\"\nconfig = \"{}\"\nfolder = \"{}\"\n[[workload]]\nid = \"integer\"\n",
+        server.folder.path().join("config").display(),
+        server.remote().display()
+    );
+    std::fs::write(&study, text).unwrap();
+    let mut child = tare(home)
+        .arg("run")
+        .arg(&study)
+        .args(["--blocks", "10000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..600 {
+        let mut names = std::fs::read_dir(server.remote()).unwrap().flatten();
+        let name = names.find_map(|entry| entry.file_name().into_string().ok());
+        if let Some(name) = name {
+            let run = name.strip_prefix("tare-").unwrap();
+            let run = run.split('+').next().unwrap().to_owned();
+            let serves = |(_, command): &(u32, String)| {
+                command.contains("/agent-") && !command.starts_with("ssh ")
+            };
+            if labelled(&run).into_iter().any(|found| serves(&found)) {
+                return (child, run);
+            }
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            let output = child.wait_with_output().unwrap();
+            panic!("{status}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill(child.id());
+    panic!("no agent came to run on the other side");
+}
+
+fn tare(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
+    command.env("TARE_HOME", home).arg("--agent").arg(agent());
+    command
+}
+
+fn clean(home: &Path) -> Output {
+    let output = tare(home).arg("clean").output().unwrap();
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    output
+}
+
+/// Waits until no process carries the run's label.
+fn nobody_is_left(run: &str) {
+    for _ in 0..100 {
+        if labelled(run).is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("still there: {:?}", labelled(run));
+}
+
+fn end(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let (child, run) = run(&server, home.path());
+    end(child);
+    assert_eq!(server.left(), Vec::<String>::new());
+    nobody_is_left(&run);
+    let output = clean(home.path());
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(left(&home.path().join("runs")), [".lock"]);
+}
+
+#[test]
+fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
+    let Some(mut server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let (child, run) = run(&server, home.path());
+    // The other machine loses its guard, as by a power cut, and then Tare and the server go.
+    for (pid, command) in labelled(&run) {
+        if command.starts_with("/bin/sh -c") || command.starts_with("cat") {
+            kill(pid);
+        }
+    }
+    end(child);
+    server.down();
+    nobody_is_left(&run);
+    let names = || std::fs::read_dir(server.remote()).unwrap().count();
+    assert_eq!(
+        names(),
+        1,
+        "the guard was killed and cleaned up nevertheless"
+    );
+
+    let output = clean(home.path());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("Connection refused"), "{said}");
+    assert!(
+        home.path().join("runs").join(&run).exists(),
+        "the record is gone"
+    );
+
+    server.up();
+    let output = clean(home.path());
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("removed the folder"), "{said}");
+    assert_eq!(server.left(), Vec::<String>::new());
+    assert!(!home.path().join("runs").join(&run).exists());
+}

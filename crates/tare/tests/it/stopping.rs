@@ -1,0 +1,296 @@
+//! Ctrl-C and `kill -9`, at any moment: what was measured is there, nothing is left, and the run goes on.
+//!
+//! With every environment that there is here. What is left is looked for on the machine, not asked of the
+//! program; namespaces are those that the run's own processes were in when they were ended.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::product::{Product, Started, has_container, has_docker};
+use crate::world::{labelled, skip};
+
+const N_BLOCKS: usize = 8;
+const WORKLOADS: usize = 3;
+
+/// The command for a run in all environments here, and how many arms it has.
+fn everywhere() -> (Vec<String>, usize) {
+    let mut environments = vec!["host"];
+    if has_container() {
+        environments.push("container");
+    } else {
+        skip("root", "no container can be made here");
+    }
+    if has_docker() {
+        environments.push("docker");
+    } else {
+        skip("docker", "no Docker engine answers");
+    }
+    let n_arms = environments.len() + 1;
+    let blocks = N_BLOCKS.to_string();
+    let names = environments.join(",");
+    let arguments = [
+        "run",
+        "--env",
+        &names,
+        "--workload",
+        "getppid,stat,tcp-round-trip",
+        "--blocks",
+        &blocks,
+    ];
+    (arguments.map(str::to_owned).to_vec(), n_arms)
+}
+
+/// What must not change from one session to the next: the plan, and every trial that was stored.
+#[derive(Debug, PartialEq)]
+struct Stored {
+    plan: Vec<String>,
+    trials: Vec<String>,
+}
+
+fn stored(product: &Product) -> Stored {
+    Stored {
+        plan: product.stored("SELECT plan_sha256 || ' ' || id FROM run"),
+        trials: product.stored(
+            "SELECT sequence || ' ' || cell || ' ' || started_unix_ns || ' ' || hex(coalesce(stdout, '')) FROM trial ORDER BY sequence",
+        ),
+    }
+}
+
+/// Goes on with the run and checks that it is the same one and whole.
+fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value {
+    let dossier = product
+        .run(["run", "--resume", "--json", "-"])
+        .expect(0)
+        .json();
+    crate::product::assert_valid_dossier(&dossier);
+    assert_eq!(dossier["complete"], true);
+    let after = stored(product);
+    assert_eq!(after.plan, before.plan);
+    assert_eq!(after.trials[..before.trials.len()], before.trials);
+    // Every place of the plan once: the store refuses a place twice, and none is missing.
+    assert_eq!(after.trials.len(), N_BLOCKS * WORKLOADS * n_arms);
+    let plan = dossier["study"]["plan_sha256"].as_str().unwrap();
+    assert!(after.plan[0].starts_with(plan), "{plan}");
+    product.assert_nothing_left();
+    let again = product.run(["run", "--resume"]).expect(2);
+    assert!(again.stderr.contains("no interrupted run"), "{again}");
+    dossier
+}
+
+/// Namespaces that processes of the run are in and this test is not.
+fn namespaces(run: &str) -> BTreeSet<String> {
+    let own: BTreeSet<String> = links("self");
+    labelled(run)
+        .into_keys()
+        .flat_map(|pid| links(&pid.to_string()))
+        .filter(|link| !own.contains(link))
+        .collect()
+}
+
+/// The namespaces of a process, as the kernel names them.
+fn links(process: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/ns"));
+    let paths = entries.into_iter().flatten().flatten();
+    paths
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .map(|link| link.display().to_string())
+        .collect()
+}
+
+/// Of these namespaces, those that some process is in or a mount holds.
+fn still_there(wanted: &BTreeSet<String>) -> Vec<String> {
+    let mut seen: BTreeSet<String> = std::fs::read_to_string("/proc/self/mountinfo")
+        .unwrap()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        if let Some(name) = entry.file_name().to_str()
+            && name.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            seen.extend(links(name));
+        }
+    }
+    wanted.intersection(&seen).cloned().collect()
+}
+
+/// Waits for so many trials and then a moment, so that the signal falls anywhere.
+fn wait_until(product: &Product, started: &mut Started, n_trials: usize, then: Duration) {
+    if n_trials > 0 {
+        product.wait_for_trials(started, n_trials);
+    }
+    std::thread::sleep(then);
+}
+
+fn interrupt(n_trials: usize, to_group: bool) {
+    let product = Product::new();
+    let (arguments, n_arms) = everywhere();
+    let mut started = Product::start(product.command(&arguments));
+    product.wait_for_trials(&mut started, n_trials);
+    started.signal("INT", to_group);
+    let ended = started.wait().expect(4);
+    product.assert_nothing_left();
+    let before = stored(&product);
+    assert!(before.trials.len() >= n_trials, "{ended}");
+    assert!(
+        before.trials.len() < N_BLOCKS * WORKLOADS * n_arms,
+        "it was too late: {ended}"
+    );
+    assert!(ended.stderr.contains("interrupted"), "{ended}");
+    assert!(ended.stderr.contains("--resume"), "{ended}");
+    assert!(
+        ended.stdout.contains("INCOMPLETE"),
+        "what was measured is drawn: {ended}"
+    );
+    // The stop was orderly: no trial was lost to the signal.
+    assert_eq!(
+        product.stored("SELECT kind FROM trial WHERE kind <> 'completed'"),
+        Vec::<String>::new()
+    );
+    let json = product.run(["show", "--json"]).expect(0).json();
+    crate::product::assert_valid_dossier(&json);
+    assert_eq!(json["stopped_by"], "interrupted");
+    resume_and_check(&product, &before, n_arms);
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing_and_is_completed_later() {
+    interrupt(20, false);
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_whole_group_and_the_stop_is_orderly_all_the_same() {
+    interrupt(7, true);
+}
+
+#[test]
+fn ctrl_c_while_the_environments_start_leaves_nothing() {
+    let (arguments, _) = everywhere();
+    for (after_ms, to_group) in [(60, true), (250, false), (700, true)] {
+        let product = Product::new();
+        let started = Product::start(product.command(&arguments));
+        std::thread::sleep(Duration::from_millis(after_ms));
+        started.signal("INT", to_group);
+        let ended = started.wait();
+        // Before the program can hear it, it dies of it as any other would.
+        assert!(
+            ended.code == Some(4) || (ended.code.is_none() && ended.stderr.is_empty()),
+            "after {after_ms} ms: {ended}"
+        );
+        if ended.code.is_none() {
+            product.run(["clean"]).expect(0);
+        }
+        product.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_termination_signal_is_heard_as_ctrl_c_is() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "integer",
+        "--blocks",
+        "500",
+    ];
+    for signal in ["TERM", "HUP"] {
+        let mut started = Product::start(product.command(arguments));
+        let n_before = product.n_trials();
+        product.wait_for_trials(&mut started, n_before + 2);
+        started.signal(signal, false);
+        started.wait().expect(4);
+        product.assert_nothing_left();
+    }
+}
+
+/// Kills the program so long after so many trials; cleans; goes on; gives the number of trials found.
+fn kill(n_trials: usize, then: Duration) -> usize {
+    let product = Product::new();
+    let (arguments, n_arms) = everywhere();
+    let mut started = Product::start(product.command(&arguments));
+    wait_until(&product, &mut started, n_trials, then);
+    let runs = product.runs();
+    let mut held = BTreeSet::new();
+    for run in &runs {
+        held.extend(namespaces(run));
+    }
+    started.signal("KILL", false);
+    assert_eq!(started.wait().code, None);
+    let before = stored(&product);
+    assert!(before.trials.len() >= n_trials);
+
+    // What is looked for is what there is to be found: a folder at least, and an engine's objects.
+    let left = product.look(&runs);
+    assert!(
+        left.iter().any(|line| line.starts_with("folder")) || runs.is_empty(),
+        "{left:?}"
+    );
+    if n_trials > 0 && has_docker() {
+        let is_left = |kind: &str| left.iter().any(|line| line.starts_with(kind));
+        assert!(
+            is_left("docker image") && is_left("docker container"),
+            "{left:?}"
+        );
+    }
+
+    let cleaned = product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
+    assert_eq!(still_there(&held), Vec::<String>::new(), "{cleaned}");
+    assert_eq!(
+        stored(&product),
+        before,
+        "cleaning does not touch the store"
+    );
+    let again = product.run(["clean"]).expect(0);
+    assert_eq!(again.stdout, "", "the second time there is nothing");
+    // Only the store, its log and its lock, and the empty folder of runs.
+    let names: BTreeSet<String> = std::fs::read_dir(product.home())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with("store.sqlite"))
+        .collect();
+    assert_eq!(names, BTreeSet::from(["runs".to_owned()]));
+
+    if before.plan.is_empty() {
+        // It was killed before it had begun: there is nothing to go on with.
+        product.run(["run", "--resume"]).expect(2);
+    } else {
+        let shown = product.run(["show", "--json"]).expect(0).json();
+        crate::product::assert_valid_dossier(&shown);
+        resume_and_check(&product, &before, n_arms);
+    }
+    before.trials.len()
+}
+
+/// Milliseconds that differ from one call of the tests to the next, and are told.
+fn moment(below_ms: u64) -> Duration {
+    let clock = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let moment = Duration::from_millis(u64::from(clock.subsec_micros()) % below_ms);
+    println!("the signal comes {moment:?} later");
+    moment
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_starts_is_cleaned_up() {
+    kill(0, moment(1500));
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_measures_loses_no_trial_and_goes_on() {
+    let found = kill(1 + moment(60).as_millis() as usize % 40, moment(80));
+    assert!(found > 0);
+}
+
+#[test]
+fn a_run_that_is_killed_when_the_environments_are_restarted_is_cleaned_up() {
+    // Five blocks a launch: the restart comes right after them.
+    let (_, n_arms) = everywhere();
+    kill(5 * WORKLOADS * n_arms, moment(900));
+}
