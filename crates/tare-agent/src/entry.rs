@@ -30,6 +30,12 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         Some("private-mounts") => crate::launch::private_mounts::main(&rest),
         #[cfg(target_os = "linux")]
         Some("sweep") => crate::launch::sweep::main(&rest),
+        #[cfg(target_os = "linux")]
+        Some("guest") => crate::guest::main(&rest),
+        #[cfg(target_os = "linux")]
+        Some("leash") => crate::leash::main(&rest),
+        #[cfg(target_os = "linux")]
+        Some("allocate") => crate::allocate::main(&rest),
         Some("version") => version(),
         Some(other) => refuse(&format!("no subcommand `{}`", other.escape_debug())),
     }

@@ -5,6 +5,8 @@
 //! resident side), [`worker`] (one trial), [`meter`] (timing), [`probe`] (the frozen kernels), [`facts`]
 //! (what is this place) and, on Linux, `launch` (the built-in container).
 
+#[cfg(target_os = "linux")]
+pub mod allocate;
 pub mod args;
 pub mod build;
 #[cfg(target_os = "linux")]
@@ -20,9 +22,13 @@ pub mod entry;
 pub mod facts;
 pub mod folder;
 #[cfg(target_os = "linux")]
+pub mod guest;
+#[cfg(target_os = "linux")]
 pub mod hold;
 #[cfg(target_os = "linux")]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod leash;
 pub mod meter;
 pub mod probe;
 pub mod region;
@@ -30,6 +36,8 @@ pub mod region;
 pub mod ring;
 pub mod serve;
 pub mod slices;
+#[cfg(target_os = "linux")]
+pub mod tap;
 pub mod tcp;
 pub mod tcp_flow;
 pub mod worker;

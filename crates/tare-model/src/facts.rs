@@ -7,3 +7,36 @@ use std::collections::BTreeMap;
 /// A fact that could not be read is absent; why it could not be read stands under
 /// `unreadable.<name>`. Values are text exactly as found, trimmed.
 pub type Facts = BTreeMap<String, String>;
+
+/// A fact whose name ends like this and whose value is `true` says that software imitates the machine's
+/// processor there: what is measured is the imitation and not what the environment costs elsewhere. Any driver
+/// may state it, under its own name; the fact of that name with [`EMULATED_DETAIL`] behind it says by what.
+pub const EMULATED: &str = ".emulated";
+
+/// See [`EMULATED`].
+pub const EMULATED_DETAIL: &str = ".detail";
+
+/// Why a place is no measure of what its kind costs, if it is emulated.
+pub fn emulation(facts: &Facts) -> Option<&str> {
+    let (name, _) = facts
+        .iter()
+        .find(|(name, value)| name.ends_with(EMULATED) && *value == "true")?;
+    let detail = facts.get(&format!("{name}{EMULATED_DETAIL}"));
+    Some(detail.map_or("software emulation", String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_place_that_says_so_is_emulated() {
+        let facts = |value: &str| Facts::from([("vm.emulated".to_owned(), value.to_owned())]);
+        assert_eq!(emulation(&facts("true")), Some("software emulation"));
+        assert_eq!(emulation(&facts("false")), None);
+        assert_eq!(emulation(&Facts::new()), None);
+        let mut told = facts("true");
+        told.insert("vm.emulated.detail".into(), "by TCG".into());
+        assert_eq!(emulation(&told), Some("by TCG"));
+    }
+}

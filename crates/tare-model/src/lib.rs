@@ -7,6 +7,7 @@
 
 pub mod dossier;
 pub mod facts;
+pub mod guest;
 pub mod id;
 pub mod launch;
 pub mod lifecycle_report;

@@ -9,6 +9,8 @@ use crate::shell::{program, step};
 const NEEDED: &[(&str, &str)] = &[
     ("dockerd", "docker.io"),
     ("iptables", "iptables"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
     ("runc", "runc"),
     ("setpriv", "util-linux"),
     ("ssh", "openssh-client"),
@@ -17,13 +19,27 @@ const NEEDED: &[(&str, &str)] = &[
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
 ];
 
+/// The kernel that virtual machines boot; a container image brings none.
+const KERNEL: &str = "linux-image-cloud-amd64";
+
+/// Whether there is a kernel that can be read.
+fn has_kernel() -> bool {
+    let entries = std::fs::read_dir("/boot").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("vmlinuz-"))
+        .any(|entry| std::fs::File::open(entry.path()).is_ok())
+}
+
 /// Installs what is missing; needs root only if something is.
 pub(crate) fn ensure() -> Result<()> {
-    let missing: Vec<&str> = NEEDED
+    let mut missing: Vec<&str> = NEEDED
         .iter()
         .filter(|(name, _)| !has(name))
         .map(|(_, package)| *package)
         .collect();
+    if !has_kernel() {
+        missing.push(KERNEL);
+    }
     if !missing.is_empty() {
         step(&format!("installing {}", missing.join(", ")));
         if !has("apt-get") {

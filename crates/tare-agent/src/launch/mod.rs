@@ -17,14 +17,14 @@ mod inside;
 mod limits;
 mod mounts;
 mod netlink;
-mod network;
+pub(crate) mod network;
 pub mod private_mounts;
 mod rootfs;
 mod seccomp;
 mod spec;
 mod supervise;
 pub mod sweep;
-mod sys;
+pub(crate) mod sys;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};

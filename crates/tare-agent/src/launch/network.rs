@@ -43,7 +43,7 @@ fn hash(text: &str) -> u64 {
 }
 
 /// The name of the device on the host for an instance's label.
-pub(super) fn outer_name(label: &str) -> String {
+pub(crate) fn outer_name(label: &str) -> String {
     format!("tare-{:08x}", hash(label) as u32)
 }
 
@@ -74,7 +74,7 @@ fn block_for(label: &str, taken: &[(Ipv4Addr, u8)]) -> Option<PairAddresses> {
 }
 
 /// Chooses addresses that no route of this network namespace covers.
-pub(super) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
+pub(crate) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
     let taken = destinations(&socket).map_err(refused("list the routes"))?;
     block_for(label, &taken).ok_or_else(|| LaunchError {
@@ -151,20 +151,7 @@ pub(super) fn make_pair(
         });
         refusal
     })?;
-    let raised = link_index(&socket, outer)
-        .and_then(|index| index.ok_or_else(|| missing_device(outer)))
-        .and_then(|index| {
-            let label = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
-                .link(index, 0, 0)
-                .text(libc::IFLA_IFALIAS, &format!("{ALIAS}{run}"));
-            ask(&socket, label)?;
-            raise(
-                &socket,
-                index,
-                Some((addresses.host, addresses.prefix_bits)),
-            )
-        });
-    if let Err(error) = raised {
+    if let Err(error) = raise_outside(outer, run, addresses) {
         // The first failure is what the reader needs; a device left here goes with the namespace.
         let _ = remove(outer);
         return Err(refused("give the outer end its address")(error));
@@ -172,8 +159,23 @@ pub(super) fn make_pair(
     Ok(())
 }
 
+/// Labels a device of the host with the run, gives it the host's address and raises it.
+pub(crate) fn raise_outside(outer: &str, run: &RunId, addresses: &PairAddresses) -> io::Result<()> {
+    let socket = sys::route_socket()?;
+    let index = link_index(&socket, outer)?.ok_or_else(|| missing_device(outer))?;
+    let label = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
+        .link(index, 0, 0)
+        .text(libc::IFLA_IFALIAS, &format!("{ALIAS}{run}"));
+    ask(&socket, label)?;
+    raise(
+        &socket,
+        index,
+        Some((addresses.host, addresses.prefix_bits)),
+    )
+}
+
 /// Inside: raises the loopback device, and the pair's inner end with a default route through the host.
-pub(super) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), LaunchError> {
+pub(crate) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket inside"))?;
     let index_of = |name: &str| {
         link_index(&socket, name).and_then(|index| index.ok_or_else(|| missing_device(name)))

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A text for the kernel; an error if it holds a NUL byte.
-pub(super) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
+pub(crate) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     CString::new(text.as_ref().as_bytes()).map_err(|error| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -38,7 +38,7 @@ fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
 
 /// Forks with namespace flags; 0 in the child. The caller must have one thread only, because the child
 /// goes on with a copy of this thread alone.
-pub(super) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> {
+pub(crate) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> {
     let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
     // SAFETY: a null stack makes clone behave as fork: the child runs on a copy of this stack. No CLONE_VM,
     // CLONE_SETTLS or *_TID flag is given, so the other four arguments are not read; zeros have the same
@@ -48,13 +48,13 @@ pub(super) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> 
 }
 
 /// Leaves the given namespaces for new ones.
-pub(super) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
+pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: unshare takes flags only and touches no memory of ours.
     check(unsafe { libc::unshare(namespaces) }).map(drop)
 }
 
 /// `prctl` with one number as argument.
-pub(super) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
+pub(crate) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
     // SAFETY: used only with options whose arguments are numbers; unused ones must be 0 and are.
     check(unsafe {
         libc::prctl(
@@ -68,7 +68,7 @@ pub(super) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<
 }
 
 /// Mounts; empty texts are passed as null.
-pub(super) fn mount(
+pub(crate) fn mount(
     source: &OsStr,
     target: &Path,
     kind: &str,
@@ -103,14 +103,14 @@ pub(super) fn mount(
 }
 
 /// Unmounts lazily.
-pub(super) fn unmount(target: &Path) -> io::Result<()> {
+pub(crate) fn unmount(target: &Path) -> io::Result<()> {
     let target = c_text(target)?;
     // SAFETY: a NUL-terminated path that outlives the call.
     check(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) }).map(drop)
 }
 
 /// Makes the working directory the root and stacks the old root on it.
-pub(super) fn pivot_root_here() -> io::Result<()> {
+pub(crate) fn pivot_root_here() -> io::Result<()> {
     let here = c".";
     // SAFETY: two NUL-terminated paths of static life.
     check_long(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })
@@ -118,7 +118,7 @@ pub(super) fn pivot_root_here() -> io::Result<()> {
 }
 
 /// Makes a character device.
-pub(super) fn make_device(
+pub(crate) fn make_device(
     path: &Path,
     mode: libc::mode_t,
     major: u32,
@@ -137,19 +137,19 @@ pub(super) fn make_device(
 }
 
 /// Sets the host name of this uts namespace.
-pub(super) fn set_host_name(name: &str) -> io::Result<()> {
+pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length describe the bytes of `name`.
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
 }
 
 /// Starts a session of its own: no terminal, and no signals from the terminal's group.
-pub(super) fn new_session() -> io::Result<()> {
+pub(crate) fn new_session() -> io::Result<()> {
     // SAFETY: setsid takes no arguments.
     check(unsafe { libc::setsid() }).map(drop)
 }
 
 /// Replaces this program. Returns only on failure.
-pub(super) fn execute(argv: &[String]) -> io::Error {
+pub(crate) fn execute(argv: &[String]) -> io::Error {
     let texts: io::Result<Vec<CString>> = argv.iter().map(c_text).collect();
     let texts = match texts {
         Ok(texts) if !texts.is_empty() => texts,
@@ -165,13 +165,13 @@ pub(super) fn execute(argv: &[String]) -> io::Error {
 }
 
 /// Ends this process at once, running no destructors.
-pub(super) fn leave(status: i32) -> ! {
+pub(crate) fn leave(status: i32) -> ! {
     // SAFETY: _exit takes a number and does not return; nothing of this process is used afterwards.
     unsafe { libc::_exit(status) }
 }
 
 /// A pipe whose ends are closed on execution: read end, write end.
-pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends: [RawFd; 2] = [0; 2];
     // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
@@ -180,14 +180,14 @@ pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Makes `to` a copy of `from` that stays open on execution.
-pub(super) fn duplicate_onto(from: &impl AsRawFd, to: RawFd) -> io::Result<()> {
+pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: `from` is open for the time of the call; `to` is one of the standard streams, which no owning
     // type of this program refers to.
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
 /// Marks every descriptor above the standard streams to be closed on execution.
-pub(super) fn close_others_on_execution() -> io::Result<()> {
+pub(crate) fn close_others_on_execution() -> io::Result<()> {
     const CLOEXEC: libc::c_ulong = 4;
     // SAFETY: with the CLOEXEC flag nothing is closed, so no owned descriptor becomes invalid.
     let result = unsafe {
@@ -202,25 +202,25 @@ pub(super) fn close_others_on_execution() -> io::Result<()> {
 }
 
 /// Parent process.
-pub(super) fn parent() -> libc::pid_t {
+pub(crate) fn parent() -> libc::pid_t {
     // SAFETY: getppid takes no arguments and cannot fail.
     unsafe { libc::getppid() }
 }
 
 /// Effective user id.
-pub(super) fn effective_user() -> libc::uid_t {
+pub(crate) fn effective_user() -> libc::uid_t {
     // SAFETY: geteuid takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
 /// Effective group id.
-pub(super) fn effective_group() -> libc::gid_t {
+pub(crate) fn effective_group() -> libc::gid_t {
     // SAFETY: getegid takes no arguments and cannot fail.
     unsafe { libc::getegid() }
 }
 
 /// Sends a signal.
-pub(super) fn kill(process: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
+pub(crate) fn kill(process: libc::pid_t, signal: libc::c_int) -> io::Result<()> {
     if process <= 1 {
         // 0, -1 and 1 would reach the own group, everything, or the machine's init.
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -230,7 +230,7 @@ pub(super) fn kill(process: libc::pid_t, signal: libc::c_int) -> io::Result<()> 
 }
 
 /// How a child ended: its status, or 128 plus the signal's number; `None` while it runs.
-pub(super) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option<i32>> {
+pub(crate) fn reap(process: libc::pid_t, is_blocking: bool) -> io::Result<Option<i32>> {
     let mut status = 0;
     let options = if is_blocking { 0 } else { libc::WNOHANG };
     loop {
@@ -274,7 +274,7 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 /// Blocks signals and returns a descriptor that becomes readable when one is pending.
-pub(super) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
+pub(crate) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
     let set = set_of(signals);
     // SAFETY: `set` is initialised; the old mask is not asked for.
     check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })?;
@@ -287,7 +287,7 @@ pub(super) fn signals_as_descriptor(signals: &[libc::c_int]) -> io::Result<Owned
 }
 
 /// Takes one pending signal from a descriptor of [`signals_as_descriptor`].
-pub(super) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
+pub(crate) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
     // SAFETY: signalfd_siginfo is plain data for which zero is a valid bit pattern.
     let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::signalfd_siginfo>();
@@ -297,7 +297,7 @@ pub(super) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
 }
 
 /// Unblocks every signal and gives it its default action again, as a program expects to be started.
-pub(super) fn reset_signals() -> io::Result<()> {
+pub(crate) fn reset_signals() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: SIG_DFL is no function of ours; the signals are valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -309,13 +309,13 @@ pub(super) fn reset_signals() -> io::Result<()> {
 }
 
 /// Ignores a signal.
-pub(super) fn ignore_signal(signal: libc::c_int) {
+pub(crate) fn ignore_signal(signal: libc::c_int) {
     // SAFETY: SIG_IGN is no function of ours; callers pass valid signals.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 /// Waits until a descriptor is ready, at most `limit_ms` milliseconds; negative waits for ever.
-pub(super) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Result<()> {
+pub(crate) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Result<()> {
     // SAFETY: pointer and length describe `descriptors`.
     let result = unsafe {
         libc::poll(
@@ -331,7 +331,7 @@ pub(super) fn poll(descriptors: &mut [libc::pollfd], limit_ms: i32) -> io::Resul
 }
 
 /// Sets this thread's capability sets, each as a mask by capability number.
-pub(super) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64) -> io::Result<()> {
+pub(crate) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64) -> io::Result<()> {
     // Version 3 of the interface: two 32-bit words for each set (include/uapi/linux/capability.h).
     #[repr(C)]
     struct Header {
@@ -357,7 +357,7 @@ pub(super) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64)
 }
 
 /// Loads a system-call filter for this thread and all that it will start.
-pub(super) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
+pub(crate) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
     let length =
         u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -378,7 +378,7 @@ pub(super) fn load_filter(program: &[libc::sock_filter], flags: libc::c_ulong) -
 }
 
 /// A netlink socket for routes and links of this network namespace.
-pub(super) fn route_socket() -> io::Result<OwnedFd> {
+pub(crate) fn route_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket takes numbers only.
     let socket = check(unsafe {
         libc::socket(
@@ -392,7 +392,7 @@ pub(super) fn route_socket() -> io::Result<OwnedFd> {
 }
 
 /// Sends bytes on a socket that needs no address.
-pub(super) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: pointer and length describe `bytes`.
     let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
     if sent == bytes.len() as isize {
@@ -403,7 +403,7 @@ pub(super) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Receives one datagram into `buffer` and returns its length.
-pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `buffer`.
     let got = unsafe {
         libc::recv(
@@ -417,7 +417,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> 
 }
 
 /// The kernel's release, as `uname -r` prints it.
-pub(super) fn kernel_release() -> String {
+pub(crate) fn kernel_release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()

@@ -164,7 +164,9 @@ impl Judge<'_> {
             verdict: Verdict::Inconclusive.name().to_owned(),
             mde: None,
             further_blocks: None,
-            flags: Vec::new(),
+            flags: diagnostics::emulated(self.arm, self.base_arm)
+                .into_iter()
+                .collect(),
         };
         if n == 0 {
             cell.flags.push(flag(

@@ -9,6 +9,7 @@
 
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
+use tare_model::facts::emulation;
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
 use tare_stats::special::t_quantile;
@@ -28,6 +29,8 @@ pub(crate) const TOO_FEW_BLOCKS: &str = "too-few-blocks";
 pub(crate) const NOT_MEASURED: &str = "not-measured";
 /// Blocks with a value on one side only.
 pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
+/// The arm, or what it is compared with, is emulated by software.
+pub(crate) const EMULATED: &str = "emulated";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
@@ -62,6 +65,17 @@ pub(crate) fn flag(id: &str, detail: String) -> Flag {
         id: id.to_owned(),
         detail,
     }
+}
+
+/// Says of every cell, however little was measured, that one of its sides is emulated: such a number is right
+/// and still no measure of what its kind of environment costs.
+pub(crate) fn emulated(arm: &ArmData, base_arm: Option<&ArmData>) -> Option<Flag> {
+    let told = |arm: &ArmData| emulation(&arm.facts).map(str::to_owned);
+    let detail = told(arm).or_else(|| {
+        let base = base_arm?;
+        Some(format!("`{}`: {}", base.spec.id, told(base)?))
+    })?;
+    Some(flag(EMULATED, detail))
 }
 
 /// Examines a cell; the second value forbids any claim that the effect lies within the margin.

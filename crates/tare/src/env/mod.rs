@@ -19,6 +19,7 @@ pub mod host;
 pub mod image;
 pub mod oci;
 pub mod ssh;
+pub mod vm;
 
 /// Every driver.
 pub static DRIVERS: &[&dyn Driver] = &[
@@ -27,6 +28,7 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &host::Host,
     &ssh::Ssh,
     &oci::Oci,
+    &vm::Vm,
 ];
 
 /// The driver of this name.

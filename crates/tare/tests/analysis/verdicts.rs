@@ -517,3 +517,62 @@ fn heavy_tails_are_told_with_the_mean_beside() {
     assert!(has(cell, "tails"), "{:?}", cell.flags);
     assert!(has(cell, "outliers"), "{:?}", cell.flags);
 }
+
+#[test]
+fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
+    let by = "software emulation (TCG): not a VM's cost";
+    let drawn = |dossier: &tare_model::dossier::Dossier| {
+        let style = tare::report::terminal::Style {
+            width: 100,
+            colour: false,
+        };
+        tare::report::terminal::table(dossier, style)
+    };
+    for blocks in [2, 20] {
+        let mut run = Plan {
+            blocks,
+            workloads: vec!["integer", "files"],
+            arms: vec!["box", "other"],
+            ..Plan::default()
+        }
+        .run();
+        let plain = drawn(&analyze(&run, &find));
+        assert!(!plain.to_lowercase().contains("emulated"), "{plain}");
+        let emulated = run
+            .head
+            .arms
+            .iter_mut()
+            .find(|arm| arm.spec.id.as_str() == "box");
+        let facts = &mut emulated.unwrap().facts;
+        facts.insert("vm.emulated".into(), "true".into());
+        facts.insert("vm.emulated.detail".into(), by.into());
+        let dossier = analyze(&run, &find);
+        assert!(dossier.cells.iter().any(|cell| cell.arm == "box"));
+        for cell in dossier.cells.iter().chain(&dossier.aa) {
+            let found = cell.flags.iter().find(|flag| flag.id == "emulated");
+            let detail = found.map(|flag| flag.detail.as_str());
+            assert_eq!(detail, (cell.arm == "box").then_some(by), "{}", cell.arm);
+        }
+        let text = drawn(&dossier);
+        assert!(
+            text.contains(&format!("box (EMULATED: {by}) against")),
+            "{text}"
+        );
+        let told = text.matches("emulated:").count();
+        assert_eq!(told, 3, "each of the three metrics once: {text}");
+
+        // An emulated baseline makes every comparison with it one of emulation.
+        let base = run
+            .head
+            .arms
+            .iter_mut()
+            .find(|arm| arm.spec.id == run.head.study.baseline);
+        base.unwrap()
+            .facts
+            .insert("vm.emulated".into(), "true".into());
+        let dossier = analyze(&run, &find);
+        for cell in dossier.cells.iter().chain(&dossier.aa) {
+            assert!(has(cell, "emulated"), "{}", cell.arm);
+        }
+    }
+}

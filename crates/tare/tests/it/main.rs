@@ -33,4 +33,6 @@ mod shapes;
 mod ssh;
 #[cfg(target_os = "linux")]
 mod stopping;
+#[cfg(target_os = "linux")]
+mod vm;
 mod world;

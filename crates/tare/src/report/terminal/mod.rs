@@ -7,6 +7,7 @@
 //! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
+use tare_model::facts::emulation;
 use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
@@ -161,9 +162,15 @@ fn draw_arm(
 ) {
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let heading = format!(
-        "{} against {}, {}",
+        "{}{} against {}{}, {}",
         harmless(&arm.id),
+        emulated(arm),
         harmless(baseline),
+        dossier
+            .arms
+            .iter()
+            .find(|other| other.id == baseline)
+            .map_or_else(String::new, emulated),
         sum(cells)
     );
     for line in text::wrapped(&heading, style.width) {
@@ -189,6 +196,13 @@ fn draw_arm(
             }
         }
     }
+}
+
+/// What is said behind an arm's name where software imitates its processor.
+fn emulated(arm: &DossierArm) -> String {
+    emulation(&arm.facts).map_or_else(String::new, |detail| {
+        format!(" (EMULATED: {})", harmless(detail))
+    })
 }
 
 /// How many cells cost more, are as good as equal, cost less, are undecided.

@@ -60,8 +60,18 @@ fn spoken(metric: &str) -> String {
     parts.join(" ").replace(['-', '_'], " ")
 }
 
-/// The verdict as a clause, and its colour.
+/// The verdict as a clause, and its colour. That a number comes from an emulated processor is part of the
+/// clause: no reader may take it for the cost of what is emulated.
 pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
+    let (clause, paint) = unqualified(cell);
+    if cell.flags.iter().any(|flag| flag.id == "emulated") {
+        (format!("emulated: {clause}"), paint)
+    } else {
+        (clause, paint)
+    }
+}
+
+fn unqualified(cell: &DossierCell) -> (String, Paint) {
     let margin = percent(cell.margin);
     let Some(ratio) = cell.ratio else {
         return (without_ratio(cell), Paint::Dim);
@@ -118,6 +128,7 @@ fn less(ratio: &Span) -> String {
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
 pub(super) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
+        "emulated" => "EMULATED: a processor imitated by software, not what the environment costs",
         "autocorrelated" => "blocks depend on each other: the interval is widened",
         "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
         "order-effect" => "the ratio depends on the arm's place in the block",

@@ -1,0 +1,89 @@
+//! `allocate PATH BYTES`: makes a file all of whose blocks exist.
+//!
+//! A disk image with holes would fail in the middle of a measurement when the host's disk is full, and would
+//! charge the finding of blocks to the first writes. So the blocks are asked for at once; where the file
+//! system cannot do that, zeroes are written. The file must not exist, and does not after a failure.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs `allocate`: 0 when the file is there, 1 when it cannot be made, 2 for wrong arguments.
+#[allow(
+    clippy::print_stderr,
+    reason = "standard error is where the host reads the reason"
+)]
+pub fn main(arguments: &[String]) -> ExitCode {
+    let (path, bytes) = match arguments {
+        [path, bytes] => (Path::new(path), bytes.parse::<i64>().ok()),
+        _ => (Path::new(""), None),
+    };
+    let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else {
+        eprintln!("tare-agent: allocate PATH BYTES is expected");
+        return ExitCode::from(2);
+    };
+    match allocate(path, bytes) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the file.
+///
+/// # Errors
+/// It exists, or the system's reason, such as a full disk; then there is no file.
+pub fn allocate(path: &Path, bytes: i64) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    // SAFETY: the descriptor is open for the time of the call; the rest are numbers.
+    let done = match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    let done = match done {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => fill(&mut file, bytes),
+        other => other,
+    };
+    if done.is_err() {
+        // The first failure is what the reader needs.
+        let _ = fs::remove_file(path);
+    }
+    done
+}
+
+fn fill(file: &mut File, bytes: i64) -> io::Result<()> {
+    let zeroes = vec![0u8; 1 << 20];
+    let mut left = bytes as u64;
+    while left > 0 {
+        let part = left.min(zeroes.len() as u64) as usize;
+        file.write_all(&zeroes[..part])?;
+        left -= part as u64;
+    }
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn every_block_exists_and_what_does_not_fit_leaves_no_file() {
+        let path = std::env::temp_dir().join(format!("tare-allocate-{}", std::process::id()));
+        allocate(&path, 1 << 20).unwrap();
+        let data = fs::metadata(&path).unwrap();
+        assert_eq!(data.len(), 1 << 20);
+        assert!(data.blocks() * 512 >= 1 << 20);
+        assert_eq!(
+            allocate(&path, 1).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        fs::remove_file(&path).unwrap();
+        allocate(&path, i64::MAX / 2).unwrap_err();
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,82 @@
+//! What only the first process of a machine does: mounting the kernel's own file systems, reaping, powering off.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::launch::sys;
+
+/// How long bytes that the host has not taken are waited for before the machine goes.
+const TAKING_LIMIT: Duration = Duration::from_millis(200);
+
+/// Mounts /proc, /sys, /dev, /dev/shm and /tmp.
+pub(super) fn mount_kernel_file_systems() -> Result<(), String> {
+    let mounts = [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tmpfs", "/dev/shm"),
+        ("tmpfs", "/tmp"),
+    ];
+    for (kind, path) in mounts {
+        fs::create_dir_all(path)
+            .and_then(|()| sys::mount(OsStr::new(kind), Path::new(path), kind, 0, ""))
+            .map_err(|error| format!("cannot mount {kind} on {path}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Time since the kernel began to count, nanoseconds; 0 where the clock cannot be read.
+pub(super) fn up_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a live, exclusively borrowed structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Waits for any child's end and returns its number.
+pub(super) fn reap_any() -> io::Result<u32> {
+    loop {
+        // SAFETY: a null status pointer is allowed; -1 means any child.
+        let process = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+        if process > 0 {
+            return Ok(process as u32);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Waits until the host has read or closed the port, shortly.
+pub(super) fn wait_until_taken(port: &File) {
+    let mut entry = [libc::pollfd {
+        fd: port.as_raw_fd(),
+        events: libc::POLLHUP,
+        revents: 0,
+    }];
+    // Whether it worked or not, the machine powers off next.
+    let _ = sys::poll(&mut entry, TAKING_LIMIT.as_millis() as i32);
+}
+
+/// Writes the disk back and switches the machine off.
+pub(super) fn power_off() -> ! {
+    // SAFETY: the first process sends this to all others and to none outside of the machine.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+    // What is not mounted needs no unmounting, and what does not unmount is written back by `sync`.
+    let _ = sys::unmount(Path::new("/work"));
+    // SAFETY: `sync` takes no arguments and cannot fail.
+    unsafe { libc::sync() };
+    // SAFETY: takes a number; it ends this machine, whose first process this is.
+    unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF) };
+    // Without the right to, which the first process of a real machine has: ending it panics the kernel, and
+    // that ends the machine too.
+    sys::leave(1)
+}

@@ -1,0 +1,259 @@
+//! `guest`: the first process of a virtual machine that Tare made.
+//!
+//! The machine holds nothing but this file and the modules that its devices need. It mounts the kernel's file
+//! systems, loads the modules, brings up the network and the disk, tells the host what came of it and then
+//! serves the channel with a child, as every arm's agent does. When the child ends, which it does when the
+//! channel does, the machine powers off: a guest never outlives its host's interest in it.
+//! What the kernel needs to be told is told in its own command line, behind `--`, and arrives as arguments.
+//! What it cannot see: whether its processor is real. The host knows how it started the machine.
+
+mod machine;
+mod modules;
+
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use tare_model::guest::{GUEST_PORT, GuestReport};
+use tare_model::launch::PairAddresses;
+use tare_model::wire::write_frame;
+
+use crate::launch::network;
+use crate::launch::sys;
+
+/// How long a device may take to appear after its driver was loaded. Emulated machines are slow.
+const DEVICE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often it is looked for.
+const STEP: Duration = Duration::from_millis(1);
+
+/// Where the probes put their files.
+const WORKDIR: &str = "/work";
+
+/// What the host asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    addresses: Option<PairAddresses>,
+    has_nic: bool,
+    has_disk: bool,
+    /// Passed on to `serve`.
+    serve: Vec<String>,
+}
+
+impl Wanted {
+    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--disk` and `--no-spare`.
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut wanted = Self::default();
+        let (mut arm, mut host) = (None, None);
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            match argument {
+                "--nic" => wanted.has_nic = true,
+                "--disk" => wanted.has_disk = true,
+                "--no-spare" => wanted.serve.push(argument.to_owned()),
+                "--address" => arm = arguments.next().and_then(address),
+                "--gateway" => host = arguments.next().and_then(|text| text.parse().ok()),
+                other => return Err(format!("no option `{}`", other.escape_debug())),
+            }
+        }
+        match (arm, host) {
+            (Some((arm, prefix_bits)), Some(host)) => {
+                wanted.has_nic = true;
+                wanted.addresses = Some(PairAddresses {
+                    host,
+                    arm,
+                    prefix_bits,
+                });
+            }
+            (None, None) => {}
+            _ => return Err("`--address ARM/BITS` and `--gateway HOST` go together".to_owned()),
+        }
+        Ok(wanted)
+    }
+}
+
+/// `198.18.0.2/30`.
+fn address(text: &str) -> Option<(Ipv4Addr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let bits = bits.parse().ok().filter(|bits| *bits <= 32)?;
+    Some((address.parse().ok()?, bits))
+}
+
+/// Runs `guest`; `arguments` are those after it. Comes back only where it is not the first process.
+pub fn main(arguments: &[String]) -> ExitCode {
+    if std::process::id() != 1 {
+        say("`guest` is the first process of a virtual machine and does nothing elsewhere");
+        return ExitCode::from(2);
+    }
+    if let Err(problem) = live(arguments) {
+        say(&problem);
+    }
+    machine::power_off()
+}
+
+/// A line on the machine's console, which the host keeps for its error messages.
+#[allow(
+    clippy::print_stderr,
+    reason = "the console is the only place for a message of the first process"
+)]
+fn say(text: &str) {
+    eprintln!("tare-agent: guest: {text}");
+}
+
+fn live(arguments: &[String]) -> Result<(), String> {
+    machine::mount_kernel_file_systems()?;
+    let wanted = Wanted::parse(arguments)?;
+    let mut report = GuestReport::default();
+    let problems = modules::load_all(Path::new("/modules"), &mut report.modules);
+    for problem in &problems {
+        say(problem);
+    }
+    let port = wait_for("the port of the channel", || port(GUEST_PORT))?;
+    let port = File::options()
+        .read(true)
+        .write(true)
+        .open(&port)
+        .map_err(|error| format!("cannot open {}: {error}", port.display()))?;
+    if let Err(problem) = equip(&wanted, &mut report) {
+        let why = std::iter::once(&problem).chain(&problems);
+        let why: Vec<&str> = why.map(String::as_str).collect();
+        report.error = Some(why.join("; "));
+    }
+    report.up_ns = machine::up_ns();
+    write_frame(&mut &port, &report).map_err(|error| format!("cannot report: {error}"))?;
+    if report.error.is_some() {
+        // The machine would be gone before its port has handed everything over.
+        machine::wait_until_taken(&port);
+        return Ok(());
+    }
+    let mut child = start_agent(port, &wanted.serve)
+        .map_err(|error| format!("cannot start the agent: {error}"))?;
+    wait_for_end(&mut child).map_err(|error| format!("cannot wait for the agent: {error}"))
+}
+
+/// Network and disk.
+fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
+    let mut addresses = None;
+    if wanted.has_nic {
+        let device = Path::new("/sys/class/net/eth0");
+        wait_for("the network device", || device.exists().then_some(()))?;
+        report.nic_driver = fs::read_link(device.join("device/driver"))
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        addresses = wanted.addresses.as_ref();
+    }
+    network::raise_inside(addresses).map_err(|error| error.to_string())?;
+    report.addresses = addresses.copied();
+    WORKDIR.clone_into(&mut report.workdir);
+    let (source, kind) = if wanted.has_disk {
+        let disk = wait_for("the disk", disk)?;
+        (disk, "ext4")
+    } else {
+        (PathBuf::from("tmpfs"), "tmpfs")
+    };
+    kind.clone_into(&mut report.filesystem);
+    fs::create_dir_all(WORKDIR)
+        .and_then(|()| sys::mount(source.as_os_str(), Path::new(WORKDIR), kind, 0, ""))
+        .map_err(|error| {
+            format!(
+                "cannot mount {} as {kind} on {WORKDIR}: {error}",
+                source.display()
+            )
+        })
+}
+
+/// Looks for something until it is there, at most [`DEVICE_LIMIT`].
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if begin.elapsed() > DEVICE_LIMIT {
+            let limit = DEVICE_LIMIT.as_secs();
+            return Err(format!("{what} did not appear within {limit} s"));
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// The device file of the virtio port of this name.
+fn port(name: &str) -> Option<PathBuf> {
+    let ports = fs::read_dir("/sys/class/virtio-ports").ok()?;
+    ports.flatten().find_map(|entry| {
+        let found = fs::read_to_string(entry.path().join("name")).ok()?;
+        let device = Path::new("/dev").join(entry.file_name());
+        (found.trim() == name && device.exists()).then_some(device)
+    })
+}
+
+/// The device file of the only disk, on whichever bus it hangs.
+fn disk() -> Option<PathBuf> {
+    let devices = fs::read_dir("/sys/block").ok()?;
+    devices.flatten().find_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_disk = ["vd", "sd", "nvme"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+        let device = Path::new("/dev").join(&name);
+        (is_disk && device.exists()).then_some(device)
+    })
+}
+
+/// Starts the agent with the port as its standard streams; the console stays its standard error.
+fn start_agent(port: File, arguments: &[String]) -> io::Result<Child> {
+    let input = port.try_clone()?;
+    Command::new("/proc/self/exe")
+        .arg("serve")
+        .args(arguments)
+        .stdin(input)
+        .stdout(port)
+        .spawn()
+}
+
+/// Reaps every process until the agent has ended, as the first process must.
+fn wait_for_end(agent: &mut Child) -> io::Result<()> {
+    loop {
+        match machine::reap_any()? {
+            process if process == agent.id() => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(text: &str) -> Result<Wanted, String> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Wanted::parse(&words)
+    }
+
+    #[test]
+    fn an_address_needs_its_gateway_and_brings_the_network_device_with_it() {
+        let both = wanted("--address 198.18.0.2/30 --gateway 198.18.0.1").unwrap();
+        let addresses = both.addresses.unwrap();
+        assert!(both.has_nic);
+        assert_eq!(addresses.prefix_bits, 30);
+        assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
+        assert!(wanted("--nic").unwrap().addresses.is_none());
+        for wrong in [
+            "--address 198.18.0.2/30",
+            "--gateway 198.18.0.1",
+            "--address 198.18.0.2 --gateway 198.18.0.1",
+            "--address 198.18.0.2/33 --gateway 198.18.0.1",
+            "--format",
+        ] {
+            assert!(wanted(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn it_does_nothing_where_it_is_not_the_first_process() {
+        assert_eq!(main(&[]), ExitCode::from(2));
+    }
+}

@@ -1,0 +1,97 @@
+//! A TAP device: a network device of the host whose other end is a descriptor.
+//!
+//! Not persistent: it vanishes with the last copy of the descriptor, so a machine emulator that is killed
+//! leaves no device. Named, labelled and addressed like the outer end of the built-in container's pair, so
+//! that one sweep finds both. Numbers from `include/uapi/linux/if_tun.h`.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use tare_model::RunId;
+use tare_model::launch::PairAddresses;
+
+use crate::launch::network;
+
+/// `TUNSETIFF`.
+const SET_DEVICE: libc::Ioctl = 0x4004_54ca;
+/// `IFF_TAP`, whole Ethernet frames; `IFF_NO_PI`, nothing before them; `IFF_VNET_HDR`, but a virtio header, with
+/// which checksums and segmentation can be left to the other side.
+const FLAGS: libc::c_short = 0x0002 | 0x1000 | 0x4000;
+
+/// A device with its descriptor, which a child inherits, and the addresses of both ends.
+#[derive(Debug)]
+pub struct Tap {
+    /// The other end.
+    pub descriptor: OwnedFd,
+    /// Addresses: the device has the host's.
+    pub addresses: PairAddresses,
+}
+
+/// Makes a device for the instance `label` of `run` and raises it.
+///
+/// # Errors
+/// What was refused, in words.
+pub fn make(run: &RunId, label: &str) -> Result<Tap, String> {
+    let label = format!("{run}/{label}");
+    let name = network::outer_name(&label);
+    let addresses = network::choose(&label).map_err(|error| error.to_string())?;
+    let descriptor = open(&name).map_err(|error| format!("cannot make a TAP device: {error}"))?;
+    network::raise_outside(&name, run, &addresses)
+        .map_err(|error| format!("cannot raise the TAP device `{name}`: {error}"))?;
+    Ok(Tap {
+        descriptor,
+        addresses,
+    })
+}
+
+fn open(name: &str) -> io::Result<OwnedFd> {
+    // SAFETY: the path ends with NUL and lives for ever. Without O_CLOEXEC on purpose: it is to be inherited.
+    let descriptor = unsafe { libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte is left for the NUL at the end.
+    let room = request.ifr_name.len() - 1;
+    for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = FLAGS;
+    // SAFETY: the descriptor is open, and `request` is a live `ifreq` as TUNSETIFF reads and writes it.
+    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_DEVICE, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(descriptor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    #[allow(clippy::print_stdout, reason = "a test says why it is skipped")]
+    fn a_device_lives_as_long_as_its_descriptor() {
+        let run = RunId::new(format!("tap-test-{}", std::process::id())).unwrap();
+        let tap = match make(&run, "arm") {
+            Ok(tap) => tap,
+            Err(why) => {
+                let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == "root"), "{why}");
+                println!("skipped: {why}");
+                return;
+            }
+        };
+        let name = network::outer_name(&format!("{run}/arm"));
+        let device = Path::new("/sys/class/net").join(&name);
+        let alias = std::fs::read_to_string(device.join("ifalias")).unwrap();
+        assert_eq!(alias.trim(), format!("tare.run={run}"));
+        assert_ne!(tap.addresses.host, tap.addresses.arm);
+        drop(tap);
+        assert!(!device.exists());
+    }
+}

@@ -1,0 +1,27 @@
+//! What a virtual machine's first process tells the host before it hands the channel to the agent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::launch::PairAddresses;
+
+/// The name of the port of the virtio console that becomes the channel.
+pub const GUEST_PORT: &str = "tare.agent";
+
+/// The first frame that a guest sends; the replies of the agent follow on the same stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestReport {
+    /// Time since the guest's kernel began to count, nanoseconds, by the guest's own clock.
+    pub up_ns: u64,
+    /// Modules that were loaded, in their order.
+    pub modules: Vec<String>,
+    /// The directory for the probes' files.
+    pub workdir: String,
+    /// The kind of file system under it.
+    pub filesystem: String,
+    /// The kernel's driver of the network device, where there is one.
+    pub nic_driver: Option<String>,
+    /// The addresses of both ends of the network, as the guest was told them.
+    pub addresses: Option<PairAddresses>,
+    /// Why the guest is not what was asked for; it powers off after this.
+    pub error: Option<String>,
+}

@@ -1,0 +1,176 @@
+//! `vm`: a virtual machine of QEMU's, with a kernel of this machine's and nothing in it but the agent.
+//!
+//! No image of a distribution: the first file system is made here and holds the agent as the first process and
+//! the modules of the devices, so a machine is ready as soon as its kernel is. The emulator is a program of the
+//! user's, called with nothing but what the settings say.
+//! KVM is used where a guest really boots with it. Elsewhere the processor is emulated, and that is stated as a
+//! fact, on every result and in the report: the numbers are then not what a virtual machine costs.
+//! What it cannot see: whether the host is a virtual machine itself.
+
+mod accelerator;
+mod boot;
+mod command;
+mod cpio;
+mod disk;
+mod environment;
+mod initramfs;
+mod kernel;
+mod settings;
+
+use std::time::Duration;
+
+use tare_model::facts::{EMULATED, EMULATED_DETAIL};
+use tare_model::{ArmId, Facts, Params};
+
+use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
+use self::environment::VmEnvironment;
+use self::kernel::Kernel;
+use self::settings::{SETTINGS, Settings};
+use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, owner, vars};
+
+/// How long the emulator may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(10);
+
+/// The driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Vm;
+
+impl Driver for Vm {
+    fn id(&self) -> &'static str {
+        "vm"
+    }
+
+    fn about(&self) -> &'static str {
+        "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        SETTINGS
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        match detected(cx) {
+            Ok(facts) => Availability::Ready(facts),
+            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
+            Err(EnvError::Denied { what, fix }) => Availability::Absent { why: what, fix },
+            Err(error) => Availability::Absent {
+                why: error.to_string(),
+                fix: None,
+            },
+        }
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        let settings = Settings::read(settings)?;
+        Ok(Box::new(VmEnvironment::new(arm, settings)))
+    }
+
+    /// Emulators and leashes are processes with the run's label, and a TAP device goes with its emulator.
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Vec::new());
+        }
+        let runs: Vec<String> = match (run, vars::state_folder()) {
+            (Some(run), _) => vec![run.to_owned()],
+            (None, Some(state)) => owner::dead_runs(&state)?
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            (None, None) => Vec::new(),
+        };
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = std::iter::once("end-runs".to_owned()).chain(runs);
+        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+        if finished.status != Some(0) {
+            return Err(EnvError::Refused {
+                what: "ending the machines of dead runs".to_owned(),
+                answer: escaped(&finished.stderr),
+            });
+        }
+        Ok(String::from_utf8_lossy(&finished.stdout)
+            .lines()
+            .map(|line| line.escape_debug().to_string())
+            .collect())
+    }
+}
+
+/// Everything that a machine with the default settings needs, but for booting it in software.
+fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
+    let version = version(cx)?;
+    let agent = guest_agent(cx)?;
+    let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
+    let kernel = Kernel::find(None)?;
+    kernel.modules(&settings.modules())?;
+    let (accelerator, no_kvm) = accelerator::choose(cx, agent, &settings, &kernel)?;
+    let mut facts = Facts::from([
+        ("vm.accelerator".to_owned(), accelerator.word().to_owned()),
+        ("vm.kernel".to_owned(), kernel.path.display().to_string()),
+        ("vm.qemu".to_owned(), version),
+    ]);
+    if accelerator == Accelerator::Tcg {
+        facts.insert(format!("vm{EMULATED}"), "true".to_owned());
+        let name = format!("vm{EMULATED}{EMULATED_DETAIL}");
+        facts.insert(name, accelerator::EMULATED.to_owned());
+    }
+    if let Some(why) = no_kvm {
+        facts.insert("vm.no_kvm".to_owned(), why);
+    }
+    Ok(facts)
+}
+
+/// The emulator's version.
+fn version(cx: &Context<'_>) -> Result<String, EnvError> {
+    if !cfg!(target_os = "linux") {
+        return Err(EnvError::Absent {
+            why: "it is made from a Linux host's kernel and modules".to_owned(),
+            fix: None,
+        });
+    }
+    let asked = cx.exec.run(
+        &CommandLine::new(PROGRAM, ["--version"]),
+        &[],
+        VERSION_LIMIT,
+    );
+    match asked {
+        Ok(finished) if finished.status == Some(0) => {
+            let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+            let line = text.lines().next().unwrap_or_default();
+            let line = line.trim_start_matches("QEMU emulator version ");
+            Ok(line.escape_debug().to_string())
+        }
+        Ok(finished) => Err(EnvError::Refused {
+            what: format!("`{PROGRAM} --version`"),
+            answer: escaped(&finished.stderr),
+        }),
+        Err(error @ CommandError::Missing { .. }) => Err(EnvError::Absent {
+            why: error.to_string(),
+            fix: Some(PROGRAM_FIX.to_owned()),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The agent that can be a guest's first process: it must not need a library.
+fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
+    let arch = std::env::consts::ARCH;
+    cx.agents.linux(arch).ok_or_else(|| EnvError::Absent {
+        why: format!("there is no agent for Linux on {arch} that needs no library"),
+        fix: Some("build one with `cargo xtask dist`".to_owned()),
+    })
+}
+
+/// Another program's words, harmless for a terminal.
+fn escaped(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .trim()
+        .escape_debug()
+        .to_string()
+}

@@ -1,0 +1,127 @@
+//! Whether KVM works here: by booting a guest with it.
+//!
+//! A device node proves nothing. There are kernels that offer `/dev/kvm`, make machines and then never execute
+//! an ordinary guest's first instructions, or refuse registers that every guest sets. So the same kernel and
+//! the same first process that will be measured are booted once, with a time limit, and must report. Asked
+//! once for each run.
+//! What it cannot see: whether the guest's host is itself a guest; nested virtualisation passes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tare_model::Params;
+
+use super::boot::boot;
+use super::command::{Accelerator, Link, Machine};
+use super::initramfs;
+use super::kernel::Kernel;
+use super::settings::{Accel, Settings};
+use crate::cx::{AgentBinary, Context, files};
+use crate::env::{EnvError, StartMode};
+
+/// How long a guest may take to report with KVM; a second is usual.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The device through which the kernel is asked.
+const DEVICE: &str = "/dev/kvm";
+
+/// What is said of a machine without it, wherever it is shown.
+pub(super) const EMULATED: &str = "software emulation (TCG): not a VM's cost";
+
+/// What decides whether it works: the run, the kernel, the machine type and the processor model.
+type Key = (String, PathBuf, String, Option<String>);
+
+/// Why KVM does not work.
+static KNOWN: Mutex<BTreeMap<Key, Option<String>>> = Mutex::new(BTreeMap::new());
+
+/// The accelerator to use, and why it is not KVM if it could have been.
+pub(super) fn choose(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    settings: &Settings,
+    kernel: &Kernel,
+) -> Result<(Accelerator, Option<String>), EnvError> {
+    if settings.accel == Accel::Tcg {
+        return Ok((Accelerator::Tcg, None));
+    }
+    match (why_not(cx, agent, settings, kernel), settings.accel) {
+        (None, _) => Ok((Accelerator::Kvm, None)),
+        (Some(why), Accel::Kvm) => Err(EnvError::Absent {
+            why: format!("KVM does not work here: {why}"),
+            fix: Some(
+                "switch virtualisation on in the firmware or nested virtualisation in the host above, or use accel = \"tcg\""
+                    .to_owned(),
+            ),
+        }),
+        (Some(why), _) => Ok((Accelerator::Tcg, Some(why))),
+    }
+}
+
+/// Why no guest boots with KVM; `None` if one does.
+fn why_not(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    settings: &Settings,
+    kernel: &Kernel,
+) -> Option<String> {
+    let key = (
+        cx.run.as_str().to_owned(),
+        kernel.path.clone(),
+        settings.machine.clone(),
+        settings.cpu.clone(),
+    );
+    // Held while a guest is tried, so that two arms do not try at once and slow each other down.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known
+        .entry(key)
+        .or_insert_with(|| {
+            if !Path::new(DEVICE).exists() {
+                return Some(format!("there is no `{DEVICE}`"));
+            }
+            try_out(cx, agent, settings, kernel)
+                .err()
+                .map(|error| error.to_string())
+        })
+        .clone()
+}
+
+/// Boots a guest without devices and leaves nothing.
+fn try_out(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    settings: &Settings,
+    kernel: &Kernel,
+) -> Result<(), EnvError> {
+    let small = Params::new()
+        .with("nic", "none")
+        .with("cpus", 1i64)
+        .with("memory", "512m");
+    let small = Settings::read(&small).expect("these settings are no contradiction");
+    let settings = Settings {
+        machine: settings.machine.clone(),
+        cpu: settings.cpu.clone(),
+        ..small
+    };
+    let folder = cx.scratch.join(format!("vm-detect-{}", std::process::id()));
+    let tried = initramfs::write(agent, kernel, &settings, &folder).and_then(|initramfs| {
+        let machine = Machine {
+            settings: &settings,
+            accelerator: Accelerator::Kvm,
+            link: Link::None,
+            kernel: &kernel.path,
+            initramfs: &initramfs,
+            console: &folder.join("console.log"),
+            disk: None,
+            label: "detect",
+            run: cx.run.as_str(),
+            mode: StartMode::Once,
+        };
+        let mut booted = boot(cx, cx.agent, &machine, LIMIT)?;
+        booted.running.kill();
+        Ok(())
+    });
+    files::remove_folder(&folder)?;
+    tried
+}

@@ -1,0 +1,157 @@
+//! Booting a machine: from the command line to a guest that has reported.
+//!
+//! The guest's first frame is waited for, so that a machine which never gets there is told from an agent
+//! that does not answer, and with the last lines of its console.
+//! What it cannot see: what a guest printed below the level that its kernel was told.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tare_model::guest::GuestReport;
+use tare_model::wire::{FrameError, read_frame};
+
+use super::command::Machine;
+use crate::cx::{AgentBinary, Context, Running, files};
+use crate::env::{ChannelError, EnvError};
+
+/// How often it is asked, while a guest boots, whether the user has lost patience.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How much of the console becomes part of a message: lines, and bytes of the file that are looked at.
+const TAIL_LINES: usize = 6;
+const TAIL_BYTES: usize = 2 << 10;
+
+/// A guest that has reported.
+pub(super) struct Booted {
+    pub(super) running: Box<dyn Running>,
+    pub(super) writer: Box<dyn Write + Send>,
+    pub(super) reader: Box<dyn Read + Send>,
+    pub(super) report: GuestReport,
+    /// From the start of the emulator to the report, by the host's clock.
+    pub(super) took: Duration,
+}
+
+/// Boots; whatever fails, nothing is left running.
+pub(super) fn boot(
+    cx: &Context<'_>,
+    agent: &AgentBinary,
+    machine: &Machine<'_>,
+    limit: Duration,
+) -> Result<Booted, EnvError> {
+    let begin_ns = cx.clock.now_ns();
+    let mut running = cx.exec.spawn(&machine.command(agent))?;
+    let streams = (running.take_stdin(), running.take_stdout());
+    let (Some(writer), Some(reader)) = streams else {
+        running.kill();
+        return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+    };
+    let frames = first_frame(reader);
+    let elapsed = || Duration::from_nanos(cx.clock.now_ns().saturating_sub(begin_ns));
+    loop {
+        match frames.recv_timeout(SLICE.min(limit)) {
+            Ok((Ok(report), reader)) => {
+                if let Some(problem) = &report.error {
+                    running.kill();
+                    return Err(EnvError::Refused {
+                        what: "setting up the guest".to_owned(),
+                        answer: problem.escape_debug().to_string(),
+                    });
+                }
+                return Ok(Booted {
+                    running,
+                    writer,
+                    reader,
+                    report,
+                    took: elapsed(),
+                });
+            }
+            Ok((Err(error), _)) => {
+                // Its last words may still be on their way while it ends.
+                let _ = running.wait(Duration::from_secs(1));
+                let words = last_words(running.as_ref(), machine.console);
+                running.kill();
+                return Err(EnvError::Refused {
+                    what: "the machine ended before its guest was ready".to_owned(),
+                    answer: words.unwrap_or_else(|| error.to_string()),
+                });
+            }
+            Err(_) if cx.cancel.is_requested() => {
+                running.kill();
+                return Err(EnvError::Refused {
+                    what: "booting the guest".to_owned(),
+                    answer: "interrupted".to_owned(),
+                });
+            }
+            Err(_) if elapsed() >= limit => {
+                let words = last_words(running.as_ref(), machine.console);
+                running.kill();
+                let seen = words.unwrap_or_else(|| "nothing was printed".to_owned());
+                return Err(EnvError::Timeout {
+                    phase: format!("booting the guest (its console: {seen})"),
+                    limit,
+                });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+type FirstFrame = (Result<GuestReport, FrameError>, Box<dyn Read + Send>);
+
+/// Reads the first frame on a thread, which ends with the stream at the latest, and hands the stream back.
+fn first_frame(mut reader: Box<dyn Read + Send>) -> mpsc::Receiver<FirstFrame> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let frame = read_frame::<GuestReport>(&mut reader);
+        // Nobody waits any more after a limit has passed.
+        let _ = sender.send((frame, reader));
+    });
+    receiver
+}
+
+/// What the emulator and the guest's console said last, escaped; `None` if neither said anything.
+pub(super) fn last_words(running: &dyn Running, console: &Path) -> Option<String> {
+    let emulator = running.stderr_tail();
+    let console = files::read(console).unwrap_or_default();
+    let said: Vec<String> = [tail(emulator.as_bytes()), tail(&console)]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// The last lines of a text in one, escaped.
+fn tail(bytes: &[u8]) -> Option<String> {
+    let end = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+    let text = String::from_utf8_lossy(end);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    (!last.is_empty()).then(|| last.join(" | ").escape_debug().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_told_in_one_and_cannot_act_on_a_terminal() {
+        assert_eq!(tail(b""), None);
+        assert_eq!(tail(b"\r\n \r\n"), None);
+        assert_eq!(
+            tail(b"one\r\ntwo\x1b[31m\r\n").as_deref(),
+            Some("one | two\\u{1b}[31m")
+        );
+        let many: String = (0..1000).map(|number| format!("line {number}\n")).collect();
+        let told = tail(many.as_bytes()).unwrap();
+        assert!(
+            told.starts_with("line 994 |") && told.ends_with("| line 999"),
+            "{told}"
+        );
+    }
+}

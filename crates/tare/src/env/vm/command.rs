@@ -1,0 +1,284 @@
+//! The emulator's command line.
+//!
+//! Nothing that it would add by itself: no configuration of the user's, no default devices, no window, no
+//! monitor. The channel is a port of a virtio console on the emulator's standard streams, which carries bytes
+//! as they are; the kernel's console is a file. No terminal lies on the way of the data.
+
+use std::path::Path;
+
+use super::settings::{Disk, Nic, Settings};
+use crate::cx::{AgentBinary, CommandLine};
+use crate::env::StartMode;
+
+/// The emulator for this machine's own processor.
+pub(super) const PROGRAM: &str = if cfg!(target_arch = "aarch64") {
+    "qemu-system-aarch64"
+} else {
+    "qemu-system-x86_64"
+};
+
+/// What would install it.
+pub(super) const PROGRAM_FIX: &str = if cfg!(target_arch = "aarch64") {
+    "apt-get install qemu-system-arm"
+} else {
+    "apt-get install qemu-system-x86"
+};
+
+/// The console that the kernel of this machine type writes to.
+const CONSOLE: &str = if cfg!(target_arch = "aarch64") {
+    "ttyAMA0"
+} else {
+    "ttyS0"
+};
+
+/// How the guest's processor comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accelerator {
+    /// The processor itself.
+    Kvm,
+    /// Translation by software.
+    Tcg,
+}
+
+impl Accelerator {
+    /// The emulator's word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// What the network device is connected to in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// There is no device.
+    None,
+    /// A TAP device of the host's, with addresses of its own.
+    Tap,
+    /// The emulator's own network stack.
+    User,
+}
+
+/// What differs from instance to instance.
+pub(super) struct Machine<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) accelerator: Accelerator,
+    pub(super) link: Link,
+    pub(super) kernel: &'a Path,
+    pub(super) initramfs: &'a Path,
+    pub(super) console: &'a Path,
+    pub(super) disk: Option<&'a Path>,
+    /// Names the instance within its run.
+    pub(super) label: &'a str,
+    pub(super) run: &'a str,
+    pub(super) mode: StartMode,
+}
+
+/// A path inside of an option of the emulator, in which a comma ends a value and two are one.
+fn quoted(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+impl Machine<'_> {
+    /// The processor model.
+    pub(super) fn cpu(&self) -> &str {
+        let default = match self.accelerator {
+            Accelerator::Kvm => "host",
+            Accelerator::Tcg => "max",
+        };
+        self.settings.cpu.as_deref().unwrap_or(default)
+    }
+
+    /// The kernel's command line. What is behind `--` are the arguments of the first process.
+    fn append(&self) -> String {
+        // Panics and the end of the first process end the machine; only what is worth a notice is printed,
+        // because an emulated serial line is slow.
+        let mut words = vec![
+            format!("console={CONSOLE}"),
+            "panic=-1".into(),
+            "loglevel=6".into(),
+            "--".into(),
+            "guest".into(),
+        ];
+        let mut add = |text: &str| words.extend(text.split(' ').map(str::to_owned));
+        match self.link {
+            Link::None => {}
+            Link::Tap => add("--address {tare.arm}/{tare.bits} --gateway {tare.host}"),
+            // The addresses that the emulator's stack has.
+            Link::User => add("--address 10.0.2.15/24 --gateway 10.0.2.2"),
+        }
+        if self.disk.is_some() {
+            add("--disk");
+        }
+        if self.mode == StartMode::Once {
+            add("--no-spare");
+        }
+        words.join(" ")
+    }
+
+    fn devices(&self) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut add = |option: &str, value: String| options.extend([option.to_owned(), value]);
+        match self.link {
+            Link::None => {}
+            Link::Tap => add("-netdev", "tap,id=network,fd={tare.fd}".into()),
+            Link::User => add("-netdev", "user,id=network".into()),
+        }
+        let nic = match self.settings.nic {
+            Nic::None => None,
+            Nic::Virtio => Some("virtio-net-pci"),
+            Nic::E1000 => Some("e1000"),
+            Nic::Rtl8139 => Some("rtl8139"),
+        };
+        if let (Some(nic), true) = (nic, self.link != Link::None) {
+            // Without the program that would boot from the network, which may not be installed.
+            add("-device", format!("{nic},netdev=network,romfile="));
+        }
+        if let Some(disk) = self.disk {
+            let cache = self.settings.cache;
+            let file = quoted(disk);
+            add(
+                "-drive",
+                format!("file={file},format=raw,if=none,id=disk,cache={cache}"),
+            );
+            match self.settings.disk {
+                Disk::None => {}
+                Disk::Virtio => add("-device", "virtio-blk-pci,drive=disk".into()),
+                Disk::Nvme => add("-device", "nvme,drive=disk,serial=tare".into()),
+                Disk::Ide => add("-device", "ide-hd,drive=disk".into()),
+                Disk::Scsi => {
+                    add("-device", "virtio-scsi-pci,id=scsi".into());
+                    add("-device", "scsi-hd,drive=disk,bus=scsi.0".into());
+                }
+            }
+        }
+        options
+    }
+
+    /// The emulator's arguments.
+    fn arguments(&self) -> Vec<String> {
+        let switches = ["-nodefaults", "-no-user-config", "-no-reboot"];
+        let mut arguments = switches.map(str::to_owned).to_vec();
+        let options = [
+            ("-display", "none".to_owned()),
+            ("-name", format!("tare-{}", self.label)),
+            ("-accel", self.accelerator.word().to_owned()),
+            ("-machine", self.settings.machine.clone()),
+            ("-cpu", self.cpu().to_owned()),
+            ("-smp", self.settings.cpus.to_string()),
+            // A number alone is one of mebibytes.
+            ("-m", (self.settings.memory_bytes >> 20).to_string()),
+            ("-kernel", self.kernel.display().to_string()),
+            ("-initrd", self.initramfs.display().to_string()),
+            ("-append", self.append()),
+            (
+                "-chardev",
+                format!("file,id=console,path={}", quoted(self.console)),
+            ),
+            ("-serial", "chardev:console".to_owned()),
+            ("-device", "virtio-serial-pci".to_owned()),
+            ("-chardev", "stdio,id=agent,signal=off".to_owned()),
+            (
+                "-device",
+                format!(
+                    "virtserialport,chardev=agent,name={}",
+                    tare_model::guest::GUEST_PORT
+                ),
+            ),
+        ];
+        for (option, value) in options {
+            arguments.extend([option.to_owned(), value]);
+        }
+        arguments.extend(self.devices());
+        arguments
+    }
+
+    /// The whole command: the emulator on the agent's leash, with the run's label.
+    pub(super) fn command(&self, agent: &AgentBinary) -> CommandLine {
+        let mut arguments = vec!["leash".to_owned()];
+        if self.link == Link::Tap {
+            arguments.extend(["--tap", self.run, self.label].map(str::to_owned));
+        }
+        arguments.extend(["--".to_owned(), PROGRAM.to_owned()]);
+        arguments.extend(self.arguments());
+        CommandLine::new(agent.path.display().to_string(), arguments)
+            .variable(tare_model::launch::RUN_VARIABLE, self.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::Params;
+
+    fn line(settings: &Params, link: Link, disk: Option<&Path>) -> Vec<String> {
+        let settings = Settings::read(settings).unwrap();
+        let machine = Machine {
+            settings: &settings,
+            accelerator: Accelerator::Tcg,
+            link,
+            kernel: Path::new("/boot/vmlinuz"),
+            initramfs: Path::new("/a/initramfs"),
+            console: Path::new("/a,b/console 1"),
+            disk,
+            label: "arm-1",
+            run: "run",
+            mode: StartMode::Once,
+        };
+        let agent = AgentBinary {
+            path: "/agent".into(),
+            sha256: String::new(),
+            build: String::new(),
+        };
+        machine.command(&agent).arguments
+    }
+
+    fn after(line: &[String], option: &str) -> Vec<String> {
+        let pairs = line.windows(2);
+        pairs
+            .filter(|pair| pair[0] == option)
+            .map(|pair| pair[1].clone())
+            .collect()
+    }
+
+    #[test]
+    fn commas_and_spaces_in_a_path_stay_in_the_path() {
+        let disk = Path::new("/x,y z/disk");
+        let line = line(
+            &Params::new().with("disk", "virtio"),
+            Link::User,
+            Some(disk),
+        );
+        assert!(after(&line, "-chardev").contains(&"file,id=console,path=/a,,b/console 1".into()));
+        let drive = "file=/x,,y z/disk,format=raw,if=none,id=disk,cache=none";
+        assert_eq!(after(&line, "-drive"), [drive]);
+    }
+
+    #[test]
+    fn the_guest_is_told_its_addresses_and_devices_behind_two_dashes() {
+        let append = |link| {
+            let line = line(&Params::new(), link, None);
+            after(&line, "-append")[0].clone()
+        };
+        let told = append(Link::User);
+        let (_, guest) = told.split_once(" -- ").unwrap();
+        assert_eq!(
+            guest,
+            "guest --address 10.0.2.15/24 --gateway 10.0.2.2 --no-spare"
+        );
+        assert!(append(Link::Tap).contains("{tare.arm}/{tare.bits}"));
+        assert!(append(Link::None).ends_with("-- guest --no-spare"));
+    }
+
+    #[test]
+    fn a_tap_device_is_made_by_the_leash_and_no_other_network_is() {
+        let tap = line(&Params::new(), Link::Tap, None);
+        assert_eq!(&tap[..5], ["leash", "--tap", "run", "arm-1", "--"]);
+        let user = line(&Params::new(), Link::User, None);
+        assert_eq!(&user[..2], ["leash", "--"]);
+        let none = line(&Params::new().with("nic", "none"), Link::None, None);
+        assert!(after(&none, "-netdev").is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! The disk of a machine: a raw image with an ext4 file system that the host made.
+//!
+//! All blocks are allocated and the file system is initialised at once, so that neither a full disk of the host
+//! nor work in the background appears in the middle of a measurement. Images are made before an instance is
+//! timed and used again after a clean end; one whose machine was killed is thrown away.
+//! What it cannot see: what lies under the image. `cache` decides whether the host's memory does.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, files};
+use crate::env::EnvError;
+
+/// The program that makes the file system, and where it lies if `PATH` has no system folders.
+const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
+
+/// The images of one environment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disks {
+    in_use: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+/// An image in use; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Lease {
+    disks: Disks,
+    number: u32,
+    folder: PathBuf,
+    is_clean: bool,
+}
+
+impl Lease {
+    /// The image's path.
+    pub(super) fn image(&self) -> PathBuf {
+        self.folder.join("image.ext4")
+    }
+
+    /// To be called when the guest has unmounted it: then it may be used again.
+    pub(super) fn keep(mut self) {
+        self.is_clean = true;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if !self.is_clean {
+            // Whoever removes the environment comes back to it.
+            let _ = files::remove_folder(&self.folder);
+        }
+        self.disks
+            .in_use
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.number);
+    }
+}
+
+impl Disks {
+    /// An image that nobody uses, made below `folder` if there is none.
+    pub(super) fn take(
+        &self,
+        cx: &Context<'_>,
+        folder: &Path,
+        bytes: u64,
+    ) -> Result<Lease, EnvError> {
+        let number = {
+            let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = (0..)
+                .find(|number| !in_use.contains(number))
+                .expect("fewer machines run than there are numbers");
+            in_use.insert(number);
+            number
+        };
+        let lease = Lease {
+            disks: self.clone(),
+            number,
+            folder: folder.join(format!("disk-{number}")),
+            is_clean: false,
+        };
+        if !lease.image().exists() {
+            make(cx, &lease, bytes)?;
+        }
+        Ok(lease)
+    }
+}
+
+fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
+    files::create_folder(&lease.folder)?;
+    let image = lease.image().display().to_string();
+    let agent = cx.agent.path.display().to_string();
+    let allocate = CommandLine::new(agent, ["allocate", &image, &bytes.to_string()]);
+    let finished = cx.exec.run(&allocate, &[], CONTROL_LIMIT)?;
+    if finished.status != Some(0) {
+        return Err(EnvError::Refused {
+            what: format!("no disk image of {} MiB can be made", bytes >> 20),
+            answer: said(&finished.stderr),
+        });
+    }
+    // Discarding would give the blocks back, and what is put off would be done while something is measured.
+    let options = [
+        "-q",
+        "-F",
+        "-E",
+        "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+        &image,
+    ];
+    for maker in MAKERS {
+        match cx
+            .exec
+            .run(&CommandLine::new(*maker, options), &[], CONTROL_LIMIT)
+        {
+            Err(CommandError::Missing { .. }) => {}
+            Err(error) => return Err(error.into()),
+            Ok(finished) if finished.status == Some(0) => return Ok(()),
+            Ok(finished) => {
+                return Err(EnvError::Refused {
+                    what: "making a file system in the disk image".to_owned(),
+                    answer: said(&finished.stderr),
+                });
+            }
+        }
+    }
+    Err(EnvError::Absent {
+        why: "`mkfs.ext4` is not installed, so there is no file system for the disk".to_owned(),
+        fix: Some("`apt-get install e2fsprogs`, or disk = \"none\"".to_owned()),
+    })
+}
+
+fn said(stderr: &[u8]) -> String {
+    String::from_utf8_lossy(stderr)
+        .trim()
+        .escape_debug()
+        .to_string()
+}

@@ -1,0 +1,363 @@
+//! A configured machine: what is made once, what is started, and how it ends.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tare_model::facts::{EMULATED, EMULATED_DETAIL};
+use tare_model::guest::GuestReport;
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Reason};
+
+use super::accelerator;
+use super::boot::{Booted, boot, last_words};
+use super::command::{Accelerator, Link, Machine};
+use super::disk::{Disks, Lease};
+use super::kernel::Kernel;
+use super::settings::{Disk, Network, Nic, Settings};
+use super::{guest_agent, initramfs, version};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
+use crate::env::channel::StreamChannel;
+use crate::env::{Channel, ChannelError, EnvError, Environment, Instance, StartMode};
+
+/// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// What every instance needs.
+#[derive(Debug, Clone)]
+struct Prepared {
+    version: String,
+    kernel: Kernel,
+    accelerator: Accelerator,
+    /// Why it is not KVM, if that was tried.
+    no_kvm: Option<String>,
+    link: Link,
+    /// Why it is not a TAP device, if that was tried.
+    no_tap: Option<String>,
+    initramfs: PathBuf,
+}
+
+/// A configured `vm`.
+pub(super) struct VmEnvironment {
+    arm: ArmId,
+    settings: Settings,
+    disks: Disks,
+    prepared: Option<Prepared>,
+    /// What the guest started last said, and how long it took to say it.
+    last: Option<(GuestReport, Duration)>,
+}
+
+impl VmEnvironment {
+    pub(super) fn new(arm: ArmId, settings: Settings) -> Self {
+        Self {
+            arm,
+            settings,
+            disks: Disks::default(),
+            prepared: None,
+            last: None,
+        }
+    }
+
+    fn folder(&self, cx: &Context<'_>) -> PathBuf {
+        cx.scratch.join(format!("vm-{}", self.arm))
+    }
+
+    /// Makes what is missing.
+    fn ready(&mut self, cx: &Context<'_>) -> Result<Prepared, EnvError> {
+        if let Some(prepared) = &self.prepared
+            && prepared.initramfs.exists()
+        {
+            return Ok(prepared.clone());
+        }
+        let version = version(cx)?;
+        let agent = guest_agent(cx)?;
+        let kernel = Kernel::find(self.settings.kernel.as_deref())?;
+        let initramfs = initramfs::write(agent, &kernel, &self.settings, &self.folder(cx))?;
+        let (accelerator, no_kvm) = accelerator::choose(cx, agent, &self.settings, &kernel)?;
+        let (link, no_tap) = self.link(cx)?;
+        if self.settings.disk != Disk::None {
+            let disk = self
+                .disks
+                .take(cx, &self.folder(cx), self.settings.disk_bytes)?;
+            disk.keep();
+        }
+        let prepared = Prepared {
+            version,
+            kernel,
+            accelerator,
+            no_kvm,
+            link,
+            no_tap,
+            initramfs,
+        };
+        Ok(self.prepared.insert(prepared).clone())
+    }
+
+    /// What the network device is connected to: a TAP device is tried out.
+    fn link(&self, cx: &Context<'_>) -> Result<(Link, Option<String>), EnvError> {
+        if self.settings.nic == Nic::None {
+            return Ok((Link::None, None));
+        }
+        if self.settings.network == Network::User {
+            return Ok((Link::User, None));
+        }
+        let agent = cx.agent.path.display().to_string();
+        let label = self.instance_name();
+        let arguments = [
+            "leash",
+            "--tap",
+            cx.run.as_str(),
+            &label,
+            "--",
+            &agent,
+            "true",
+        ];
+        let finished = cx.exec.run(
+            &CommandLine::new(agent.clone(), arguments),
+            &[],
+            CONTROL_LIMIT,
+        )?;
+        if finished.status == Some(0) {
+            return Ok((Link::Tap, None));
+        }
+        let why = String::from_utf8_lossy(&finished.stderr)
+            .trim()
+            .trim_start_matches("tare-agent: leash: ")
+            .escape_debug()
+            .to_string();
+        if self.settings.network == Network::Tap {
+            return Err(EnvError::Denied {
+                what: why,
+                fix: Some("run as root, or use network = \"user\"".to_owned()),
+            });
+        }
+        Ok((Link::User, Some(why)))
+    }
+
+    /// A name that no other instance of this run has, in this process or an earlier one that resumes it.
+    fn instance_name(&self) -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{}-{count}", self.arm, std::process::id())
+    }
+}
+
+impl Environment for VmEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.ready(cx).map(drop)
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        let prepared = self.ready(cx)?;
+        let name = self.instance_name();
+        let folder = self.folder(cx).join(&name);
+        files::create_folder(&folder)?;
+        let disk = match self.settings.disk {
+            Disk::None => None,
+            _ => Some(
+                self.disks
+                    .take(cx, &self.folder(cx), self.settings.disk_bytes)?,
+            ),
+        };
+        let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
+        let machine = Machine {
+            settings: &self.settings,
+            accelerator: prepared.accelerator,
+            link: prepared.link,
+            kernel: &prepared.kernel.path,
+            initramfs: &prepared.initramfs,
+            console: &console,
+            disk: image.as_deref(),
+            label: &name,
+            run: cx.run.as_str(),
+            mode,
+        };
+        let booted = match boot(cx, cx.agent, &machine, self.settings.boot_limit) {
+            Ok(booted) => booted,
+            Err(first) => {
+                return Err(match files::remove_folder(&folder) {
+                    Ok(()) => first,
+                    Err(then) => EnvError::AndCleanup {
+                        first: Box::new(first),
+                        then: Box::new(then.into()),
+                    },
+                });
+            }
+        };
+        let Booted {
+            running,
+            writer,
+            reader,
+            report,
+            took,
+        } = booted;
+        self.last = Some((report.clone(), took));
+        Ok(Box::new(VmInstance {
+            channel: VmChannel {
+                stream: StreamChannel::new(writer, reader),
+                running,
+                console,
+            },
+            folder,
+            disk,
+            link: prepared.link,
+            no_tap: prepared.no_tap,
+            report,
+        }))
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        let mut facts = self.settings.facts();
+        let mut add = |name: &str, value: &str| {
+            facts.insert(format!("vm.{name}"), value.to_owned());
+        };
+        if let Some(prepared) = &self.prepared {
+            add("qemu", &prepared.version);
+            add("kernel", &prepared.kernel.path.display().to_string());
+            if let Some(release) = &prepared.kernel.release {
+                add("kernel_release", release);
+            }
+            add("accelerator", prepared.accelerator.word());
+            let is_emulated = prepared.accelerator == Accelerator::Tcg;
+            // The names of these facts end as the analysis expects them.
+            add(EMULATED.trim_start_matches('.'), &is_emulated.to_string());
+            if is_emulated {
+                add(
+                    &format!("{}{EMULATED_DETAIL}", EMULATED.trim_start_matches('.')),
+                    accelerator::EMULATED,
+                );
+            }
+            if let Some(why) = &prepared.no_kvm {
+                add("no_kvm", why);
+            }
+            let default = match prepared.accelerator {
+                Accelerator::Kvm => "host",
+                Accelerator::Tcg => "max",
+            };
+            add("cpu", self.settings.cpu.as_deref().unwrap_or(default));
+            let link = match prepared.link {
+                Link::None => "none",
+                Link::Tap => "tap",
+                Link::User => "user",
+            };
+            add("network", link);
+            if let Some(why) = &prepared.no_tap {
+                add("no_tap", why);
+            }
+        }
+        if let Some((report, took)) = &self.last {
+            add("workdir_filesystem", &report.filesystem);
+            add("boot_ms", &took.as_millis().to_string());
+            if let Some(driver) = &report.nic_driver {
+                add("nic_driver", driver);
+            }
+        }
+        facts
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.prepared = None;
+        Ok(files::remove_folder(&self.folder(cx))?)
+    }
+}
+
+/// The stream together with the emulator, whose last words and whose guest's explain why it ended.
+struct VmChannel {
+    stream: StreamChannel,
+    running: Box<dyn Running>,
+    console: PathBuf,
+}
+
+impl VmChannel {
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(text) = error else {
+            return error;
+        };
+        // Its last words may still be on their way while it ends.
+        let _ = self.running.wait(Duration::from_millis(200));
+        match last_words(self.running.as_ref(), &self.console) {
+            None => ChannelError::Closed(text),
+            Some(words) => ChannelError::Closed(format!("{text}; last on the console: {words}")),
+        }
+    }
+}
+
+impl Channel for VmChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
+    }
+}
+
+/// A started `vm`.
+struct VmInstance {
+    channel: VmChannel,
+    folder: PathBuf,
+    disk: Option<Lease>,
+    link: Link,
+    no_tap: Option<String>,
+    report: GuestReport,
+}
+
+impl VmInstance {
+    fn no_path(&self) -> Reason {
+        Reason::NoPath(match (self.link, &self.no_tap) {
+            (Link::None, _) => "nic = \"none\"".to_owned(),
+            (_, Some(why)) => format!(
+                "behind the emulator's own network stack the host cannot reach the guest, and a TAP device cannot be had: {why}"
+            ),
+            (_, None) => {
+                "behind the emulator's own network stack the host cannot reach the guest".to_owned()
+            }
+        })
+    }
+}
+
+impl Instance for VmInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        match (self.link, self.report.addresses) {
+            (Link::Tap, Some(addresses)) => Ok(addresses.arm.into()),
+            _ => Err(self.no_path()),
+        }
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.report
+            .addresses
+            .map(|addresses| addresses.host.into())
+            .ok_or_else(|| self.no_path())
+    }
+
+    fn workdir(&self) -> String {
+        self.report.workdir.clone()
+    }
+
+    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+        // An agent that has crashed cannot be told, and need not be: its machine is switching itself off.
+        let told = self.channel.stream.send(&Request::Bye).is_ok();
+        let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
+        if !ended {
+            self.channel.running.kill();
+        }
+        if let (Some(disk), true) = (self.disk.take(), told && ended) {
+            disk.keep();
+        }
+        Ok(files::remove_folder(&self.folder)?)
+    }
+}

@@ -1,0 +1,415 @@
+//! `vm`: the driver contract in software emulation, and what is its own.
+//!
+//! Emulated machines are slow to boot, so several things are looked at in each.
+
+use std::net::{IpAddr, TcpListener};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare::env::vm::Vm;
+use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare_model::facts::emulation;
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason};
+
+use crate::contract::contract;
+use crate::world::{Snapshot, World, labelled, skip, turn};
+
+/// A guest of a loaded machine in software emulation answers late.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Settings that need nothing of the machine but the emulator.
+fn tcg() -> Params {
+    Params::new()
+        .with("accel", "tcg")
+        .with("memory", "512m")
+        .with("cpus", 1i64)
+        // Other tests may keep all processors busy meanwhile.
+        .with("boot_limit", 180i64)
+}
+
+/// Whether a machine can be made here; says why not.
+fn is_available(world: &World) -> bool {
+    match Vm.detect(&world.cx()) {
+        Availability::Ready(_) => true,
+        Availability::Absent { why, .. } => {
+            skip("vm", &why);
+            false
+        }
+    }
+}
+
+fn configure(settings: &Params) -> Box<dyn Environment> {
+    Vm.configure(ArmId::new("arm").unwrap(), settings).unwrap()
+}
+
+fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
+    instance.channel().send(request).unwrap();
+    instance.channel().receive(ANSWER_LIMIT).unwrap()
+}
+
+fn facts(instance: &mut dyn Instance) -> Facts {
+    let paths = vec!["/".to_owned(), instance.workdir()];
+    match ask(instance, &Request::Facts { paths }) {
+        Reply::Facts { facts } => facts,
+        other => panic!("no facts but {other:?}"),
+    }
+}
+
+fn run(instance: &dyn Instance, trial: u64, probe: &str, args: Params) -> Request {
+    Request::Run {
+        trial,
+        call: ProbeCall {
+            name: probe.to_owned(),
+            args,
+        },
+        target_ns: 20_000_000,
+        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
+        workdir: instance.workdir(),
+    }
+}
+
+fn report(reply: Reply) -> ProbeReport {
+    match reply {
+        Reply::Done { raw, .. } => serde_json::from_slice(&raw.stdout.0).unwrap(),
+        other => panic!("not done but {other:?}"),
+    }
+}
+
+#[test]
+fn vm_keeps_the_contract_of_drivers_in_software_emulation() {
+    contract(&Vm, &tcg());
+}
+
+#[test]
+fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
+    let _turn = turn();
+    let world = World::new("ten");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&tcg().with("cpu", "qemu64"));
+    environment.prepare(&world.cx()).unwrap();
+    let begin = Instant::now();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    let Reply::Hello { probes, .. } =
+        ask(instance.as_mut(), &Request::Hello { protocol: PROTOCOL })
+    else {
+        panic!("no Hello");
+    };
+    println!("from start to Hello: {:.1?}", begin.elapsed());
+    let kernels = [
+        "null", "integer", "float", "getppid", "clock", "stat", "files", "pipe", "spawn", "touch",
+    ];
+    for (trial, name) in (1..).zip(kernels) {
+        assert!(probes.iter().any(|(known, _)| known == name), "{name}");
+        let request = run(instance.as_ref(), trial, name, Params::new());
+        let begun = Instant::now();
+        assert_eq!(report(ask(instance.as_mut(), &request)).probe, name);
+        println!("{name}: {:.1?}", begun.elapsed());
+    }
+    let inside = facts(instance.as_mut());
+    instance.stop(&world.cx()).unwrap();
+    println!("ten probes run and gone after {:.1?}", begin.elapsed());
+
+    let described = environment.describe(&world.cx());
+    assert_eq!(
+        emulation(&described),
+        Some("software emulation (TCG): not a VM's cost")
+    );
+    assert_eq!(described["vm.accelerator"], "tcg");
+    assert_eq!(described["vm.cpu"], "qemu64");
+    assert_eq!(described["vm.workdir_filesystem"], "tmpfs");
+    assert_eq!(inside["kernel.release"], described["vm.kernel_release"]);
+    assert_eq!(inside["cpu.count"], "1");
+    assert!(inside.contains_key("clocksource.current"), "{inside:?}");
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "remove");
+}
+
+#[test]
+fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
+    let _turn = turn();
+    let world = World::new("tap");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&tcg().with("network", "tap"));
+    let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
+        Ok(instance) => instance,
+        Err(EnvError::Denied { what, fix }) => {
+            assert!(fix.is_some());
+            environment.remove(&world.cx()).unwrap();
+            return skip("root", &what);
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let (arm, host) = (
+        instance.address_from_host().unwrap(),
+        instance.host_address().unwrap(),
+    );
+    assert!(arm.to_string().starts_with("198.1"), "{arm}");
+
+    // The guest as the server: a connection from the host arrives.
+    let server = run(
+        instance.as_ref(),
+        1,
+        "tcp-echo",
+        Params::new().with("bind", arm.to_string()),
+    );
+    let port = match ask(instance.as_mut(), &server) {
+        Reply::Listening { port, .. } => port,
+        other => panic!("does not listen: {other:?}"),
+    };
+    std::net::TcpStream::connect_timeout(&(arm, port).into(), Duration::from_secs(10)).unwrap();
+    ask(instance.as_mut(), &Request::Cancel { trial: 1 });
+
+    // The guest as the client: the host hears it.
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || listener.accept().unwrap().1.ip());
+    let client = Params::new()
+        .with("address", host.to_string())
+        .with("port", i64::from(port));
+    let request = run(instance.as_ref(), 2, "tcp-round-trip", client);
+    // Nobody answers the bytes, so whatever the trial comes to is no matter; that it called is.
+    instance.channel().send(&request).unwrap();
+    assert_eq!(heard.join().unwrap(), arm);
+
+    assert_eq!(
+        environment.describe(&world.cx())["vm.nic_driver"],
+        "virtio_net"
+    );
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "remove");
+}
+
+#[test]
+fn a_disk_on_each_bus_holds_the_work_and_a_stack_of_its_own_has_no_way_in() {
+    let _turn = turn();
+    let world = World::new("disk");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    // Two of the four buses, each with another cache mode: the others differ in a word.
+    for (disk, cache) in [("virtio", "writeback"), ("ide", "unsafe")] {
+        let settings = tcg()
+            .with("disk", disk)
+            .with("cache", cache)
+            .with("disk_size", "64m")
+            .with("network", "user");
+        let mut environment = configure(&settings);
+        let mut instance = match environment.start(&world.cx(), StartMode::Once) {
+            Ok(instance) => instance,
+            Err(EnvError::Absent { why, .. }) => {
+                environment.remove(&world.cx()).unwrap();
+                skip("vm", &why);
+                continue;
+            }
+            Err(error) => panic!("{disk}: {error}"),
+        };
+        let request = run(instance.as_ref(), 1, "fsync", Params::new());
+        assert_eq!(report(ask(instance.as_mut(), &request)).probe, "fsync");
+        let inside = facts(instance.as_mut());
+        let found = inside
+            .iter()
+            .find(|(name, value)| name.contains("/work") && value.as_str() == "ext4");
+        assert!(found.is_some(), "{disk}: {inside:?}");
+        assert_eq!(instance.host_address(), Ok(IpAddr::from([10, 0, 2, 2])));
+        assert!(matches!(
+            instance.address_from_host(),
+            Err(Reason::NoPath(_))
+        ));
+        instance.stop(&world.cx()).unwrap();
+        let described = environment.describe(&world.cx());
+        assert_eq!(described["vm.cache"], cache);
+        assert_eq!(described["vm.network"], "user");
+        environment.remove(&world.cx()).unwrap();
+    }
+    before.assert_restored(&world, "remove");
+}
+
+/// Starts with these settings, which must fail; leaves nothing.
+fn refused(world: &World, settings: &Params) -> EnvError {
+    let before = Snapshot::take(world);
+    let mut environment = configure(settings);
+    let error = environment
+        .start(&world.cx(), StartMode::Once)
+        .err()
+        .unwrap_or_else(|| panic!("started with {settings:?}"));
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(world, "a refused start");
+    println!("{error}");
+    error
+}
+
+#[test]
+fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
+    let _turn = turn();
+    let world = World::new("bad");
+    if !is_available(&world) {
+        return;
+    }
+    let said = |settings: &Params| refused(&world, settings).to_string();
+
+    let folder = tempfile::Builder::new()
+        .prefix("tare it's, \u{1b}[31m")
+        .tempdir()
+        .unwrap();
+    let text = folder.path().join("vmlinuz-text");
+    std::fs::write(&text, "no kernel").unwrap();
+    let text = text.to_str().unwrap();
+    let error = refused(&world, &tcg().with("kernel", text));
+    assert!(matches!(&error, EnvError::Absent { fix: Some(_), .. }));
+    assert!(
+        error.to_string().contains("is not a Linux kernel"),
+        "{error}"
+    );
+    assert!(!error.to_string().contains('\u{1b}'));
+
+    let unknown = said(&tcg().with("cpu", "pentium17"));
+    assert!(unknown.contains("pentium17"), "{unknown}");
+    let unknown = said(&tcg().with("machine", "abacus"));
+    assert!(unknown.contains("abacus"), "{unknown}");
+    let small = refused(&world, &tcg().with("memory", "96m"));
+    // With a small agent the archive fits and the kernel itself gives up.
+    assert!(
+        matches!(small, EnvError::Absent { .. } | EnvError::Refused { .. }),
+        "{small}"
+    );
+    let disk = tcg().with("disk", "virtio").with("disk_size", "512t");
+    let full = said(&disk);
+    assert!(full.contains("disk image"), "{full}");
+}
+
+#[test]
+fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
+    let _turn = turn();
+    let world = World::new("never");
+    if !is_available(&world) {
+        return;
+    }
+    let error = refused(&world, &tcg().with("boot_limit", 0.3));
+    let EnvError::Timeout { phase, limit } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(*limit, Duration::from_millis(300));
+    assert!(phase.contains("console"), "{phase}");
+}
+
+#[test]
+fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
+    let _turn = turn();
+    let world = World::new("kvm");
+    if !is_available(&world) {
+        return;
+    }
+    let mut environment = configure(&Params::new().with("accel", "kvm"));
+    let begin = Instant::now();
+    let prepared = environment.prepare(&world.cx());
+    println!("asked KVM for {:.1?}: {prepared:?}", begin.elapsed());
+    let described = environment.describe(&world.cx());
+    environment.remove(&world.cx()).unwrap();
+    match prepared {
+        Ok(()) => assert_eq!(emulation(&described), None),
+        Err(EnvError::Absent { why, fix }) => {
+            assert!(why.contains("KVM") && fix.is_some(), "{why}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
+    let _turn = turn();
+    let world = World::new("killed");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&tcg());
+    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    let emulators: Vec<u32> = labelled(world.run.as_str())
+        .into_iter()
+        .filter(|(_, command)| command.contains("/qemu-system"))
+        .filter(|(_, command)| !command.contains(" leash "))
+        .map(|(pid, _)| pid)
+        .collect();
+    assert_eq!(emulators.len(), 1);
+    let kill = Command::new("kill")
+        .args(["-KILL", &emulators[0].to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let answer = instance.channel().receive(ANSWER_LIMIT);
+    assert!(matches!(answer, Err(ChannelError::Closed(_))), "{answer:?}");
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "a killed emulator");
+    a_leashed_program_ends_with_whoever_asked_for_it(&world);
+}
+
+/// The leash alone, around a program that would sleep for long: its parent is killed without a word.
+fn a_leashed_program_ends_with_whoever_asked_for_it(world: &World) {
+    let agent = world.agents.host().path.clone();
+    let mut parent = Command::new("sh")
+        .args(["-c", "\"$0\" leash -- sleep 600 & wait"])
+        .arg(agent)
+        .env("TARE_RUN", world.run.as_str())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let sleeps = || {
+        labelled(world.run.as_str())
+            .values()
+            .any(|command| command.ends_with("bin/sleep 600"))
+    };
+    wait_until("the program starts", &sleeps);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    wait_until("everything is gone", &|| {
+        labelled(world.run.as_str()).is_empty()
+    });
+}
+
+fn wait_until(what: &str, is_so: &dyn Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain: {what}");
+}
+
+#[test]
+fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
+    let _turn = turn();
+    let world = World::new("sweep");
+    if !is_available(&world) {
+        return;
+    }
+    let mut environment = configure(&tcg().with("nic", "none"));
+    let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    let swept = Vm.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+    assert!(
+        swept.iter().any(|line| line.contains("qemu-system")),
+        "{swept:?}"
+    );
+    wait_until("its processes are gone", &|| {
+        labelled(world.run.as_str())
+            .values()
+            .all(|command| !Path::new(command).starts_with("/usr/bin/qemu"))
+    });
+    // Whatever it says, nothing may be left.
+    if let Err(error) = instance.stop(&world.cx()) {
+        println!("stop after a sweep: {error}");
+    }
+    environment.remove(&world.cx()).unwrap();
+}
