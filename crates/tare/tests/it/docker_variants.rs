@@ -13,6 +13,7 @@ use tare_model::{Facts, Params, Reason, Value};
 use crate::docker::{environment, hello, inner_facts, leftovers, with_instance, world};
 use crate::world::World;
 
+mod copy_up;
 mod packed;
 mod paths;
 

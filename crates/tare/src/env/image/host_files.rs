@@ -99,10 +99,12 @@ pub fn find(cx: &Context<'_>, wanted: &Wanted) -> Result<Found, EnvError> {
         }
     }
     for path in &wanted.files {
-        collector.take_tree(Path::new(path)).map_err(|error| EnvError::Absent {
-            why: format!("`{}` is to be packed: {error}", path.escape_debug()),
-            fix: Some("take it out of `files`, or name what is there".into()),
-        })?;
+        collector
+            .take_tree(Path::new(path))
+            .map_err(|error| EnvError::Absent {
+                why: format!("`{}` is to be packed: {error}", path.escape_debug()),
+                fix: Some("take it out of `files`, or name what is there".into()),
+            })?;
     }
     // The loader finds libraries in folders that only its cache names, such as /usr/local/lib.
     collector.take_if_there(Path::new("/etc/ld.so.cache"))?;
