@@ -130,8 +130,9 @@ impl ImageTar {
             hash.update(format!("{kind} {mode:o} {length} {path}\0"));
             hash.update(content);
         }
-        let digest = hash.finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hash.finalize().iter().fold(String::new(), |digits, byte| {
+            digits + &format!("{byte:02x}")
+        })
     }
 
     /// The archive in parts.
@@ -253,7 +254,7 @@ mod tests {
         for entry in archive.entries().unwrap() {
             let mut entry = entry.unwrap();
             let path = entry.path().unwrap().to_str().unwrap().to_owned();
-            let link = entry.link_name().unwrap().map(|name| name.into_owned());
+            let link = entry.link_name().unwrap().map(std::borrow::Cow::into_owned);
             let mut content = Vec::new();
             entry.read_to_end(&mut content).unwrap();
             seen.insert(path, (link, content));

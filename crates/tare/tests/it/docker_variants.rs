@@ -13,6 +13,7 @@ use tare_model::{Facts, Params, Reason, Value};
 use crate::docker::{environment, hello, inner_facts, leftovers, with_instance, world};
 use crate::world::World;
 
+mod copy_up;
 mod packed;
 mod paths;
 
@@ -38,9 +39,8 @@ fn refusal(world: &World, settings: &Params) -> EnvError {
     let outcome = environment
         .prepare(&world.cx())
         .and_then(|()| environment.start(&world.cx(), StartMode::Resident));
-    let error = match outcome {
-        Ok(_) => panic!("{settings:?} was granted"),
-        Err(error) => error,
+    let Err(error) = outcome else {
+        panic!("{settings:?} was granted");
     };
     environment.remove(&world.cx()).unwrap();
     assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
@@ -303,10 +303,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
         .prefix("tare it's \"here\"")
         .tempdir()
         .unwrap();
-    let names = || {
-        let entries = std::fs::read_dir(parent.path()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).count()
-    };
+    let names = || std::fs::read_dir(parent.path()).unwrap().count();
     let settings = Params::new()
         .with("storage", "bind")
         .with("bind_folder", parent.path().to_str().unwrap());
@@ -347,8 +344,9 @@ fn a_context_that_never_answers_is_given_up_with_its_name() {
             use sha2::{Digest, Sha256};
             let hash: String = Sha256::digest(name.as_bytes())
                 .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+                .fold(String::new(), |digits, byte| {
+                    digits + &format!("{byte:02x}")
+                });
             let meta = folder.join("contexts/meta").join(hash);
             std::fs::create_dir_all(&meta).unwrap();
             let text = serde_json::json!({"Name": name, "Endpoints": {"docker": {"Host": host}}});

@@ -162,9 +162,8 @@ impl Reader<'_> {
 
     /// The texts of a list, or of one text with commas.
     pub(super) fn texts(&self, name: &str, expected: &str) -> Result<Vec<&str>, SettingsError> {
-        let value = match self.0.value(name) {
-            None => return Ok(Vec::new()),
-            Some(value) => value,
+        let Some(value) = self.0.value(name) else {
+            return Ok(Vec::new());
         };
         match value {
             Value::Text(text) => Ok(text.split(',').map(str::trim).collect()),

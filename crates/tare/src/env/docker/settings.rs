@@ -243,7 +243,10 @@ fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
     match read.0.value("seccomp") {
         Some(Value::Text(text)) if !is_word(text) => {
             let expected = "`default`, `unconfined` or the path of a profile";
-            let is_path = text.ends_with(".json") || text.contains('/');
+            let has_ending = std::path::Path::new(text)
+                .extension()
+                .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+            let is_path = has_ending || text.contains('/');
             if !is_path || text.chars().any(char::is_control) {
                 let value = Value::Text(text.clone());
                 return Err(Reader::wrong("seccomp", &value, expected));

@@ -2,18 +2,19 @@
 
 use super::*;
 
+use tare_model::ProbeReport;
 use tare_model::wire::{Reply, Request};
-use tare_model::{ProbeReport, RawOutput};
-use tare_stats::{Interval, ratio_interval};
+use tare_stats::hodges_lehmann_paired;
 
-const MIB: i64 = 100;
+/// Six pairs are the fewest that have an exact interval at 95 %.
+const BLOCKS: u64 = 6;
 
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
     let request = Request::Run {
         trial,
         call: tare_model::ProbeCall {
             name: "copy-up".into(),
-            args: Params::new().with("mib", MIB),
+            args: Params::new().with("mib", 100i64),
         },
         target_ns: 0,
         limit_ns: 30_000_000_000,
@@ -21,4 +22,86 @@ fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
     };
     instance.channel().send(&request).unwrap();
     instance.channel().receive(Duration::from_secs(40)).unwrap()
+}
+
+fn time_ns(reply: Reply) -> f64 {
+    let Reply::Done { raw, .. } = reply else {
+        panic!("{reply:?}");
+    };
+    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    report.series[0].values[0]
+}
+
+#[test]
+fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
+    let Some(world) = world("copyup") else {
+        return;
+    };
+    let cx = world.cx();
+    let mut arms: Vec<_> = ["layer", "volume", "bind"]
+        .map(|storage| {
+            let settings = Params::new()
+                .with("lower_file", "100m")
+                .with("network", "none")
+                .with("storage", storage);
+            environment(&DOCKER, storage, &settings)
+        })
+        .into();
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for block in 0..BLOCKS {
+        // Turned by one arm in each block, so that no arm always follows the same other.
+        for place in 0..arms.len() {
+            let index = (place + block as usize) % arms.len();
+            let mut instance = arms[index].start(&cx, StartMode::Resident).unwrap();
+            hello(instance.as_mut());
+            times[index].push(time_ns(copy_up(instance.as_mut(), 1)));
+            let again = copy_up(instance.as_mut(), 2);
+            match (index, again) {
+                // A file that has been copied up would show no cost: it is refused.
+                (0, Reply::Failed { failure, .. }) => {
+                    assert!(failure.to_string().contains("cold"), "{failure}");
+                }
+                (1 | 2, Reply::Done { .. }) => {}
+                (_, other) => panic!("{index}: {other:?}"),
+            }
+            instance.stop(&cx).unwrap();
+        }
+    }
+    for arm in &mut arms {
+        arm.remove(&cx).unwrap();
+    }
+    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    let ratio = |arm: usize, base: usize| {
+        let pairs = times[arm].iter().zip(&times[base]);
+        let logarithms: Vec<f64> = pairs.map(|(arm, base)| (arm / base).ln()).collect();
+        let found = hodges_lehmann_paired(&logarithms, 0.95).unwrap();
+        found.interval.exp()
+    };
+    let (layer, bind) = (ratio(0, 1), ratio(2, 1));
+    println!("ns: {times:.0?}; layer/volume {layer:?}; bind/volume {bind:?}");
+    // Milliseconds against microseconds: no margin of practical equivalence comes near.
+    assert!(layer.low > 50.0, "{layer:?} {times:?}");
+    assert!(bind.high < layer.low / 5.0, "{bind:?} {times:?}");
+}
+
+#[test]
+fn a_layer_without_the_file_says_which_setting_brings_it() {
+    let Some(world) = world("nolower") else {
+        return;
+    };
+    with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
+        let Reply::Unavailable { reason, .. } = copy_up(instance, 1) else {
+            panic!("something was measured");
+        };
+        assert!(reason.to_string().contains("`lower_file`"), "{reason}");
+    });
+}
+
+#[test]
+fn the_study_of_copy_up_means_something() {
+    let text = include_str!("../../../../../examples/studies/copy-up.toml");
+    let study = parse("copy-up.toml", text, &Adjustments::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(study.lifecycle, tare_model::Lifecycle::Cold);
+    assert_eq!(study.workloads[0].params.int("mib"), Some(100));
 }

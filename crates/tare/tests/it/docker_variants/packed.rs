@@ -106,7 +106,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
             "-c",
             "read -r line < /etc/os-release; echo \"$line\"",
         ],
-        &["python3", "-c", "import sys; print(sys.version)"],
+        &[python.trim(), "-c", "import sys; print(sys.version)"],
     ] {
         let here = output_here(command);
         assert!(!here.is_empty());
