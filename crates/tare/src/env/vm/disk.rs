@@ -66,7 +66,7 @@ impl Disks {
     ) -> Result<Lease, EnvError> {
         let number = {
             let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-            let number = (0..)
+            let number = (0..=in_use.len() as u32)
                 .find(|number| !in_use.contains(number))
                 .expect("fewer machines run than there are numbers");
             in_use.insert(number);
