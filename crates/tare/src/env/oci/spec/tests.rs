@@ -1,7 +1,5 @@
 //! What becomes of a specification: Tare's own, and one shaped like Docker's.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use super::*;
 use tare_model::Params;
 use tare_model::launch::CAPABILITIES;
