@@ -245,7 +245,7 @@ fn bytes(
         _ => None,
     };
     // The emulator counts in mebibytes, and the agent's file lengths are signed.
-    match found.filter(|bytes| *bytes <= i64::MAX as u64) {
+    match found.filter(|bytes| i64::try_from(*bytes).is_ok()) {
         None => Err(wrong(
             setting,
             format!("`{}` is no amount of bytes", shown(value)),
