@@ -1,7 +1,7 @@
 //! Tare's host side.
 //!
 //! The data goes one way: a study file and a seed become a plan ([`plan`]); the plan is executed
-//! ([`run`]) in environments ([`env`]) with workloads ([`workload`]); raw output is stored first
+//! ([`run`]) in environments ([`env`](mod@env)) with workloads ([`workload`]); raw output is stored first
 //! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), gathered in a
 //! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`].

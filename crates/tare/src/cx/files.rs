@@ -50,7 +50,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         })
 }
 
-/// Finds out whether [`write`] would be allowed to write this file, and leaves what is there as it is.
+/// Finds out whether [`write()`] would be allowed to write this file, and leaves what is there as it is.
 pub fn may_write(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Err(error("write", path)(io::ErrorKind::IsADirectory.into()));
