@@ -7,6 +7,7 @@ use crate::shell::{program, step};
 
 /// Programs that the tests run, each with the Debian package that brings it.
 const NEEDED: &[(&str, &str)] = &[
+    ("crun", "crun"),
     ("dockerd", "docker.io"),
     ("iptables", "iptables"),
     ("mkfs.ext4", "e2fsprogs"),

@@ -83,7 +83,13 @@ impl Driver for Oci {
                     format!("{} ({}){note}", runtime.version, runtime.path.display())
                 }
                 Err(error) => {
-                    let fact = format!("absent: {error}");
+                    let fact = match &error {
+                        EnvError::Absent { fix: Some(fix), .. }
+                        | EnvError::Denied { fix: Some(fix), .. } => {
+                            format!("absent: {error}; {fix}")
+                        }
+                        _ => format!("absent: {error}"),
+                    };
                     first.get_or_insert(error);
                     fact
                 }

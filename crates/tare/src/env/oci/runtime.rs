@@ -265,6 +265,22 @@ pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError 
             fix: Some("boot with systemd.unified_cgroup_hierarchy=1, or use runc".into()),
         };
     }
+    let is_runsc = Path::new(&*name.to_string())
+        .file_name()
+        .is_some_and(|file| file.to_string_lossy().contains("runsc"));
+    if is_runsc
+        && ["cgroup", "network", "netns", "nonroot"]
+            .iter()
+            .any(|word| has(word))
+    {
+        return EnvError::Absent {
+            why: format!("`{name}` cannot use something of this machine: {answer}"),
+            fix: Some(
+                "tell it to do without by `runtime_args`: --network=none, --ignore-cgroups, and                  --TESTONLY-unsafe-nonroot where it may not become another user"
+                    .into(),
+            ),
+        };
+    }
     if has("unable to apply caps") || has("capset") {
         return EnvError::Denied {
             what: format!("`{name}` may not give a capability of the specification: {answer}"),
@@ -334,6 +350,11 @@ mod tests {
         ] {
             assert!(matches!(of(words), EnvError::Denied { .. }), "{words}");
         }
+        let gvisor = refusal("/opt/runsc", Some(128), "creating netns: no");
+        assert!(
+            matches!(&gvisor, EnvError::Absent { fix: Some(fix), .. } if fix.contains("--network=none")),
+            "{gvisor:?}"
+        );
         let hybrid = "cgroups in hybrid mode not supported, drop all controllers from cgroupv2";
         assert!(matches!(of(hybrid), EnvError::Absent { fix: Some(_), .. }));
         let EnvError::Refused { answer, .. } = of("\u{1b}[31mno\r") else {
