@@ -7,7 +7,7 @@
 //! them when it is killed (Linux).
 //!
 //! Where there is `poll` the server is one thread ([`poll`]); elsewhere each worker has threads that read
-//! ([`threads`]). Both follow [`conclude`], so they agree on what a trial's end means.
+//! ([`threads`]). Both follow `conclude`, so they agree on what a trial's end means.
 //! What it cannot see: processes of a probe that moved themselves to another process group.
 
 use std::fs::File;

@@ -147,9 +147,8 @@ mod tests {
             tail(b"one\r\ntwo\x1b[31m\r\n").as_deref(),
             Some("one | two\\u{1b}[31m")
         );
-        let lines: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
-        let many = lines.join("\n");
-        let told = tail(many.as_bytes()).unwrap();
+        let many: Vec<String> = (0..1000).map(|number| format!("line {number}")).collect();
+        let told = tail(many.join("\n").as_bytes()).unwrap();
         assert!(
             told.starts_with("line 994 |") && told.ends_with("| line 999"),
             "{told}"

@@ -66,7 +66,8 @@ impl Disks {
     ) -> Result<Lease, EnvError> {
         let number = {
             let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-            let number = (0..=in_use.len() as u32)
+            // Numbers in use are few and end somewhere.
+            let number = (0..=u32::MAX)
                 .find(|number| !in_use.contains(number))
                 .expect("fewer machines run than there are numbers");
             in_use.insert(number);

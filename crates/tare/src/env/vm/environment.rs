@@ -73,7 +73,7 @@ impl VmEnvironment {
         let version = version(cx)?;
         let agent = guest_agent(cx)?;
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
-        let initramfs = initramfs::write(agent, &kernel, &self.settings, &self.folder(cx))?;
+        let initramfs = initramfs::make(agent, &kernel, &self.settings, &self.folder(cx))?;
         let (accelerator, no_kvm) = accelerator::choose(cx, agent, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
         if self.settings.disk != Disk::None {

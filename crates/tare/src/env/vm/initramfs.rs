@@ -12,7 +12,7 @@ use crate::env::EnvError;
 const KERNEL_SHARE_BYTES: u64 = 64 << 20;
 
 /// Makes the archive in `folder`; its path.
-pub(super) fn write(
+pub(super) fn make(
     agent: &AgentBinary,
     kernel: &Kernel,
     settings: &Settings,
