@@ -114,6 +114,19 @@ pub fn open_to_all(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Makes another user the owner of a file or folder; for root alone.
+pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
+    #[cfg(unix)]
+    return std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(error("give away", path));
+    #[cfg(not(unix))]
+    {
+        let _ = (uid, gid);
+        Err(error("give away", path)(io::Error::from(
+            io::ErrorKind::Unsupported,
+        )))
+    }
+}
+
 /// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_dir_all(path) {

@@ -23,7 +23,6 @@ mod endpoint;
 mod environment;
 mod errors;
 mod facts;
-mod grammar;
 mod image;
 mod instance;
 mod locality;

@@ -15,10 +15,13 @@ use crate::cx::{CommandError, Context, files::FileError};
 pub mod channel;
 pub mod container;
 pub mod docker;
+mod grammar;
 pub mod host;
 pub mod image;
 pub mod oci;
+pub mod podman;
 pub mod ssh;
+mod text;
 pub mod vm;
 
 /// Every driver.
@@ -28,6 +31,7 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &host::Host,
     &ssh::Ssh,
     &oci::Oci,
+    &podman::PODMAN,
     &vm::Vm,
 ];
 
@@ -253,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
-        let helpers = ["mod", "channel", "image"];
+        let helpers = ["mod", "channel", "image", "grammar", "text"];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -26,6 +26,8 @@ mod oci;
 #[cfg(target_os = "linux")]
 mod people;
 #[cfg(target_os = "linux")]
+mod podman;
+#[cfg(target_os = "linux")]
 mod product;
 #[cfg(target_os = "linux")]
 mod shapes;

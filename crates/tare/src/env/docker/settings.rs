@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use tare_model::{Params, Value};
 
 use super::super::SettingsError;
-use super::super::image::host_files::Wanted;
-use super::catalogue::SETTINGS;
-use super::grammar::{
+use super::super::grammar::{
     is_container_name, is_cpu_list, is_image_reference, is_package, is_plain_name, is_platform,
     is_profile, is_program, is_safe_path, is_user,
 };
+use super::super::image::host_files::Wanted;
+use super::catalogue::SETTINGS;
 use super::reader::{Reader, Ulimit, unknown_setting};
 
 /// The engine's smallest memory limit (moby `linuxMinMemory`), bytes.

@@ -1,0 +1,112 @@
+//! Podman, rootful and rootless, through its command.
+//!
+//! An instance is a container whose first process is the agent, on the pipes of an attached `podman run` or
+//! `podman start`: podman has no daemon, so its command is the way that every user has. A resident instance
+//! is set up in steps, each of which can say what it refuses; an instance for one first instruction is a
+//! single `podman run`. As root, Tare can have an ordinary user's rootless podman too (`as`).
+//! What it cannot see: containers of a `podman machine` are on another machine, and only the agent's own
+//! facts tell about that one.
+
+use tare_model::{ArmId, Params};
+
+use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use crate::cx::{Context, owner, vars};
+
+mod account;
+mod address;
+mod archive;
+mod caller;
+mod detect;
+mod environment;
+mod errors;
+mod facts;
+mod image;
+mod instance;
+mod reader;
+mod settings;
+mod sweep;
+
+use account::Account;
+use caller::Caller;
+use environment::PodmanEnvironment;
+use settings::{SETTINGS, Settings};
+
+/// The podman of the user that Tare runs as.
+pub static PODMAN: Podman = Podman { user: None };
+
+/// The driver.
+#[derive(Debug, Clone)]
+pub struct Podman {
+    user: Option<String>,
+}
+
+impl Podman {
+    /// The driver for the podman of this user, where an arm does not name another one.
+    pub fn of_user(name: impl Into<String>) -> Self {
+        Self {
+            user: Some(name.into()),
+        }
+    }
+
+    /// How podman is called for an arm with these settings.
+    fn caller(&self, cx: &Context<'_>, settings: &Settings) -> Result<Caller, EnvError> {
+        let user = settings.account.as_ref().or(self.user.as_ref());
+        let mut caller = Caller::new(user.map_or(Ok(None), |user| Account::find(cx, user))?);
+        caller.runtime.clone_from(&settings.runtime);
+        Ok(caller)
+    }
+}
+
+impl Driver for Podman {
+    fn id(&self) -> &'static str {
+        "podman"
+    }
+
+    fn about(&self) -> &'static str {
+        "a container of podman, rootful or rootless, from an image that holds only the agent"
+    }
+
+    fn settings(&self) -> &'static [SettingSpec] {
+        SETTINGS
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Availability {
+        detect::detect(cx, self, &Settings::default())
+    }
+
+    fn configure(
+        &self,
+        arm: ArmId,
+        settings: &Params,
+    ) -> Result<Box<dyn Environment>, SettingsError> {
+        let settings = Settings::parse(settings)?;
+        Ok(Box::new(PodmanEnvironment::new(
+            self.clone(),
+            arm,
+            settings,
+        )))
+    }
+
+    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+        let runs: Vec<String> = match (run, vars::state_folder()) {
+            (Some(run), _) => vec![run.to_owned()],
+            (None, Some(state)) => owner::dead_runs(&state)?
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            (None, None) => Vec::new(),
+        };
+        let mut removed = Vec::new();
+        if runs.is_empty() {
+            return Ok(removed);
+        }
+        let user = self.user.as_ref();
+        let first = user.map_or(Ok(None), |user| Account::find(cx, user))?;
+        for run in runs {
+            for caller in sweep::callers(cx, first.as_ref(), &run)? {
+                removed.extend(sweep::sweep(cx, &caller, &run)?);
+            }
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,167 @@
+//! Whose podman it is: Tare's own, or an ordinary user's where Tare runs as root.
+//!
+//! Rootless podman is what an ordinary user has, and root cannot have it without becoming one. Becoming one
+//! is `setpriv` (nothing is forked and no login is recorded, so a process keeps its number and its pipes)
+//! with an environment made from nothing, as that user would find it after a login, in the root folder.
+//! What it cannot see: what the user's own login scripts would have added.
+
+use std::path::{Path, PathBuf};
+
+use super::super::EnvError;
+use super::super::text::printable;
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, files};
+
+/// Where a user's programs and podman's own are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A user other than Tare's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) name: String,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) home: PathBuf,
+}
+
+impl Account {
+    /// The user of this name or number; `None` if it is Tare's own.
+    pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>, EnvError> {
+        let Some(own) = own_uid() else {
+            return Err(EnvError::Absent {
+                why: "acting as another user is not available on this system".into(),
+                fix: Some("leave `as` out".into()),
+            });
+        };
+        let command = CommandLine::new("getent", ["passwd", "--", name]);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+        let Some(account) = text.lines().find_map(Self::parse) else {
+            return Err(EnvError::Absent {
+                why: format!("there is no user `{}` on this machine", printable(name)),
+                fix: Some(format!("`sudo useradd --create-home {}`", printable(name))),
+            });
+        };
+        if account.uid == own {
+            return Ok(None);
+        }
+        if own != 0 {
+            return Err(EnvError::Denied {
+                what: format!("only root may run podman as `{}`", account.name),
+                fix: Some("run Tare as that user and leave `as` out, or run it as root".into()),
+            });
+        }
+        Ok(Some(account))
+    }
+
+    /// Every user that has kept something with podman in the usual place, but Tare's own; for root alone.
+    pub(super) fn with_storage(cx: &Context<'_>) -> Result<Vec<Self>, EnvError> {
+        if own_uid() != Some(0) {
+            return Ok(Vec::new());
+        }
+        let command = CommandLine::new("getent", ["passwd"]);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
+        let is_kept = |account: &Self| account.uid != 0 && account.storage().is_dir();
+        let mut accounts: Vec<Self> = text.lines().filter_map(Self::parse).collect();
+        accounts.retain(is_kept);
+        Ok(accounts)
+    }
+
+    /// The usual place of this user's containers, images and volumes.
+    pub(super) fn storage(&self) -> PathBuf {
+        self.home.join(".local/share/containers/storage")
+    }
+
+    /// Reads a line of passwd(5).
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [name, _, uid, gid, _, home, _] = fields.as_slice() else {
+            return None;
+        };
+        Some(Self {
+            name: (*name).to_owned(),
+            uid: uid.parse().ok()?,
+            gid: gid.parse().ok()?,
+            home: PathBuf::from(home),
+        })
+    }
+
+    /// A command of this user's, with a clean environment and these variables.
+    pub(super) fn command(
+        &self,
+        program: &str,
+        arguments: Vec<String>,
+        variables: &[(&str, &str)],
+    ) -> CommandLine {
+        let mut words = vec![
+            format!("--reuid={}", self.uid),
+            format!("--regid={}", self.gid),
+            "--init-groups".into(),
+            "--inh-caps=-all".into(),
+            "--".into(),
+            "env".into(),
+            "--ignore-environment".into(),
+            "--chdir=/".into(),
+            format!("HOME={}", self.home.display()),
+            format!("USER={}", self.name),
+            format!("LOGNAME={}", self.name),
+            format!("PATH={PATH}"),
+            "LC_ALL=C".into(),
+        ];
+        // A login session's folder where there is one; without it podman has a place of its own.
+        let runtime = format!("/run/user/{}", self.uid);
+        if Path::new(&runtime).is_dir() {
+            words.push(format!("XDG_RUNTIME_DIR={runtime}"));
+        }
+        words.extend(
+            variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
+        words.push(program.to_owned());
+        words.extend(arguments);
+        CommandLine::new("setpriv", words)
+    }
+}
+
+/// The user that Tare runs as; `None` where the system does not tell.
+pub(super) fn own_uid() -> Option<u32> {
+    let status = files::read_text(Path::new("/proc/self/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_passwd_is_read_and_anything_else_is_not() {
+        let account = Account::parse("tare:x:1001:1002:A, B:/home/tare:/bin/sh").unwrap();
+        assert_eq!((account.uid, account.gid), (1001, 1002));
+        assert_eq!(
+            account.storage(),
+            Path::new("/home/tare/.local/share/containers/storage")
+        );
+        assert_eq!(Account::parse("tare:x:-1:0::/:/bin/sh"), None);
+        assert_eq!(Account::parse("short:line"), None);
+    }
+
+    #[test]
+    fn a_users_command_begins_with_an_empty_environment() {
+        let account = Account::parse("tare:x:4000000:4000000::/home/tare:/bin/sh").unwrap();
+        let command = account.command("podman", vec!["info".into()], &[("TARE_RUN", "r")]);
+        assert_eq!(command.program, "setpriv");
+        let text = command.arguments.join(" ");
+        assert!(
+            text.contains("--reuid=4000000 --regid=4000000 --init-groups"),
+            "{text}"
+        );
+        assert!(
+            text.contains("env --ignore-environment --chdir=/ HOME=/home/tare"),
+            "{text}"
+        );
+        assert!(text.ends_with("TARE_RUN=r podman info"), "{text}");
+        assert!(!text.contains("XDG_RUNTIME_DIR"), "{text}");
+    }
+}

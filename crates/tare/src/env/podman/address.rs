@@ -1,0 +1,68 @@
+//! Where the two ends of a network path between this machine and a container are.
+//!
+//! A rootful bridge has addresses that both sides can use. A rootless container has a network of its own
+//! behind a program in user space, with no address that this machine could reach; that is told as a reason,
+//! never as an address that does not answer. What it cannot see: firewalls of this machine in between.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+
+use serde_json::Value as Json;
+use tare_model::Reason;
+
+/// Why a rootless container has no path to this machine.
+pub(super) const ROOTLESS: &str = "a rootless container's network lies behind a program in user space (slirp4netns or pasta), \
+     which gives it no address that the host can reach; `network = \"host\"` has one";
+
+/// Both ends where the network is the host's own.
+pub(super) fn loopback() -> (IpAddr, IpAddr) {
+    (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into())
+}
+
+/// The container's and the gateway's address, from `podman container inspect`, where that gateway is this
+/// machine: tried by opening a socket on it.
+pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+    let settings = &container["NetworkSettings"];
+    let networks = settings["Networks"].as_object();
+    let networks = networks.into_iter().flat_map(|networks| networks.values());
+    let parse = |json: &Json| json.as_str().and_then(|text| text.parse::<IpAddr>().ok());
+    let found = std::iter::once(settings)
+        .chain(networks)
+        .find_map(|place| parse(&place["IPAddress"]).zip(parse(&place["Gateway"])));
+    let Some((own, gateway)) = found else {
+        return Err(Reason::NoPath(
+            "the container has no address on a bridge".into(),
+        ));
+    };
+    TcpListener::bind((gateway, 0)).map_err(|error| {
+        Reason::NoPath(format!(
+            "podman's bridge has the gateway {gateway}, which is not this machine ({error})"
+        ))
+    })?;
+    Ok((own, gateway))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_with_and_without_a_named_network() {
+        let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": "127.0.0.1"});
+        let plain = serde_json::json!({"NetworkSettings": place});
+        let named = serde_json::json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
+        for container in [plain, named] {
+            let (own, gateway) = bridge(&container).unwrap();
+            assert_eq!(own.to_string(), "10.88.0.7");
+            assert!(gateway.is_loopback());
+        }
+    }
+
+    #[test]
+    fn a_gateway_elsewhere_and_no_address_at_all_are_no_path() {
+        let elsewhere = serde_json::json!({"NetworkSettings": {"IPAddress": "198.51.100.2", "Gateway": "198.51.100.1"}});
+        assert!(
+            matches!(bridge(&elsewhere), Err(Reason::NoPath(why)) if why.contains("not this machine"))
+        );
+        assert!(matches!(bridge(&Json::Null), Err(Reason::NoPath(_))));
+    }
+}

@@ -1,0 +1,156 @@
+//! Calling the `podman` command, as whoever it belongs to.
+//!
+//! The command rather than the API's socket: rootless podman has no daemon, and a socket would have to be
+//! made first. Every call is bounded, answers are JSON, and a refusal is explained. What cannot be seen from
+//! here is what podman does after a call has been given up; whoever made something removes it by its name.
+
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use super::super::EnvError;
+use super::super::text::printable;
+use super::account::Account;
+use super::errors::{self, INSTALL};
+use crate::cx::{CommandError, CommandLine, Context, Running};
+
+/// The commands that make or start containers, and the one that describes the runtime.
+const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];
+
+/// How podman is called: by whom, and with which OCI runtime.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Caller {
+    /// Another user than Tare's own.
+    pub(super) account: Option<Account>,
+    /// An OCI runtime other than podman's default.
+    pub(super) runtime: Option<String>,
+}
+
+/// What a command that succeeded wrote.
+pub(super) struct Answer {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Caller {
+    /// Calls as Tare's own user, or as `account`.
+    pub(super) fn new(account: Option<Account>) -> Self {
+        Self {
+            account,
+            runtime: None,
+        }
+    }
+
+    /// Whose podman it is, for people.
+    pub(super) fn whose(&self) -> String {
+        self.account
+            .as_ref()
+            .map_or(String::new(), |account| format!(" of `{}`", account.name))
+    }
+
+    /// Any program of whoever podman belongs to.
+    pub(super) fn command(
+        &self,
+        program: &str,
+        arguments: Vec<String>,
+        variables: &[(&str, &str)],
+    ) -> CommandLine {
+        match &self.account {
+            Some(account) => account.command(program, arguments, variables),
+            None => variables.iter().fold(
+                CommandLine::new(program, arguments),
+                |command, (name, value)| command.variable(name, *value),
+            ),
+        }
+    }
+
+    fn podman(&self, arguments: &[&str], variables: &[(&str, &str)]) -> CommandLine {
+        // Whatever only lists and removes must work even where the runtime does not exist.
+        let is_needed = arguments
+            .first()
+            .is_some_and(|verb| STARTING.contains(verb));
+        let runtime = self.runtime.iter().filter(|_| is_needed);
+        let runtime = runtime.map(|name| format!("--runtime={name}"));
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        self.command("podman", runtime.chain(arguments).collect(), variables)
+    }
+
+    /// Calls podman and waits, at most `limit`; `what` is an infinitive for messages.
+    pub(super) fn call(
+        &self,
+        cx: &Context<'_>,
+        what: &str,
+        arguments: &[&str],
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<Answer, EnvError> {
+        let command = self.podman(arguments, &[]);
+        let finished = match cx.exec.run(&command, input, limit) {
+            Ok(finished) => finished,
+            Err(CommandError::Missing { program }) => return Err(missing(&program)),
+            Err(CommandError::Timeout { limit, .. }) => {
+                return Err(EnvError::Timeout {
+                    phase: format!("podman, asked to {what},"),
+                    limit,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
+        match finished.status {
+            Some(0) => Ok(Answer { stdout, stderr }),
+            // `env` is between, and says so in this way.
+            Some(127) if stderr.contains("podman") && stderr.contains("No such file") => {
+                Err(missing("podman"))
+            }
+            _ => Err(errors::explain(what, &stderr)),
+        }
+    }
+
+    /// Calls podman for an answer in JSON.
+    pub(super) fn ask(
+        &self,
+        cx: &Context<'_>,
+        what: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Json, EnvError> {
+        let answer = self.call(cx, what, arguments, &[], limit)?;
+        // An empty list is written as nothing by some versions.
+        if answer.stdout.trim().is_empty() {
+            return Ok(Json::Array(Vec::new()));
+        }
+        serde_json::from_str(&answer.stdout).map_err(|error| EnvError::Refused {
+            what: format!("unreadable answer of podman when asked to {what}"),
+            answer: printable(&format!("{error}: {}", answer.stdout)),
+        })
+    }
+
+    /// Starts podman and leaves it running with its pipes; the process carries the run's label.
+    pub(super) fn spawn(
+        &self,
+        cx: &Context<'_>,
+        arguments: &[&str],
+    ) -> Result<Box<dyn Running>, EnvError> {
+        let command = self.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
+        Ok(cx.exec.spawn(&command)?)
+    }
+}
+
+fn missing(program: &str) -> EnvError {
+    if program == "podman" {
+        EnvError::Absent {
+            why: "podman is not installed".into(),
+            fix: Some(INSTALL.into()),
+        }
+    } else {
+        EnvError::Absent {
+            why: format!(
+                "`{}`, which is needed to act as another user, is not installed",
+                printable(program)
+            ),
+            fix: Some("`sudo apt-get install util-linux`, or run Tare as that user".into()),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether podman can be used here: by running a container, quickly, and leaving nothing.
+//!
+//! Asking podman for its version would say nothing: what fails is the start of a container, for reasons that
+//! lie in the kernel's control groups, in the user's ids and in Tare's own capabilities. So the agent is
+//! packed and run once without a network, all within one limit of time.
+//! What it cannot see: whether the network, the storage and the limits that an arm asks for work; the arm's
+//! own rehearsal does.
+
+use std::time::Duration;
+
+use tare_model::{ArmId, Facts};
+
+use super::super::{Availability, EnvError};
+use super::archive::{AGENT_PATH, agent_for};
+use super::caller::Caller;
+use super::environment::info;
+use super::instance::remove_containers;
+use super::settings::{Network, Settings};
+use super::{Podman, errors, image};
+use crate::cx::Context;
+
+/// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Tries these settings out.
+pub(super) fn detect(cx: &Context<'_>, driver: &Podman, settings: &Settings) -> Availability {
+    match driver
+        .caller(cx, settings)
+        .and_then(|caller| attempt(cx, &caller, settings))
+    {
+        Ok(facts) => Availability::Ready(facts),
+        Err(error) => absent(error),
+    }
+}
+
+fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Facts, EnvError> {
+    let until_ns = cx.clock.now_ns() + LIMIT.as_nanos() as u64;
+    let left = || Duration::from_nanos(until_ns.saturating_sub(cx.clock.now_ns()));
+    let arm = ArmId::new("detect").expect("the constant is a name");
+    let mut engine = info(cx, caller, left())?;
+    let agent = agent_for(cx.agents, &engine.architecture)?;
+    let name = format!("tare-{}-{arm}", cx.run);
+    let ran = image::import(cx, caller, &arm, agent, left()).and_then(|()| {
+        let ran = run(cx, caller, settings, &arm, &name, left());
+        match ran {
+            Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
+                let chosen = errors::chosen(errors::HYBRID);
+                engine.facts.insert("engine.runtime.chosen".into(), chosen);
+                let caller = Caller {
+                    runtime: Some("runc".into()),
+                    ..caller.clone()
+                };
+                run(cx, &caller, settings, &arm, &name, left())
+            }
+            other => other,
+        }
+    });
+    let cleaned = remove_containers(cx, caller, &[&name])
+        .and_then(|()| image::remove(cx, caller, &image::own_name(cx.run, &arm)));
+    // A refusal is what the reader needs; that of cleaning up after it would say the same again.
+    ran?;
+    cleaned?;
+    Ok(engine.facts)
+}
+
+/// Runs the agent for its version in a container of this name.
+fn run(
+    cx: &Context<'_>,
+    caller: &Caller,
+    settings: &Settings,
+    arm: &ArmId,
+    name: &str,
+    limit: Duration,
+) -> Result<(), EnvError> {
+    let settings = Settings {
+        network: Network::None,
+        ..settings.essentials()
+    };
+    let mut arguments = vec![
+        "run".to_owned(),
+        "--rm".into(),
+        "--pull=never".into(),
+        "--stop-timeout=1".into(),
+        format!("--name={name}"),
+        "--label=tare=1".into(),
+        format!("--label=tare.run={}", cx.run),
+        format!("--entrypoint=[\"{AGENT_PATH}\"]"),
+    ];
+    arguments.extend(settings.options());
+    arguments.extend([image::own_name(cx.run, arm), "version".into()]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let said = caller.call(cx, "run a container", &arguments, &[], limit)?;
+    if said.stdout.contains("tare-agent") {
+        Ok(())
+    } else {
+        Err(errors::explain(
+            "run the agent in a container",
+            &said.stderr,
+        ))
+    }
+}
+
+/// An error as the reason why podman cannot be used.
+fn absent(error: EnvError) -> Availability {
+    match error {
+        EnvError::Absent { why, fix } => Availability::Absent { why, fix },
+        EnvError::Denied { what, fix } => Availability::Absent {
+            why: format!("permission denied: {what}"),
+            fix,
+        },
+        EnvError::Timeout { phase, .. } => Availability::Absent {
+            why: format!(
+                "{phase} was not done when the {} s for trying it were over",
+                LIMIT.as_secs()
+            ),
+            fix: Some("try again when the machine has less to do".into()),
+        },
+        other => Availability::Absent {
+            why: other.to_string(),
+            fix: None,
+        },
+    }
+}

@@ -1,0 +1,480 @@
+//! One `podman` arm: its image, a rehearsal, and starting its containers.
+//!
+//! A rehearsal goes before the first instance: a container with the arm's own options runs `tare-agent
+//! version` and is removed. So every refusal is met and explained while the arm is prepared, and podman's
+//! own default that does not work here (crun on hybrid control groups) is replaced by one that does, which
+//! the facts then say. Limits that podman would take and silently not apply are refused.
+//! What it cannot see: what a later start meets that the rehearsal did not, such as a disk that fills up.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tare_model::{ArmId, Facts, Reason};
+
+use super::super::text::and_cleanup;
+use super::super::{Availability, EnvError, Environment, Instance, StartMode};
+use super::account::Account;
+use super::archive::{AGENT_PATH, WORKDIR, agent_archive, agent_for, machine};
+use super::caller::Caller;
+use super::facts::{self, Engine};
+use super::instance::{
+    Belongings, PodmanInstance, remove_containers, remove_folder, remove_volumes,
+};
+use super::settings::{Network, Settings, Storage};
+use super::{Podman, address, detect, errors, image};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+
+/// One `podman` arm.
+pub(super) struct PodmanEnvironment {
+    driver: Podman,
+    arm: ArmId,
+    settings: Settings,
+    /// How podman is called, once that is known; then something may have been made.
+    caller: Option<Caller>,
+    prepared: Option<Prepared>,
+    instances: u32,
+}
+
+/// What `prepare` found and made.
+struct Prepared {
+    image: String,
+    architecture: String,
+    engine: Engine,
+    facts: Facts,
+}
+
+impl PodmanEnvironment {
+    pub(super) fn new(driver: Podman, arm: ArmId, settings: Settings) -> Self {
+        Self {
+            driver,
+            arm,
+            settings,
+            caller: None,
+            prepared: None,
+            instances: 0,
+        }
+    }
+
+    fn belongings(&self, cx: &Context<'_>, number: u32) -> Belongings {
+        let name = format!("tare-{}-{}-{number}", cx.run, self.arm);
+        Belongings {
+            has_volume: self.settings.storage == Storage::Volume,
+            folder: (self.settings.storage == Storage::Bind).then(|| cx.scratch.join(&name)),
+            name,
+        }
+    }
+
+    fn labels(&self, cx: &Context<'_>) -> [String; 3] {
+        [
+            "--label=tare=1".to_owned(),
+            format!("--label=tare.run={}", cx.run),
+            format!("--label=tare.arm={}", self.arm),
+        ]
+    }
+
+    /// The whole of a `create` or `run` command, up to the agent's own words.
+    fn creation(
+        &self,
+        cx: &Context<'_>,
+        image: &str,
+        belongings: &Belongings,
+        verb: &[&str],
+        agent: &[&str],
+    ) -> Vec<String> {
+        let mut arguments: Vec<String> = verb.iter().map(|&word| word.to_owned()).collect();
+        arguments.extend([
+            "--interactive".into(),
+            "--pull=never".into(),
+            // An agent that is asked to end does so at once; one that hangs is not waited for.
+            "--stop-timeout=1".into(),
+            format!("--name={}", belongings.name),
+            format!("--env=TARE_RUN={}", cx.run),
+            format!("--entrypoint=[\"{AGENT_PATH}\"]"),
+        ]);
+        arguments.extend(self.labels(cx));
+        if self.settings.image.is_some() {
+            // A foreign image's health check would run beside the trials.
+            arguments.push("--no-healthcheck".into());
+        }
+        arguments.extend(self.settings.options());
+        match self.settings.storage {
+            Storage::Layer => {}
+            Storage::Volume => arguments.push(format!("--volume={}:{WORKDIR}", belongings.name)),
+            Storage::Bind => {
+                let folder = belongings.folder.as_deref().unwrap_or(cx.scratch);
+                arguments.push(format!("--volume={}:{WORKDIR}", folder.display()));
+            }
+            Storage::Tmpfs => {
+                arguments.push(format!(
+                    "--mount=type=tmpfs,destination={WORKDIR},tmpfs-mode=1777"
+                ));
+            }
+        }
+        arguments.push(image.to_owned());
+        arguments.extend(agent.iter().map(|&word| word.to_owned()));
+        arguments
+    }
+
+    /// Makes what a container's storage needs.
+    fn make_storage(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        belongings: &Belongings,
+        limit: Duration,
+    ) -> Result<(), EnvError> {
+        if belongings.has_volume {
+            let labels = self.labels(cx);
+            let mut arguments = vec!["volume", "create"];
+            arguments.extend(labels.iter().map(String::as_str));
+            arguments.push(&belongings.name);
+            caller.call(cx, "create the volume", &arguments, &[], limit)?;
+        }
+        if let Some(folder) = &belongings.folder {
+            if folder.display().to_string().contains(':') {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "podman cannot bind `{}`: its name holds a colon",
+                        folder.display()
+                    ),
+                    fix: Some(
+                        "put Tare's folder elsewhere with TARE_HOME, or use `storage = \"volume\"`"
+                            .into(),
+                    ),
+                });
+            }
+            files::create_folder(folder)?;
+            files::open_to_all(folder)?;
+            if let Some(account) = &caller.account {
+                files::give_away(folder, account.uid, account.gid)?;
+                is_reachable(cx, caller, account, folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates a container that will run the agent with these words, with the agent in it.
+    fn create(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        prepared: &Prepared,
+        belongings: &Belongings,
+        agent: &[&str],
+    ) -> Result<(), EnvError> {
+        self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
+        let arguments = self.creation(cx, &prepared.image, belongings, &["create"], agent);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let made = caller.call(cx, "create the container", &arguments, &[], CONTROL_LIMIT)?;
+        if let Some(words) = errors::ignored_limit(&made.stderr) {
+            return Err(EnvError::Absent {
+                why: format!("podman does not apply a limit that was asked for ({words})"),
+                fix: Some(
+                    "leave the limit out, or use rootful podman or control groups of version 2"
+                        .into(),
+                ),
+            });
+        }
+        if self.settings.image.is_some() {
+            let program = files::read(&agent_for(cx.agents, &prepared.architecture)?.path)?;
+            let target = format!("{}:/", belongings.name);
+            caller.call(
+                cx,
+                "copy the agent into the container",
+                &["cp", "-", &target],
+                &agent_archive(&program),
+                CONTROL_LIMIT,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Runs a container with the arm's own options to its end, and tells what podman made of them.
+    fn rehearse(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        prepared: &Prepared,
+    ) -> Result<Json, EnvError> {
+        let belongings = self.belongings(cx, 0);
+        let name = belongings.name.as_str();
+        let outcome = self
+            .create(cx, caller, prepared, &belongings, &["version"])
+            .and_then(|()| {
+                let arguments = ["start", "--attach", name];
+                let said = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
+                if !said.stdout.contains("tare-agent") {
+                    return Err(errors::explain(
+                        "run the agent in a container",
+                        &said.stderr,
+                    ));
+                }
+                inspect(cx, caller, name, CONTROL_LIMIT)
+            });
+        let cleaned = belongings.discard(cx, caller);
+        match outcome {
+            Ok(found) => cleaned.map(|()| found),
+            Err(error) => Err(and_cleanup(error, cleaned)),
+        }
+    }
+
+    /// Refuses limits that podman would take and not apply.
+    fn check_limits(&self, engine: &Engine) -> Result<(), EnvError> {
+        if !engine.is_rootless {
+            return Ok(());
+        }
+        for (setting, controller) in self.settings.limits() {
+            if engine.cgroup_version == 1 {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "`{setting}` has no effect on rootless podman here: limits need control groups of version 2, and this machine has version 1"
+                    ),
+                    fix: Some("leave it out, or start the machine with systemd.unified_cgroup_hierarchy=1".into()),
+                });
+            }
+            if !engine.controllers.iter().any(|known| known == controller) {
+                return Err(EnvError::Absent {
+                    why: format!(
+                        "`{setting}` has no effect on rootless podman here: the controller `{controller}` is not delegated to the user"
+                    ),
+                    fix: Some(format!(
+                        "add `Delegate={controller}` for user@.service: `systemctl edit user@.service`"
+                    )),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let mut caller = self.driver.caller(cx, &self.settings)?;
+        self.caller = Some(caller.clone());
+        let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
+        self.check_limits(&engine)?;
+        let (name, found, delivery) = if let Some(name) = &self.settings.image {
+            let found = image::inspect(cx, &caller, name, CONTROL_LIMIT)?;
+            (name.clone(), found, "copied into each container")
+        } else {
+            let agent = agent_for(cx.agents, &engine.architecture)?;
+            let found = image::ensure_packed(cx, &caller, &self.arm, agent, CONTROL_LIMIT)?;
+            let name = image::own_name(cx.run, &self.arm);
+            (name, found, "part of the image")
+        };
+        let architecture = found["Architecture"].as_str();
+        let architecture = architecture.unwrap_or(&engine.architecture).to_owned();
+        let agent = agent_for(cx.agents, &architecture)?;
+        let mut prepared = Prepared {
+            image: name,
+            architecture,
+            engine: engine.clone(),
+            facts: Facts::new(),
+        };
+        let mut chosen = None;
+        let rehearsed = match self.rehearse(cx, &caller, &prepared) {
+            Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
+                caller.runtime = Some("runc".into());
+                engine = info(cx, &caller, CONTROL_LIMIT)?;
+                chosen = Some(errors::HYBRID);
+                self.rehearse(cx, &caller, &prepared)
+            }
+            other => other,
+        }?;
+        let facts = &mut prepared.facts;
+        facts.extend(engine.facts.clone());
+        facts::of_image(facts, &prepared.image, &found);
+        facts::of_container(facts, &rehearsed);
+        facts::of_options(facts, &self.settings.options());
+        let mut put = |name: &str, value: &str| facts.insert(name.into(), value.into());
+        put("agent.delivery", delivery);
+        put("agent.sha256", &agent.sha256);
+        if let Some(why) = chosen {
+            put("engine.runtime.chosen", &errors::chosen(why));
+        }
+        if let Some(account) = &caller.account {
+            put("engine.user", &account.name);
+        }
+        if machine(&prepared.architecture) != machine(&engine.architecture) {
+            put("image.emulated", "true");
+        }
+        prepared.engine = engine;
+        self.caller = Some(caller);
+        self.prepared = Some(prepared);
+        Ok(())
+    }
+
+    /// Starts what was made, with the agent at the other end of the pipes.
+    fn launch(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        prepared: &Prepared,
+        belongings: &Belongings,
+        mode: StartMode,
+    ) -> Result<PodmanInstance, EnvError> {
+        let name = belongings.name.as_str();
+        if mode == StartMode::Once && self.settings.image.is_none() {
+            // One command from nothing to the agent, as a user would start a program.
+            self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
+            let words = ["serve", "--no-spare"];
+            let verb = ["run", "--rm=false"];
+            let arguments = self.creation(cx, &prepared.image, belongings, &verb, &words);
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let running = caller.spawn(cx, &arguments)?;
+            let ends = self.ends(&prepared.engine, &Json::Null);
+            return Ok(PodmanInstance::new(
+                running,
+                caller.clone(),
+                belongings.clone(),
+                ends,
+            )?);
+        }
+        let words: &[&str] = match mode {
+            StartMode::Resident => &["serve"],
+            StartMode::Once => &["serve", "--no-spare"],
+        };
+        self.create(cx, caller, prepared, belongings, words)?;
+        let mut ends = self.ends(&prepared.engine, &Json::Null);
+        if mode == StartMode::Resident {
+            // The runtime makes the container and its network here, and tells at once what it cannot do.
+            caller.call(
+                cx,
+                "set up the container",
+                &["init", name],
+                &[],
+                CONTROL_LIMIT,
+            )?;
+            ends = self.ends(&prepared.engine, &inspect(cx, caller, name, CONTROL_LIMIT)?);
+        }
+        let running = caller.spawn(cx, &["start", "--attach", "--interactive", name])?;
+        Ok(PodmanInstance::new(
+            running,
+            caller.clone(),
+            belongings.clone(),
+            ends,
+        )?)
+    }
+
+    fn ends(&self, engine: &Engine, container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+        if engine.is_remote {
+            return Err(Reason::NoPath(
+                "podman's containers run on another machine".into(),
+            ));
+        }
+        match self.settings.network {
+            Network::None => Err(Reason::NoPath("the arm has `network = \"none\"`".into())),
+            Network::Host => Ok(address::loopback()),
+            _ if engine.is_rootless => Err(Reason::NoPath(address::ROOTLESS.into())),
+            _ => address::bridge(container),
+        }
+    }
+}
+
+/// Describes podman.
+pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
+    let arguments = ["info", "--format=json"];
+    let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
+    Ok(facts::of_engine(&answer))
+}
+
+/// Describes a container.
+fn inspect(
+    cx: &Context<'_>,
+    caller: &Caller,
+    name: &str,
+    limit: Duration,
+) -> Result<Json, EnvError> {
+    let arguments = ["container", "inspect", "--format=json", "--", name];
+    let answer = caller.ask(cx, "inspect the container", &arguments, limit)?;
+    Ok(answer.get(0).cloned().unwrap_or(Json::Null))
+}
+
+/// Refuses a folder that its user cannot come to, because one above it is closed.
+fn is_reachable(
+    cx: &Context<'_>,
+    caller: &Caller,
+    account: &Account,
+    folder: &Path,
+) -> Result<(), EnvError> {
+    let arguments = vec!["-w".to_owned(), folder.display().to_string()];
+    let command = caller.command("test", arguments, &[]);
+    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    if finished.status == Some(0) {
+        return Ok(());
+    }
+    Err(EnvError::Denied {
+        what: format!(
+            "`{}` cannot come to `{}`, where the bound folder would lie",
+            account.name,
+            folder.display()
+        ),
+        fix: Some(
+            "set TARE_HOME to a folder that this user may enter, or use `storage = \"volume\"`"
+                .into(),
+        ),
+    })
+}
+
+impl Environment for PodmanEnvironment {
+    fn arm(&self) -> &ArmId {
+        &self.arm
+    }
+
+    fn detect(&self, cx: &Context<'_>) -> Option<Availability> {
+        let essentials = self.settings.essentials();
+        (essentials != Settings::default()).then(|| detect::detect(cx, &self.driver, &essentials))
+    }
+
+    fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        match self.prepared {
+            Some(_) => Ok(()),
+            None => self.try_prepare(cx),
+        }
+    }
+
+    fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
+        if self.prepared.is_none() {
+            self.prepare(cx)?;
+        }
+        self.instances += 1;
+        let belongings = self.belongings(cx, self.instances);
+        let caller = self.caller.clone().unwrap_or_default();
+        let prepared = self.prepared.as_ref().expect("prepared above, or returned");
+        match self.launch(cx, &caller, prepared, &belongings, mode) {
+            Ok(instance) => Ok(Box::new(instance)),
+            Err(error) => Err(and_cleanup(error, belongings.discard(cx, &caller))),
+        }
+    }
+
+    fn describe(&self, _cx: &Context<'_>) -> Facts {
+        self.prepared
+            .as_ref()
+            .map(|prepared| prepared.facts.clone())
+            .unwrap_or_default()
+    }
+
+    fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let Some(caller) = self.caller.clone() else {
+            return Ok(());
+        };
+        let all: Vec<Belongings> = (0..=self.instances)
+            .map(|number| self.belongings(cx, number))
+            .collect();
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        remove_containers(cx, &caller, &names)?;
+        if self.settings.storage == Storage::Volume {
+            remove_volumes(cx, &caller, &names)?;
+        }
+        for folder in all.iter().filter_map(|one| one.folder.as_ref()) {
+            remove_folder(cx, &caller, folder)?;
+        }
+        if self.settings.image.is_none() {
+            image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;
+        }
+        self.caller = None;
+        self.prepared = None;
+        self.instances = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! What podman says when it refuses, made into errors by what the reader can do about it.
+//!
+//! Podman passes on whatever the OCI runtime and the kernel said, behind any number of lines of its own log;
+//! known causes are recognised by fragments that have been stable over versions, and explained. Podman's own
+//! words are always kept, as printable text. What cannot be seen from here is whether two causes share a
+//! wording: explanations say only what the words prove.
+
+use super::super::EnvError;
+use super::super::text::printable;
+
+/// The packages of a rootless podman on Debian and its relatives.
+pub(super) const INSTALL: &str = "`sudo apt-get install podman uidmap slirp4netns fuse-overlayfs`";
+
+/// An explanation: fragments in lower case that must all occur, what they mean, and what would help.
+struct Known {
+    fragments: &'static [&'static str],
+    why: &'static str,
+    fix: &'static str,
+}
+
+const SUBORDINATE: &str = "the user has no range of subordinate user or group ids, so inside there is no other user \
+     than root";
+const SUBORDINATE_FIX: &str = "`sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, then \
+     `podman system migrate` as that user";
+const RLIMIT: &str = "podman raises the limits of a container's processes (open files, processes) above its own, and \
+     the capability for that, CAP_SYS_RESOURCE, is missing here";
+const RLIMIT_FIX: &str = "let an ordinary user run it, rootless: `as = \"USER\"`, with `runtime = \"runc\"` where control \
+     groups are hybrid; or ask for lower limits: `ulimits = [\"nofile=1024\", \"nproc=1024\"]`";
+const RUNTIME_FIX: &str =
+    "install it, or name another one with `runtime`, by name or absolute path";
+
+static KNOWN: &[Known] = &[
+    Known {
+        fragments: &["rlimit", "operation not permitted"],
+        why: RLIMIT,
+        fix: RLIMIT_FIX,
+    },
+    Known {
+        fragments: &["cgroups in hybrid mode not supported"],
+        why: HYBRID,
+        fix: "`runtime = \"runc\"` (`sudo apt-get install runc`)",
+    },
+    Known {
+        fragments: &["newuidmap", "executable file not found"],
+        why: "the programs that map a user's subordinate ids are not installed",
+        fix: "`sudo apt-get install uidmap`",
+    },
+    Known {
+        fragments: &["newgidmap", "executable file not found"],
+        why: "the programs that map a user's subordinate ids are not installed",
+        fix: "`sudo apt-get install uidmap`",
+    },
+    Known {
+        fragments: &["unable to setup user: invalid argument"],
+        why: SUBORDINATE,
+        fix: SUBORDINATE_FIX,
+    },
+    Known {
+        fragments: &["insufficient uids or gids"],
+        why: SUBORDINATE,
+        fix: SUBORDINATE_FIX,
+    },
+    Known {
+        fragments: &["container-init", "not found"],
+        why: "the small init that `init = true` asks for is not installed",
+        fix: "`sudo apt-get install catatonit`",
+    },
+    Known {
+        fragments: &["slirp4netns", "not find"],
+        why: "the program for the network of a rootless container is not installed",
+        fix: "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
+    },
+    Known {
+        fragments: &["slirp4netns", "not found"],
+        why: "the program for the network of a rootless container is not installed",
+        fix: "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
+    },
+    Known {
+        fragments: &["pasta", "not find"],
+        why: "the program for the network of a rootless container is not installed",
+        fix: "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
+    },
+    Known {
+        fragments: &["pasta", "not found"],
+        why: "podman is older than its `pasta` network (4.4), or that program is not installed",
+        fix: "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
+    },
+    Known {
+        fragments: &["failed to find plugin"],
+        why: "the programs that set up a bridge for containers are not installed",
+        fix: "`sudo apt-get install containernetworking-plugins`",
+    },
+    Known {
+        fragments: &["netavark", "not find"],
+        why: "the program that sets up a bridge for containers is not installed",
+        fix: "`sudo apt-get install netavark aardvark-dns`",
+    },
+    Known {
+        fragments: &["default oci runtime", "not found"],
+        why: "podman finds no OCI runtime of that name",
+        fix: RUNTIME_FIX,
+    },
+    Known {
+        fragments: &["no valid executable found for oci runtime"],
+        why: "podman finds no OCI runtime of that name",
+        fix: RUNTIME_FIX,
+    },
+    Known {
+        fragments: &["opening seccomp profile failed"],
+        why: "the file that `seccomp` names is not there, or podman's user may not read it",
+        fix: "put it where that user may read it",
+    },
+    Known {
+        fragments: &["seccomp profile", "failed"],
+        why: "the file that `seccomp` names is no seccomp profile",
+        fix: "see /usr/share/containers/seccomp.json for one that is",
+    },
+    Known {
+        fragments: &["cannot connect to podman"],
+        why: "the machine that podman runs its containers in is not running",
+        fix: "`podman machine init`, then `podman machine start`",
+    },
+    Known {
+        fragments: &["unable to apply caps"],
+        why: "podman does not hold every capability that it is to give away",
+        fix: "use `cap_add` with those that are needed, or `as = \"USER\"`: a user namespace has them all",
+    },
+    Known {
+        fragments: &["no space left on device"],
+        why: "the disk that holds podman's data is full",
+        fix: "see `podman system df`; `podman system prune` removes what is not used",
+    },
+    Known {
+        fragments: &["no matching entries in passwd file"],
+        why: "the image has no such `user`",
+        fix: "give `user` as a number",
+    },
+    Known {
+        fragments: &["unable to find user"],
+        why: "the image has no such `user`",
+        fix: "give `user` as a number",
+    },
+    Known {
+        fragments: &["exec format error"],
+        why: "the agent is built for another processor than podman's machine has",
+        fix: "build the agent for that target",
+    },
+    Known {
+        fragments: &["database configuration mismatch"],
+        why: "podman was used before with another folder or storage driver than its configuration names now",
+        fix: "undo the change in storage.conf or containers.conf; `podman system reset` removes everything",
+    },
+    Known {
+        fragments: &["cgroup"],
+        why: "the control group of the container could not be set up",
+        fix: "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
+    },
+];
+
+/// Why crun is not used on such a machine.
+pub(super) const HYBRID: &str =
+    "crun refuses this machine's hybrid control groups (version 1 beside controllers of version 2)";
+
+/// Why another runtime than podman's default is used, as a fact.
+pub(super) fn chosen(why: &str) -> String {
+    format!("runc instead of podman's default, because {why}")
+}
+
+/// Whether the words are crun's about hybrid control groups.
+pub(super) fn is_hybrid(error: &EnvError) -> bool {
+    matches!(error, EnvError::Absent { why, .. } if why.contains(HYBRID))
+}
+
+/// What matters of podman's standard error: its last error if there is one, else all but its warnings.
+pub(super) fn words(stderr: &str) -> String {
+    let is_error = |line: &&str| line.trim_start().starts_with("Error:");
+    let error: Vec<&str> = stderr.lines().skip_while(|line| !is_error(line)).collect();
+    if !error.is_empty() {
+        return printable(error.join(" ").trim_start_matches("Error: "));
+    }
+    let is_chatter = |line: &str| line.starts_with("time=") && line.contains("level=warning");
+    let rest: Vec<&str> = stderr.lines().filter(|line| !is_chatter(line)).collect();
+    printable(&rest.join(" "))
+}
+
+/// What a refusal means and what would help, where its words are known.
+pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
+    let said = words(stderr).to_lowercase();
+    let is_known = |known: &&Known| known.fragments.iter().all(|part| said.contains(part));
+    KNOWN
+        .iter()
+        .find(is_known)
+        .map(|known| (known.why, known.fix))
+}
+
+/// Turns podman's refusal into an error for the reader; `what` is an infinitive.
+pub(super) fn explain(what: &str, stderr: &str) -> EnvError {
+    let answer = words(stderr);
+    if let Some((why, fix)) = meaning(stderr) {
+        return EnvError::Absent {
+            why: format!("cannot {what}: {why} (podman says: {answer})"),
+            fix: Some(fix.into()),
+        };
+    }
+    let what = if answer.contains("already in use") {
+        format!(
+            "podman cannot {what}, something of that name is there already (`tare clean` removes what an earlier run left)"
+        )
+    } else {
+        format!("podman could not {what}")
+    };
+    EnvError::Refused { what, answer }
+}
+
+/// A limit that podman took and then let fall, from what it wrote about it.
+pub(super) fn ignored_limit(stderr: &str) -> Option<String> {
+    let lower = |line: &&str| {
+        let line = line.to_lowercase();
+        line.contains("not supported and ignored") || line.contains("limitation discarded")
+    };
+    stderr.lines().find(lower).map(printable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rootful_podman_without_the_capability_for_limits_is_explained_by_it() {
+        for words in [
+            "Error: runc: runc create failed: unable to start container process: error during container init: \
+             error setting rlimits for ready process: error setting rlimit type 6: operation not permitted: \
+             OCI permission denied",
+            "Error: crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted: OCI permission denied",
+        ] {
+            let EnvError::Absent { why, fix } = explain("start the container", words) else {
+                panic!("not recognised: {words}");
+            };
+            assert!(
+                why.contains("CAP_SYS_RESOURCE") && why.contains("limit"),
+                "{why}"
+            );
+            let fix = fix.unwrap();
+            assert!(fix.contains("as = ") && fix.contains("runc"), "{fix}");
+        }
+    }
+
+    #[test]
+    fn podmans_log_before_the_error_is_left_out() {
+        let stderr = "time=\"2026-01-01T00:00:00Z\" level=warning msg=\"\\\"/\\\" is not a shared mount\"\n\
+                      Error: frob: \u{1b}[2Jno such thing\nsecond line\n";
+        assert_eq!(words(stderr), "frob: \\u{1b}[2Jno such thing second line");
+        assert_eq!(words("time=\"x\" level=warning msg=\"y\"\n"), "");
+        assert_eq!(words("plain\n"), "plain");
+    }
+
+    #[test]
+    fn known_refusals_carry_advice_and_unknown_ones_podmans_words() {
+        for words in [
+            "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
+            "Error: command required for rootless mode with multiple IDs: exec: \"newuidmap\": executable file not found in $PATH",
+            "Error: OCI runtime error: runc: runc create failed: unable to start container process: unable to setup user: invalid argument",
+            "Error: container-init binary not found on the host: stat /usr/libexec/podman/catatonit: no such file or directory",
+            "Error: could not find slirp4netns, the network namespace can't be configured: exec: \"slirp4netns\": executable file not found in $PATH",
+            "Error: default OCI runtime \"x\" not found: invalid argument",
+            "Error: no valid executable found for OCI runtime /nonexistent/runc: invalid argument",
+            "Error: opening seccomp profile failed: open /nonexistent: no such file or directory",
+            "Error: Cannot connect to Podman. Please verify your connection to the Linux system",
+            "Error: unable to find user nosuch: no matching entries in passwd file",
+        ] {
+            assert!(
+                matches!(explain("x", words), EnvError::Absent { fix: Some(_), .. }),
+                "{words}"
+            );
+        }
+        let error = explain("frob it", "Error: the \u{7}moon is wrong");
+        assert_eq!(
+            error.to_string(),
+            "podman could not frob it: the \\u{7}moon is wrong"
+        );
+        assert!(is_hybrid(&explain(
+            "x",
+            "Error: crun: cgroups in hybrid mode not supported"
+        )));
+        assert!(!is_hybrid(&error));
+    }
+
+    #[test]
+    fn a_limit_that_podman_lets_fall_is_noticed() {
+        let words =
+            "Resource limits are not supported and ignored on cgroups V1 rootless systems\n";
+        assert!(ignored_limit(words).is_some());
+        assert_eq!(ignored_limit("Error: other"), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! What podman says about itself, its images and its containers, as facts of an arm.
+//!
+//! Only what `podman info` and `podman inspect` answer; foreign text is escaped, and what a version does not
+//! tell is left out. What cannot be seen from here is the configuration files behind the answers.
+
+use serde_json::Value as Json;
+use tare_model::Facts;
+
+use super::super::text::printable;
+
+/// What decides how podman is used, from `podman info`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Engine {
+    pub(super) architecture: String,
+    pub(super) is_rootless: bool,
+    /// Its containers run on another machine, such as `podman machine`.
+    pub(super) is_remote: bool,
+    /// 1 or 2.
+    pub(super) cgroup_version: u8,
+    /// The controllers that this user may set limits with.
+    pub(super) controllers: Vec<String>,
+    pub(super) facts: Facts,
+}
+
+fn text_at(json: &Json, pointer: &str) -> Option<String> {
+    let text = match json.pointer(pointer)? {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        Json::Bool(value) => value.to_string(),
+        Json::Array(items) => items
+            .iter()
+            .map(|item| {
+                item.as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned)
+            })
+            .collect::<Vec<_>>()
+            .join(" "),
+        _ => return None,
+    };
+    let first_line = text.lines().next().unwrap_or_default();
+    let text = printable(first_line);
+    (!text.is_empty()).then_some(text)
+}
+
+fn put(facts: &mut Facts, json: &Json, names: &[(&str, &str)]) {
+    for (name, pointer) in names {
+        if let Some(text) = text_at(json, pointer) {
+            facts.insert((*name).to_owned(), text);
+        }
+    }
+}
+
+/// Reads `podman info --format json`.
+pub(super) fn of_engine(info: &Json) -> Engine {
+    let mut facts = Facts::new();
+    put(
+        &mut facts,
+        info,
+        &[
+            ("engine.version", "/version/Version"),
+            ("engine.architecture", "/host/arch"),
+            ("engine.cgroup_driver", "/host/cgroupManager"),
+            ("engine.cgroup_version", "/host/cgroupVersion"),
+            ("engine.cgroup_controllers", "/host/cgroupControllers"),
+            ("engine.conmon.version", "/host/conmon/version"),
+            ("engine.kernel", "/host/kernel"),
+            ("engine.log_driver", "/host/logDriver"),
+            ("engine.networks", "/host/networkBackend"),
+            ("engine.remote", "/host/serviceIsRemote"),
+            ("engine.rootless", "/host/security/rootless"),
+            ("engine.rootless_network", "/host/rootlessNetworkCmd"),
+            ("engine.runtime", "/host/ociRuntime/name"),
+            ("engine.runtime.version", "/host/ociRuntime/version"),
+            ("engine.seccomp", "/host/security/seccompEnabled"),
+            (
+                "engine.seccomp_profile",
+                "/host/security/seccompProfilePath",
+            ),
+            ("engine.storage_driver", "/store/graphDriverName"),
+            (
+                "engine.storage_filesystem",
+                "/store/graphStatus/Backing Filesystem",
+            ),
+            ("engine.storage_folder", "/store/graphRoot"),
+            (
+                "engine.storage_program",
+                "/store/graphOptions/overlay.mount_program/Executable",
+            ),
+        ],
+    );
+    let is_true = |pointer: &str| info.pointer(pointer) == Some(&Json::Bool(true));
+    let is_rootless = is_true("/host/security/rootless");
+    if is_rootless {
+        let maps = info.pointer("/host/idMappings/uidmap");
+        let sizes = maps.and_then(Json::as_array).map(|maps| {
+            let sizes = maps.iter().filter_map(|map| map.get("size")?.as_u64());
+            sizes.sum::<u64>()
+        });
+        if let Some(ids) = sizes {
+            facts.insert("engine.user_ids".into(), ids.to_string());
+        }
+    }
+    let fact = |name: &str| facts.get(name).cloned().unwrap_or_default();
+    Engine {
+        architecture: fact("engine.architecture"),
+        is_rootless,
+        is_remote: is_true("/host/serviceIsRemote"),
+        cgroup_version: if fact("engine.cgroup_version") == "v1" {
+            1
+        } else {
+            2
+        },
+        controllers: fact("engine.cgroup_controllers")
+            .split(' ')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        facts,
+    }
+}
+
+/// Reads the first of `podman image inspect`.
+pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
+    facts.insert("image.name".into(), printable(name));
+    put(
+        facts,
+        image,
+        &[
+            ("image.id", "/Id"),
+            ("image.digests", "/RepoDigests"),
+            ("image.size_bytes", "/Size"),
+            ("image.architecture", "/Architecture"),
+        ],
+    );
+}
+
+/// Reads the first of `podman container inspect`: what became of what was asked for.
+pub(super) fn of_container(facts: &mut Facts, container: &Json) {
+    put(
+        facts,
+        container,
+        &[
+            ("engine.runtime", "/OCIRuntime"),
+            ("engine.network_mode", "/HostConfig/NetworkMode"),
+            ("engine.log_driver", "/HostConfig/LogConfig/Type"),
+        ],
+    );
+}
+
+/// What was asked for, under the names of podman's options.
+pub(super) fn of_options(facts: &mut Facts, options: &[String]) {
+    for option in options {
+        let Some((name, value)) = option.trim_start_matches('-').split_once('=') else {
+            continue;
+        };
+        let asked: &mut String = facts.entry(format!("asked.{name}")).or_default();
+        if !asked.is_empty() {
+            asked.push(' ');
+        }
+        asked.push_str(&printable(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_info_does_not_tell_is_left_out_and_what_it_tells_is_escaped() {
+        let info = serde_json::json!({
+            "host": {
+                "arch": "amd64", "cgroupVersion": "v1", "cgroupControllers": [],
+                "security": {"rootless": true},
+                "idMappings": {"uidmap": [{"size": 1}, {"size": 65536}]},
+                "ociRuntime": {"name": "crun", "version": "crun version 1.8.1\ncommit: f8a"}
+            },
+            "version": {"Version": "4.3.1\u{1b}[2J"}
+        });
+        let engine = of_engine(&info);
+        assert!(engine.is_rootless && !engine.is_remote);
+        assert_eq!(engine.cgroup_version, 1);
+        assert!(engine.controllers.is_empty());
+        let fact = |name: &str| engine.facts.get(name).map(String::as_str);
+        assert_eq!(fact("engine.runtime.version"), Some("crun version 1.8.1"));
+        assert_eq!(fact("engine.version"), Some("4.3.1\\u{1b}[2J"));
+        assert_eq!(fact("engine.user_ids"), Some("65537"));
+        assert_eq!(fact("engine.storage_driver"), None);
+        assert_eq!(of_engine(&Json::Null).facts, Facts::new());
+    }
+
+    #[test]
+    fn options_given_twice_are_one_fact() {
+        let mut facts = Facts::new();
+        let options = [
+            "--cap-add=A",
+            "--cap-add=B",
+            "--security-opt=seccomp=unconfined",
+        ];
+        of_options(&mut facts, &options.map(str::to_owned));
+        assert_eq!(facts["asked.cap-add"], "A B");
+        assert_eq!(facts["asked.security-opt"], "seccomp=unconfined");
+    }
+}

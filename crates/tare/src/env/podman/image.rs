@@ -1,0 +1,151 @@
+//! The image of a `podman` arm: packed from the agent alone, or the user's own with the agent copied in.
+//!
+//! Nothing is pulled and nothing is built: a tar archive made in memory goes into `podman import` by its
+//! standard input, so no file has to be readable by whoever podman belongs to. Arms of a run that pack the
+//! same agent share one image under names of their own; podman drops it with the last name. What cannot be
+//! seen from here is how podman stores it.
+
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tare_model::{ArmId, RunId};
+
+use super::super::EnvError;
+use super::archive::{AGENT_PATH, packed_name, root_archive};
+use super::caller::Caller;
+use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, files};
+
+/// The full name of an arm's packed image.
+pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
+    format!("localhost/{}", packed_name(run, arm))
+}
+
+/// Makes sure that the arm's packed image exists: imports it, or names the one of another arm of this run.
+pub(super) fn ensure_packed(
+    cx: &Context<'_>,
+    caller: &Caller,
+    arm: &ArmId,
+    agent: &AgentBinary,
+    limit: Duration,
+) -> Result<Json, EnvError> {
+    let name = own_name(cx.run, arm);
+    let is_same = |image: &Json| label(image, "tare.agent") == Some(agent.sha256.as_str());
+    let present = labelled(cx, caller, cx.run.as_str(), limit)?;
+    if let Some(id) = present
+        .iter()
+        .find(|image| is_same(image))
+        .and_then(|image| image.get("Id")?.as_str())
+    {
+        caller.call(cx, "name the image", &["tag", id, &name], &[], limit)?;
+    } else {
+        import(cx, caller, arm, agent, limit)?;
+    }
+    inspect(cx, caller, &name, limit)
+}
+
+/// Packs the arm's image.
+pub(super) fn import(
+    cx: &Context<'_>,
+    caller: &Caller,
+    arm: &ArmId,
+    agent: &AgentBinary,
+    limit: Duration,
+) -> Result<(), EnvError> {
+    let name = own_name(cx.run, arm);
+    let program = files::read(&agent.path)?;
+    let changes = [
+        "LABEL tare=1".to_owned(),
+        format!("LABEL tare.run={}", cx.run),
+        format!("LABEL tare.agent={}", agent.sha256),
+        format!("ENTRYPOINT [\"{AGENT_PATH}\"]"),
+    ];
+    let mut arguments = vec![
+        "import",
+        "--quiet",
+        "--message=packed by tare from its agent",
+    ];
+    for change in &changes {
+        arguments.extend(["--change", change]);
+    }
+    arguments.extend(["-", &name]);
+    let archive = root_archive(&program);
+    caller.call(cx, "import the packed image", &arguments, &archive, limit)?;
+    Ok(())
+}
+
+/// Describes a local image; its absence is an error with the command that would fetch it.
+pub(super) fn inspect(
+    cx: &Context<'_>,
+    caller: &Caller,
+    name: &str,
+    limit: Duration,
+) -> Result<Json, EnvError> {
+    let arguments = ["image", "inspect", "--format=json", "--", name];
+    match caller.ask(cx, "inspect the image", &arguments, limit) {
+        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
+        Err(EnvError::Refused { answer, .. }) if is_missing(&answer) => Err(EnvError::Absent {
+            why: format!(
+                "the image `{name}` is not in the storage{}, and Tare pulls nothing",
+                caller.whose()
+            ),
+            fix: Some(format!("`podman pull {name}`")),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_missing(answer: &str) -> bool {
+    ["image not known", "no such image", "failed to find image"]
+        .iter()
+        .any(|words| answer.contains(words))
+}
+
+/// Takes a name away, and with the last one the image. Fine if it is gone; one that another container still
+/// uses stays for that one's owner.
+pub(super) fn remove(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
+    let arguments = ["rmi", "--", name];
+    match caller.call(
+        cx,
+        "remove the packed image",
+        &arguments,
+        &[],
+        CONTROL_LIMIT,
+    ) {
+        Ok(_) => Ok(true),
+        Err(EnvError::Refused { answer, .. })
+            if is_missing(&answer) || answer.contains("image is in use") =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The packed images of a run, each once whatever the number of its names.
+pub(super) fn labelled(
+    cx: &Context<'_>,
+    caller: &Caller,
+    run: &str,
+    limit: Duration,
+) -> Result<Vec<Json>, EnvError> {
+    let filter = format!("--filter=label=tare.run={run}");
+    let arguments = ["images", "--all", "--format=json", &filter];
+    let answer = caller.ask(cx, "list images", &arguments, limit)?;
+    Ok(answer.as_array().cloned().unwrap_or_default())
+}
+
+/// The names of an image; its id where it has none.
+pub(super) fn names(image: &Json) -> Vec<String> {
+    let text = |json: &Json| json.as_str().map(str::to_owned);
+    let names = image.get("Names").and_then(Json::as_array);
+    let mut names: Vec<String> = names.into_iter().flatten().filter_map(text).collect();
+    if names.is_empty() {
+        names.extend(image.get("Id").and_then(text));
+    }
+    names
+}
+
+/// A label of something that podman listed.
+fn label<'a>(thing: &'a Json, name: &str) -> Option<&'a str> {
+    thing.get("Labels")?.get(name)?.as_str()
+}

@@ -1,0 +1,217 @@
+//! A running container with an agent at the other end of the `podman` command's pipes.
+//!
+//! The command is a process of its own between Tare and the container, and conmon is another: a frame passes
+//! through both, which costs some 100 µs of wake-ups on a hand-over, outside of every timed region. When the
+//! pipes end, the command's last words say why. What they cannot tell is a container that was killed for its
+//! memory.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tare_model::Reason;
+use tare_model::wire::{Reply, Request};
+
+use super::super::channel::StreamChannel;
+use super::super::{Channel, ChannelError, EnvError, Instance};
+use super::archive::WORKDIR;
+use super::caller::Caller;
+use super::errors;
+use crate::cx::{CONTROL_LIMIT, Context, Running, files};
+
+/// How long an agent and the command before it may take to end after they were told to.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// What was made for one instance; its parts bear one name and go together.
+#[derive(Debug, Clone)]
+pub(super) struct Belongings {
+    /// The container's name, and the volume's.
+    pub(super) name: String,
+    pub(super) has_volume: bool,
+    /// The folder on this machine that is bound into it.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Belongings {
+    /// Removes all of it, whatever of it is there; goes on after a failure and tells the first.
+    pub(super) fn discard(&self, cx: &Context<'_>, caller: &Caller) -> Result<(), EnvError> {
+        let container = remove_containers(cx, caller, &[&self.name]);
+        let volume = if self.has_volume {
+            remove_volumes(cx, caller, &[&self.name])
+        } else {
+            Ok(())
+        };
+        let folder = self.folder.as_ref();
+        let folder = folder.map_or(Ok(()), |folder| remove_folder(cx, caller, folder));
+        container.and(volume).and(folder)
+    }
+}
+
+/// Removes containers with their processes; fine if they are gone.
+pub(super) fn remove_containers(
+    cx: &Context<'_>,
+    caller: &Caller,
+    names: &[&str],
+) -> Result<(), EnvError> {
+    let arguments = [&["rm", "--force", "--ignore", "--volumes"], names].concat();
+    let removal = caller.call(cx, "remove the container", &arguments, &[], CONTROL_LIMIT);
+    removal.map(|_| ())
+}
+
+/// Removes volumes; fine if they are gone.
+pub(super) fn remove_volumes(
+    cx: &Context<'_>,
+    caller: &Caller,
+    names: &[&str],
+) -> Result<(), EnvError> {
+    let arguments = [&["volume", "rm", "--force"], names].concat();
+    match caller.call(cx, "remove the volume", &arguments, &[], CONTROL_LIMIT) {
+        Err(EnvError::Refused { answer, .. }) if answer.contains("no such volume") => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Removes a bound folder; what belongs to subordinate users is removed from within their namespace.
+pub(super) fn remove_folder(
+    cx: &Context<'_>,
+    caller: &Caller,
+    folder: &std::path::Path,
+) -> Result<(), EnvError> {
+    let Err(error) = files::remove_folder(folder) else {
+        return Ok(());
+    };
+    if caller.account.is_none() {
+        let path = folder.display().to_string();
+        let arguments = ["unshare", "rm", "-rf", "--", path.as_str()];
+        caller.call(
+            cx,
+            "remove the bound folder",
+            &arguments,
+            &[],
+            CONTROL_LIMIT,
+        )?;
+        return Ok(files::remove_folder(folder)?);
+    }
+    Err(error.into())
+}
+
+/// The command's pipes together with its process, whose last words explain why a pipe ended.
+struct CommandChannel {
+    stream: StreamChannel,
+    running: Box<dyn Running>,
+    ended: Option<String>,
+}
+
+impl CommandChannel {
+    /// Says goodbye, if anybody is there to hear it, and ends the command.
+    fn farewell(&mut self) {
+        if self.ended.is_none() && self.send(&Request::Bye).is_ok() {
+            while let Ok(reply) = self.stream.receive(Duration::from_millis(300)) {
+                if reply == Reply::Bye {
+                    // Now it ends by itself, and with it the container.
+                    let _ = self.running.wait(STOP_LIMIT);
+                    break;
+                }
+            }
+        }
+        self.running.kill();
+    }
+
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(first) = error else {
+            return error;
+        };
+        if let Some(words) = &self.ended {
+            return ChannelError::Closed(words.clone());
+        }
+        let mut words = first;
+        // Its last words may still be on their way while it ends.
+        if let Ok(Some(status)) = self.running.wait(STOP_LIMIT) {
+            words.push_str("; the container exited with status ");
+            words.push_str(&status.to_string());
+        }
+        let said = self.running.stderr_tail();
+        let tail = errors::words(&said);
+        if let Some((why, fix)) = errors::meaning(&said) {
+            words = format!("{why} (podman says: {tail}); hint: {fix}");
+        } else if !tail.is_empty() {
+            words.push_str("; it said: ");
+            words.push_str(&tail);
+        }
+        self.ended = Some(words.clone());
+        ChannelError::Closed(words)
+    }
+}
+
+impl Channel for CommandChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        if let Some(words) = &self.ended {
+            return Err(ChannelError::Closed(words.clone()));
+        }
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
+    }
+}
+
+/// The instance.
+pub(super) struct PodmanInstance {
+    channel: CommandChannel,
+    caller: Caller,
+    belongings: Belongings,
+    ends: Result<(IpAddr, IpAddr), Reason>,
+}
+
+impl PodmanInstance {
+    /// Takes over the command that is attached to the container. `ends` are the container's address and this
+    /// machine's as the container sees it.
+    pub(super) fn new(
+        mut running: Box<dyn Running>,
+        caller: Caller,
+        belongings: Belongings,
+        ends: Result<(IpAddr, IpAddr), Reason>,
+    ) -> Result<Self, ChannelError> {
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            return Err(ChannelError::Closed("it has no pipes".into()));
+        };
+        Ok(Self {
+            channel: CommandChannel {
+                stream: StreamChannel::new(writer, reader),
+                running,
+                ended: None,
+            },
+            caller,
+            belongings,
+            ends,
+        })
+    }
+}
+
+impl Instance for PodmanInstance {
+    fn channel(&mut self) -> &mut dyn Channel {
+        &mut self.channel
+    }
+
+    fn address_from_host(&self) -> Result<IpAddr, Reason> {
+        self.ends.clone().map(|(inside, _)| inside)
+    }
+
+    fn host_address(&self) -> Result<IpAddr, Reason> {
+        self.ends.clone().map(|(_, outside)| outside)
+    }
+
+    fn workdir(&self) -> String {
+        WORKDIR.to_owned()
+    }
+
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.channel.farewell();
+        self.belongings.discard(cx, &self.caller)
+    }
+}

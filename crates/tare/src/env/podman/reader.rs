@@ -1,0 +1,314 @@
+//! Reading an arm's settings by name and kind, each with an error that names the setting and what it takes.
+//!
+//! Here is the strictness that drivers share: sizes, counts, names of capabilities and limits. Which
+//! settings a driver has and how they go together is the driver's own business. What cannot be seen from
+//! here is whether an engine grants what is asked for.
+
+use std::path::PathBuf;
+
+use tare_model::{Params, Value};
+
+use super::super::grammar::parse_size;
+use super::super::text::printable;
+use super::super::{SettingSpec, SettingsError};
+
+/// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
+pub(super) const CAPABILITIES: [&str; 41] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+];
+
+/// Limits of a process by the names that engines give them (`RLIMIT_*` of getrlimit(2), in small letters).
+pub(super) const ULIMITS: [&str; 15] = [
+    "core",
+    "cpu",
+    "data",
+    "fsize",
+    "locks",
+    "memlock",
+    "msgqueue",
+    "nice",
+    "nofile",
+    "nproc",
+    "rss",
+    "rtprio",
+    "rttime",
+    "sigpending",
+    "stack",
+];
+
+/// A limit of a process; -1 means none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ulimit {
+    pub(super) name: String,
+    pub(super) soft: i64,
+    pub(super) hard: i64,
+}
+
+/// The candidate that is spelled most alike, if any is alike at all.
+fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Reads settings by name and kind.
+pub(super) struct Reader<'a> {
+    params: &'a Params,
+}
+
+impl<'a> Reader<'a> {
+    /// Takes the settings of an arm of `driver`; a name that is not in `specs` is an error with the name that
+    /// may have been meant.
+    pub(super) fn new(
+        driver: &str,
+        specs: &[SettingSpec],
+        params: &'a Params,
+    ) -> Result<Self, SettingsError> {
+        let names = || specs.iter().map(|spec| spec.name);
+        let Some(name) = params
+            .0
+            .keys()
+            .find(|name| !names().any(|known| known == *name))
+        else {
+            return Ok(Self { params });
+        };
+        let hint = nearest(name, names()).map_or_else(
+            || {
+                let names: Vec<&str> = names().collect();
+                format!("`{driver}` takes {}", names.join(", "))
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(SettingsError {
+            setting: name.to_owned(),
+            problem: format!("`{driver}` has no setting `{}`", printable(name)),
+            hint: Some(hint),
+        })
+    }
+
+    pub(super) fn wrong(name: &str, value: &Value, expected: &str) -> SettingsError {
+        SettingsError {
+            setting: name.to_owned(),
+            problem: format!("`{name}` cannot be `{}`", printable(&value.to_string())),
+            hint: Some(format!("it takes {expected}")),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<bool, SettingsError> {
+        match self.params.value(name) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(value) => Err(Self::wrong(name, value, "`true` or `false`")),
+        }
+    }
+
+    pub(super) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(None);
+        };
+        if let Value::Text(text) = value
+            && let Some((_, choice)) = choices.iter().find(|(word, _)| word == text)
+        {
+            return Ok(Some(*choice));
+        }
+        let words: Vec<String> = choices
+            .iter()
+            .map(|(word, _)| format!("`{word}`"))
+            .collect();
+        Err(Self::wrong(name, value, &words.join(" or ")))
+    }
+
+    pub(super) fn word(
+        &self,
+        name: &str,
+        is_fine: fn(&str) -> bool,
+        expected: &str,
+    ) -> Result<Option<String>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(None);
+        };
+        let text = match value {
+            Value::Text(text) => text.clone(),
+            Value::Int(number) => number.to_string(),
+            _ => return Err(Self::wrong(name, value, expected)),
+        };
+        if is_fine(&text) {
+            Ok(Some(text))
+        } else {
+            Err(Self::wrong(name, value, expected))
+        }
+    }
+
+    pub(super) fn cpus(&self) -> Result<Option<i64>, SettingsError> {
+        let expected = "a number from 0.01 up, such as 1.5";
+        let Some(value) = self.params.value("cpus") else {
+            return Ok(None);
+        };
+        let cpus = match value {
+            Value::Int(number) => *number as f64,
+            Value::Float(number) => *number,
+            _ => return Err(Self::wrong("cpus", value, expected)),
+        };
+        if (0.01..=4096.0).contains(&cpus) {
+            Ok(Some((cpus * 1e9).round() as i64))
+        } else {
+            Err(Self::wrong("cpus", value, expected))
+        }
+    }
+
+    pub(super) fn size(&self, name: &str, least: i64) -> Result<Option<i64>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(None);
+        };
+        let bytes = match value {
+            Value::Int(bytes) => Some(*bytes),
+            Value::Text(text) => parse_size(text),
+            _ => None,
+        };
+        bytes
+            .filter(|bytes| *bytes >= least)
+            .map(Some)
+            .ok_or_else(|| {
+                let expected = format!("bytes or a text such as `256m`, at least {least} bytes");
+                Self::wrong(name, value, &expected)
+            })
+    }
+
+    /// The texts of a list, or of one text with commas.
+    fn texts(&self, name: &str, expected: &str) -> Result<Vec<&str>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(Vec::new());
+        };
+        match value {
+            Value::Text(text) => Ok(text.split(',').map(str::trim).collect()),
+            Value::List(values) => values
+                .iter()
+                .map(|item| match item {
+                    Value::Text(text) => Ok(text.as_str()),
+                    _ => Err(Self::wrong(name, value, expected)),
+                })
+                .collect(),
+            _ => Err(Self::wrong(name, value, expected)),
+        }
+    }
+
+    pub(super) fn capabilities(&self, name: &str) -> Result<Vec<String>, SettingsError> {
+        let expected = "capability names such as [\"SYS_NICE\"], or \"ALL\"";
+        let mut names = Vec::new();
+        for word in self.texts(name, expected)? {
+            let upper = word.to_ascii_uppercase();
+            let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
+            if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
+                let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
+                if let Some(near) = nearest(&plain, CAPABILITIES.into_iter()) {
+                    error.hint = Some(format!("did you mean `{near}`?"));
+                }
+                return Err(error);
+            }
+            names.push(plain);
+        }
+        Ok(names)
+    }
+
+    /// `name=soft[:hard]`, as `--ulimit` of engines' commands reads it.
+    pub(super) fn ulimits(&self, name: &str) -> Result<Vec<Ulimit>, SettingsError> {
+        let expected = "limits such as [\"nofile=1024:4096\"]";
+        let mut limits = Vec::new();
+        for word in self.texts(name, expected)? {
+            let wrong = || Self::wrong(name, &Value::Text(word.to_owned()), expected);
+            let (kind, values) = word.split_once('=').ok_or_else(wrong)?;
+            if !ULIMITS.contains(&kind) {
+                let mut error = wrong();
+                if let Some(near) = nearest(kind, ULIMITS.into_iter()) {
+                    error.hint = Some(format!("did you mean `{near}`?"));
+                }
+                return Err(error);
+            }
+            let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= -1);
+            let (soft, hard) = values.split_once(':').unwrap_or((values, values));
+            let soft = number(soft).ok_or_else(wrong)?;
+            let hard = number(hard).ok_or_else(wrong)?;
+            if hard != -1 && (soft == -1 || soft > hard) {
+                let mut error = wrong();
+                error.hint = Some("the soft limit may not be above the hard one".into());
+                return Err(error);
+            }
+            limits.push(Ulimit {
+                name: kind.to_owned(),
+                soft,
+                hard,
+            });
+        }
+        Ok(limits)
+    }
+
+    /// An absolute path without `..` and control characters; `None` for a text that does not begin with `/`.
+    pub(super) fn path(
+        &self,
+        name: &str,
+        expected: &str,
+    ) -> Result<Option<PathBuf>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(None);
+        };
+        match value {
+            Value::Text(text) if text.starts_with('/') => {
+                let is_fine = text.len() <= 1024
+                    && text.split('/').all(|part| part != "..")
+                    && !text.chars().any(char::is_control);
+                if is_fine {
+                    Ok(Some(PathBuf::from(text)))
+                } else {
+                    Err(Self::wrong(name, value, expected))
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+}

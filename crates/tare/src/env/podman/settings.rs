@@ -1,0 +1,448 @@
+//! The settings of a `podman` arm: what a study file may say, and the options of the command that it becomes.
+//!
+//! Every text is held to a grammar before it becomes an argument; numbers keep the meaning that `podman run`
+//! gives them. An option is passed only where it was asked for, so an arm without settings is what a plain
+//! `podman run` gives. What cannot be seen from here is whether podman grants them: it says so when a
+//! container is created.
+
+use std::path::PathBuf;
+
+use tare_model::Params;
+
+use super::super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user};
+use super::super::{SettingSpec, SettingsError};
+use super::reader::{Reader, Ulimit};
+
+/// What `podman` arms take.
+pub(super) static SETTINGS: &[SettingSpec] = &[
+    SettingSpec {
+        name: "as",
+        doc: "the ordinary user whose rootless podman it is, by name, where Tare runs as root; default: Tare's own user",
+    },
+    SettingSpec {
+        name: "image",
+        doc: "a local image to run in; never pulled. Default: one packed from the agent alone",
+    },
+    SettingSpec {
+        name: "network",
+        doc: "`default` (podman's own choice), `bridge`, `host`, `none`, `slirp4netns` or `pasta`",
+    },
+    SettingSpec {
+        name: "seccomp",
+        doc: "`default` (podman's own profile), `unconfined` or the absolute path of a profile",
+    },
+    SettingSpec {
+        name: "cpus",
+        doc: "CPU time per second of wall time, for example 1.5; default: no limit",
+    },
+    SettingSpec {
+        name: "cpuset",
+        doc: "the CPUs it may use, for example `0-1,3`; default: all",
+    },
+    SettingSpec {
+        name: "memory",
+        doc: "memory limit in bytes or as `256m`, `2g`; at least 6 MiB; default: none",
+    },
+    SettingSpec {
+        name: "shm",
+        doc: "size of /dev/shm in bytes or as `256m`; default: podman's (64 MiB)",
+    },
+    SettingSpec {
+        name: "ulimits",
+        doc: "limits of each process, a list such as [\"nofile=1024:4096\"]; default: podman's, which are high",
+    },
+    SettingSpec {
+        name: "cap_add",
+        doc: "capabilities to add, a list such as [\"SYS_NICE\"], or \"ALL\"",
+    },
+    SettingSpec {
+        name: "cap_drop",
+        doc: "capabilities to drop, a list such as [\"NET_RAW\"], or \"ALL\"",
+    },
+    SettingSpec {
+        name: "privileged",
+        doc: "`true`: every capability that the user may give, no seccomp, all devices; default: false",
+    },
+    SettingSpec {
+        name: "no_new_privileges",
+        doc: "`true`: execve can give no privileges; default: false",
+    },
+    SettingSpec {
+        name: "init",
+        doc: "`true`: a small init is process 1; default: false",
+    },
+    SettingSpec {
+        name: "runtime",
+        doc: "an OCI runtime by name or absolute path, for example `runc`; default: podman's, or `runc` where crun refuses this machine's control groups",
+    },
+    SettingSpec {
+        name: "storage",
+        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
+    },
+    SettingSpec {
+        name: "log_driver",
+        doc: "`k8s-file`, `json-file`, `journald` or `none`; default: podman's",
+    },
+    SettingSpec {
+        name: "user",
+        doc: "user of every process inside, `name` or `uid` or `uid:gid`; default: the image's",
+    },
+];
+
+/// Less than this starts no process on most machines; Docker's smallest limit, for comparability, bytes.
+const LEAST_MEMORY: i64 = 6 << 20;
+
+/// The network of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Network {
+    #[default]
+    Default,
+    Bridge,
+    Host,
+    None,
+    Slirp4netns,
+    Pasta,
+}
+
+impl Network {
+    /// As podman calls it; `None` leaves the choice to podman.
+    pub(super) fn mode(self) -> Option<&'static str> {
+        match self {
+            Self::Default => None,
+            Self::Bridge => Some("bridge"),
+            Self::Host => Some("host"),
+            Self::None => Some("none"),
+            Self::Slirp4netns => Some("slirp4netns"),
+            Self::Pasta => Some("pasta"),
+        }
+    }
+}
+
+/// The filter of system calls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Seccomp {
+    #[default]
+    Default,
+    Unconfined,
+    Profile(PathBuf),
+}
+
+/// What the working directory lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Storage {
+    #[default]
+    Layer,
+    Volume,
+    Bind,
+    Tmpfs,
+}
+
+/// Checked settings; `None` and an empty list leave the choice to podman.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of podman's own, and they are independent"
+)]
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Settings {
+    pub(super) account: Option<String>,
+    pub(super) image: Option<String>,
+    pub(super) network: Network,
+    pub(super) seccomp: Seccomp,
+    pub(super) nano_cpus: Option<i64>,
+    pub(super) cpuset: Option<String>,
+    pub(super) memory: Option<i64>,
+    pub(super) shm: Option<i64>,
+    pub(super) ulimits: Vec<Ulimit>,
+    pub(super) cap_add: Vec<String>,
+    pub(super) cap_drop: Vec<String>,
+    pub(super) privileged: bool,
+    pub(super) no_new_privileges: bool,
+    pub(super) init: bool,
+    pub(super) runtime: Option<String>,
+    pub(super) storage: Storage,
+    pub(super) log_driver: Option<&'static str>,
+    pub(super) user: Option<String>,
+}
+
+impl Settings {
+    /// Reads settings; anything unknown or ill-formed is an error that names it.
+    pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
+        let read = Reader::new("podman", SETTINGS, params)?;
+        let settings = Self {
+            account: read.word("as", is_account, "the name or number of a user")?,
+            image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
+            network: read.choice("network", NETWORKS)?.unwrap_or_default(),
+            seccomp: seccomp(&read)?,
+            nano_cpus: read.cpus()?,
+            cpuset: read.word("cpuset", is_cpu_list, "a list such as `0-1,3`")?,
+            memory: read.size("memory", LEAST_MEMORY)?,
+            shm: read.size("shm", 4096)?,
+            ulimits: read.ulimits("ulimits")?,
+            cap_add: read.capabilities("cap_add")?,
+            cap_drop: read.capabilities("cap_drop")?,
+            privileged: read.flag("privileged")?,
+            no_new_privileges: read.flag("no_new_privileges")?,
+            init: read.flag("init")?,
+            runtime: read.word("runtime", is_runtime, "a name such as `runc` or a path")?,
+            storage: read.choice("storage", STORAGES)?.unwrap_or_default(),
+            log_driver: read.choice("log_driver", LOG_DRIVERS)?,
+            user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
+        };
+        if settings.privileged && !(settings.cap_add.is_empty() && settings.cap_drop.is_empty()) {
+            return Err(SettingsError {
+                setting: "privileged".into(),
+                problem: "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect"
+                    .into(),
+                hint: Some("use either `privileged` or `cap_add`/`cap_drop`".into()),
+            });
+        }
+        Ok(settings)
+    }
+
+    /// What decides whether podman can be used at all; the rest only changes a container.
+    pub(super) fn essentials(&self) -> Self {
+        Self {
+            account: self.account.clone(),
+            runtime: self.runtime.clone(),
+            ulimits: self.ulimits.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The control-group limits asked for: each setting's name with the controller that it needs.
+    pub(super) fn limits(&self) -> Vec<(&'static str, &'static str)> {
+        [
+            ("cpus", "cpu", self.nano_cpus.is_some()),
+            ("cpuset", "cpuset", self.cpuset.is_some()),
+            ("memory", "memory", self.memory.is_some()),
+        ]
+        .into_iter()
+        .filter(|(_, _, is_asked)| *is_asked)
+        .map(|(setting, controller, _)| (setting, controller))
+        .collect()
+    }
+
+    /// The options of `podman create` and `podman run`, each `--name=value` or a switch.
+    pub(super) fn options(&self) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut put = |name: &str, value: Option<String>| {
+            options.extend(value.map(|value| format!("--{name}={value}")));
+        };
+        put("network", self.network.mode().map(str::to_owned));
+        let security = match &self.seccomp {
+            Seccomp::Default => None,
+            Seccomp::Unconfined => Some("seccomp=unconfined".to_owned()),
+            Seccomp::Profile(path) => Some(format!("seccomp={}", path.display())),
+        };
+        put("security-opt", security);
+        let is_set = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
+        put(
+            "security-opt",
+            is_set(self.no_new_privileges, "no-new-privileges"),
+        );
+        let cpus = self.nano_cpus.map(|nano| (nano as f64 / 1e9).to_string());
+        put("cpus", cpus);
+        put("cpuset-cpus", self.cpuset.clone());
+        put("memory", self.memory.map(|bytes| format!("{bytes}b")));
+        put("shm-size", self.shm.map(|bytes| format!("{bytes}b")));
+        for Ulimit { name, soft, hard } in &self.ulimits {
+            put("ulimit", Some(format!("{name}={soft}:{hard}")));
+        }
+        for name in &self.cap_add {
+            put("cap-add", Some(name.clone()));
+        }
+        for name in &self.cap_drop {
+            put("cap-drop", Some(name.clone()));
+        }
+        put("privileged", is_set(self.privileged, "true"));
+        put("init", is_set(self.init, "true"));
+        put("user", self.user.clone());
+        put("log-driver", self.log_driver.map(str::to_owned));
+        options
+    }
+}
+
+const NETWORKS: &[(&str, Network)] = &[
+    ("default", Network::Default),
+    ("bridge", Network::Bridge),
+    ("host", Network::Host),
+    ("none", Network::None),
+    ("slirp4netns", Network::Slirp4netns),
+    ("pasta", Network::Pasta),
+];
+
+const STORAGES: &[(&str, Storage)] = &[
+    ("layer", Storage::Layer),
+    ("volume", Storage::Volume),
+    ("bind", Storage::Bind),
+    ("tmpfs", Storage::Tmpfs),
+];
+
+/// Those through which an attached stream passes; `passthrough` would take the stream away.
+const LOG_DRIVERS: &[(&str, &str)] = &[
+    ("k8s-file", "k8s-file"),
+    ("json-file", "json-file"),
+    ("journald", "journald"),
+    ("none", "none"),
+];
+
+fn is_account(text: &str) -> bool {
+    is_user(text) && !text.contains(':')
+}
+
+/// A name from podman's configuration, or the absolute path of a program.
+fn is_runtime(text: &str) -> bool {
+    is_plain_name(text.strip_prefix('/').unwrap_or(text)) && !text.contains(':')
+}
+
+fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
+    let expected = "`default`, `unconfined` or an absolute path";
+    if let Some(path) = read.path("seccomp", expected)? {
+        return Ok(Seccomp::Profile(path));
+    }
+    let is_word = |word: &str| matches!(word, "default" | "unconfined");
+    let word = read.word("seccomp", is_word, expected)?;
+    Ok(match word.as_deref() {
+        Some("unconfined") => Seccomp::Unconfined,
+        _ => Seccomp::Default,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::Value;
+
+    use super::*;
+
+    fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
+        Settings::parse(&Params::new().with(name, value)).expect_err(name)
+    }
+
+    #[test]
+    fn no_settings_mean_what_podman_run_would_do() {
+        let settings = Settings::parse(&Params::new()).unwrap();
+        assert_eq!(settings, Settings::default());
+        assert_eq!(settings.options(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_setting_becomes_the_option_of_its_name() {
+        let params = Params::new()
+            .with("as", "someone")
+            .with("image", "localhost/debian:12-slim")
+            .with("network", "slirp4netns")
+            .with("seccomp", "/etc/my profile.json")
+            .with("cpus", 1.5)
+            .with("cpuset", "0-1,3")
+            .with("memory", "256m")
+            .with("shm", 65_536i64)
+            .with("ulimits", "nofile=1024:4096, nproc=-1")
+            .with("cap_add", "cap_sys_nice")
+            .with("cap_drop", Value::List(vec![Value::Text("ALL".into())]))
+            .with("no_new_privileges", true)
+            .with("init", true)
+            .with("runtime", "/usr/sbin/runc")
+            .with("storage", "tmpfs")
+            .with("log_driver", "none")
+            .with("user", "1000:1000");
+        assert_eq!(params.0.len() + 1, SETTINGS.len(), "all but `privileged`");
+        let settings = Settings::parse(&params).unwrap();
+        assert_eq!(settings.account.as_deref(), Some("someone"));
+        assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));
+        assert_eq!(settings.storage, Storage::Tmpfs);
+        assert_eq!(
+            settings.options(),
+            [
+                "--network=slirp4netns",
+                "--security-opt=seccomp=/etc/my profile.json",
+                "--security-opt=no-new-privileges",
+                "--cpus=1.5",
+                "--cpuset-cpus=0-1,3",
+                "--memory=268435456b",
+                "--shm-size=65536b",
+                "--ulimit=nofile=1024:4096",
+                "--ulimit=nproc=-1:-1",
+                "--cap-add=SYS_NICE",
+                "--cap-drop=ALL",
+                "--init=true",
+                "--user=1000:1000",
+                "--log-driver=none",
+            ]
+        );
+        let limits: Vec<&str> = settings.limits().iter().map(|limit| limit.0).collect();
+        assert_eq!(limits, ["cpus", "cpuset", "memory"]);
+    }
+
+    #[test]
+    fn values_outside_the_grammar_are_refused_under_their_name() {
+        for (name, value) in [
+            ("cpus", Value::Float(f64::NAN)),
+            ("cpuset", Value::Text("3-1".into())),
+            ("memory", Value::Text("1m".into())),
+            ("shm", Value::Int(-1)),
+            ("network", Value::Text("container:x".into())),
+            ("network", Value::Text("slirp4netns:port_handler=x".into())),
+            ("seccomp", Value::Text("relative/path".into())),
+            ("seccomp", Value::Text("/a/../b".into())),
+            ("seccomp", Value::Int(1)),
+            ("log_driver", Value::Text("passthrough".into())),
+            ("runtime", Value::Text("//x".into())),
+            ("ulimits", Value::Text("nofile".into())),
+            ("ulimits", Value::Text("nofile=5:4".into())),
+            ("ulimits", Value::Text("nofile=x".into())),
+            ("ulimits", Value::Int(5)),
+            ("storage", Value::Text("/etc".into())),
+            ("privileged", Value::Text("yes".into())),
+            ("as", Value::Text("a:b".into())),
+        ] {
+            assert_eq!(refused(name, value).setting, name);
+        }
+        assert_eq!(
+            refused("ulimits", "nofil=5").hint.as_deref(),
+            Some("did you mean `nofile`?")
+        );
+        assert_eq!(
+            refused("memroy", "1g").hint.as_deref(),
+            Some("did you mean `memory`?")
+        );
+    }
+
+    #[test]
+    fn quotes_options_and_control_characters_reach_no_command() {
+        for text in [
+            "x\u{1b}[31m",
+            "a\"b",
+            "a'b",
+            "a b",
+            "a\nb",
+            "../x",
+            "a/../b",
+            "$(id)",
+            "",
+            "-x",
+            "--privileged",
+            "é",
+        ] {
+            for name in [
+                "as", "image", "runtime", "user", "cpuset", "cap_add", "ulimits", "network",
+                "seccomp",
+            ] {
+                let error = refused(name, text);
+                assert_eq!(error.setting, name, "{text:?}");
+                let shown = format!("{error} {:?}", error.hint);
+                assert!(
+                    !shown.contains('\u{1b}') && !shown.contains('\n'),
+                    "{shown:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn privileged_together_with_capabilities_is_refused() {
+        let params = Params::new()
+            .with("privileged", true)
+            .with("cap_drop", "ALL");
+        assert_eq!(Settings::parse(&params).unwrap_err().setting, "privileged");
+    }
+}

@@ -1,0 +1,112 @@
+//! What runs have left with podman, found by label.
+//!
+//! Podman has no daemon that would know of everybody's containers: each user has a storage of their own.
+//! Tare's own is asked in any case; where Tare runs as root, other users' are looked at as files first, and
+//! podman is called as a user only where their storage names the run. What it cannot see: other users'
+//! storage in a place that their configuration moved it to.
+
+use serde_json::Value as Json;
+
+use super::super::EnvError;
+use super::super::text::printable;
+use super::account::Account;
+use super::caller::Caller;
+use super::image;
+use super::instance::{remove_containers, remove_folder, remove_volumes};
+use crate::cx::{CONTROL_LIMIT, Context, files, vars};
+
+/// The containers of a run, running or not.
+fn containers(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
+    let filter = format!("--filter=label=tare.run={run}");
+    let arguments = ["ps", "--all", "--format=json", &filter];
+    let answer = caller.ask(cx, "list containers", &arguments, CONTROL_LIMIT)?;
+    Ok(list(&answer, |container| {
+        let name = container.pointer("/Names/0").or(container.get("Id"));
+        name?.as_str()
+    }))
+}
+
+/// The volumes of a run.
+fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
+    let filter = format!("--filter=label=tare.run={run}");
+    let arguments = ["volume", "ls", "--format=json", &filter];
+    let answer = caller.ask(cx, "list volumes", &arguments, CONTROL_LIMIT)?;
+    Ok(list(&answer, |volume| volume.get("Name")?.as_str()))
+}
+
+fn list(answer: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
+    let things = answer.as_array().into_iter().flatten();
+    things
+        .filter_map(|thing| name(thing).map(str::to_owned))
+        .collect()
+}
+
+/// Everybody whose podman may hold something of `run`, beginning with `first`.
+pub(super) fn callers(
+    cx: &Context<'_>,
+    first: Option<&Account>,
+    run: &str,
+) -> Result<Vec<Caller>, EnvError> {
+    let mut callers = vec![Caller::new(first.cloned())];
+    for account in Account::with_storage(cx)? {
+        if Some(&account) != first && names_run(&account, run) {
+            callers.push(Caller::new(Some(account)));
+        }
+    }
+    Ok(callers)
+}
+
+/// Whether a user's storage names the run: in its lists of containers and images, or among its volumes.
+fn names_run(account: &Account, run: &str) -> bool {
+    let storage = account.storage();
+    let names = files::names(&storage).unwrap_or_default();
+    let is_listed = names.iter().any(|name| {
+        let list = ["containers", "images"]
+            .into_iter()
+            .find(|list| name.ends_with(&format!("-{list}")));
+        list.and_then(|list| {
+            files::read_text(&storage.join(name).join(format!("{list}.json"))).ok()
+        })
+        .is_some_and(|text| text.contains(run))
+    });
+    let volumes = files::names(&storage.join("volumes")).unwrap_or_default();
+    is_listed || volumes.iter().any(|name| name.contains(run))
+}
+
+/// Removes everything of `run` that `caller` can see, and says what, one line each.
+pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
+    let mut removed = Vec::new();
+    let mut tell = |kind: &str, name: &str| {
+        removed.push(format!(
+            "podman {kind} {}{}",
+            printable(name),
+            caller.whose()
+        ));
+    };
+    for container in containers(cx, caller, run)? {
+        remove_containers(cx, caller, &[container.as_str()])?;
+        tell("container", &container);
+    }
+    for volume in volumes(cx, caller, run)? {
+        remove_volumes(cx, caller, &[volume.as_str()])?;
+        tell("volume", &volume);
+    }
+    for found in image::labelled(cx, caller, run, CONTROL_LIMIT)? {
+        for name in image::names(&found) {
+            if image::remove(cx, caller, &name)? {
+                tell("image", &name);
+            }
+        }
+    }
+    // Bound folders may hold files of subordinate users, which only podman's user can remove.
+    if let Some(state) = vars::state_folder() {
+        let folder = state.join("runs").join(run);
+        let prefix = format!("tare-{run}-");
+        let names = files::names(&folder).unwrap_or_default();
+        for name in names.iter().filter(|name| name.starts_with(&prefix)) {
+            remove_folder(cx, caller, &folder.join(name))?;
+            tell("folder", name);
+        }
+    }
+    Ok(removed)
+}

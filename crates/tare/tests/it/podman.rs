@@ -1,0 +1,696 @@
+//! The `podman` driver against a real podman.
+//!
+//! Rootless podman is tested as the user that runs the tests; where that is root, as an ordinary user: one
+//! named `tare-test` where it is there, else one that is made for the tests and removed after them, with its
+//! home, its storage and its processes. Rootful podman is tried in mount and network namespaces of its own,
+//! so that its bridge and its mounts go with them. Without podman a test says that it was skipped, and fails
+//! if TARE_REQUIRE names `podman`.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
+use tare::env::podman::{PODMAN, Podman};
+use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, Value};
+
+use crate::contract::contract;
+use crate::world::{World, skip};
+
+mod account;
+
+use account::Account;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A world and whose podman is tested in it; the account goes after the world, and the turn last.
+struct Place {
+    world: World,
+    driver: Podman,
+    account: Account,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// One test after the other: starting containers takes a whole machine.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A place, if rootless podman works; else says why not, or fails where it is required.
+fn place(name: &str) -> Option<Place> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let account = match Account::take() {
+        Ok(account) => account,
+        Err(why) => {
+            skip("podman", &why);
+            return None;
+        }
+    };
+    let driver = account.name().map_or(PODMAN.clone(), Podman::of_user);
+    let world = World::new(name);
+    match detect(&driver, &world) {
+        Availability::Ready(_) => Some(Place {
+            world,
+            driver,
+            account,
+            _turn: turn,
+        }),
+        Availability::Absent { why, .. } => {
+            skip(
+                "podman",
+                &format!("rootless podman does not work here ({why})"),
+            );
+            None
+        }
+    }
+}
+
+/// Asks again where the machine was too busy for the time that detection has.
+fn detect(driver: &Podman, world: &World) -> Availability {
+    let mut found = driver.detect(&world.cx());
+    for _ in 0..5 {
+        match &found {
+            Availability::Absent { why, .. } if why.contains("were over") => println!("{why}"),
+            _ => break,
+        }
+        found = driver.detect(&world.cx());
+    }
+    found
+}
+
+impl Place {
+    fn environment(&self, name: &str, settings: &Params) -> Box<dyn Environment> {
+        let arm = ArmId::new(name).unwrap();
+        self.driver.configure(arm, settings).unwrap()
+    }
+
+    /// What carries this run's label, found by the driver's own sweep.
+    fn leftovers(&self) -> Vec<String> {
+        let run = self.world.run.as_str();
+        self.driver.sweep(&self.world.cx(), Some(run)).unwrap()
+    }
+
+    /// Starts, greets, hands over the instance, stops and removes, and checks that nothing is left.
+    fn with_instance(
+        &self,
+        settings: &Params,
+        mode: StartMode,
+        look: impl FnOnce(&mut dyn Instance, &Facts),
+    ) {
+        let cx = self.world.cx();
+        let mut environment = self.environment("arm", settings);
+        environment.prepare(&cx).unwrap();
+        let facts = environment.describe(&cx);
+        let mut instance = environment.start(&cx, mode).unwrap();
+        hello(instance.as_mut());
+        look(instance.as_mut(), &facts);
+        instance.stop(&cx).unwrap();
+        environment.remove(&cx).unwrap();
+        environment.remove(&cx).unwrap();
+        self.assert_nothing_is_left();
+    }
+
+    fn assert_nothing_is_left(&self) {
+        assert_eq!(self.leftovers(), Vec::<String>::new());
+        let folder = self.world.folder.path();
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+        for _ in 0..100 {
+            if monitors(self.world.run.as_str()).is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("left: {:?}", monitors(self.world.run.as_str()));
+    }
+
+    fn refusal(&self, settings: &Params) -> EnvError {
+        let cx = self.world.cx();
+        let mut environment = self.environment("arm", settings);
+        let error = environment.prepare(&cx).expect_err("it was prepared");
+        environment.remove(&cx).unwrap();
+        self.assert_nothing_is_left();
+        error
+    }
+}
+
+/// Processes whose command line names this run: podman, and conmon, which stays while a container runs.
+fn monitors(run: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = entries.filter_map(|entry| {
+        let bytes = std::fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
+    });
+    commands
+        .filter(|command| command.contains(&format!("tare-{run}-")))
+        .collect()
+}
+
+fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
+    let channel = instance.channel();
+    channel.send(request).unwrap();
+    channel.receive(LIMIT).unwrap()
+}
+
+fn hello(instance: &mut dyn Instance) {
+    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
+    assert!(
+        matches!(reply, Reply::Hello { protocol, .. } if protocol == PROTOCOL),
+        "{reply:?}"
+    );
+}
+
+fn inner_facts(instance: &mut dyn Instance) -> Facts {
+    let paths = vec![instance.workdir()];
+    match ask(instance, &Request::Facts { paths }) {
+        Reply::Facts { facts } => facts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A trial that writes where the probes' files lie.
+fn trial(instance: &mut dyn Instance, probe: &str) -> Reply {
+    let request = Request::Run {
+        trial: 1,
+        call: ProbeCall {
+            name: probe.into(),
+            args: Params::new(),
+        },
+        target_ns: 1_000_000,
+        limit_ns: 20_000_000_000,
+        workdir: instance.workdir(),
+    };
+    ask(instance, &request)
+}
+
+fn absent(error: EnvError) -> (String, String) {
+    match error {
+        EnvError::Absent {
+            why,
+            fix: Some(fix),
+        } => (why, fix),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rootless_podman_keeps_the_contract_of_drivers() {
+    let Some(place) = place("contract") else {
+        return;
+    };
+    contract(&place.driver, &Params::new());
+}
+
+#[test]
+fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on() {
+    let Some(place) = place("security") else {
+        return;
+    };
+    place.with_instance(&Params::new(), StartMode::Resident, |instance, facts| {
+        let inner = inner_facts(instance);
+        assert_eq!(
+            inner.get("status.Seccomp").map(String::as_str),
+            Some("2"),
+            "{inner:?}"
+        );
+        assert!(matches!(trial(instance, "null"), Reply::Done { .. }));
+        for name in [
+            "engine.version",
+            "engine.storage_driver",
+            "engine.runtime",
+            "engine.runtime.version",
+            "engine.network_mode",
+            "engine.cgroup_version",
+            "engine.cgroup_driver",
+            "image.id",
+            "agent.sha256",
+        ] {
+            assert!(facts.contains_key(name), "{name}: {facts:?}");
+        }
+        assert_eq!(facts["engine.rootless"], "true");
+        if let Some(chosen) = facts.get("engine.runtime.chosen") {
+            assert!(chosen.contains("hybrid"), "{chosen}");
+            assert_eq!(facts["engine.runtime"], "runc");
+            assert!(
+                facts["engine.runtime.version"].contains("runc"),
+                "{facts:?}"
+            );
+        }
+        // The host has no way into it, and says so instead of naming an address that does not answer.
+        for end in [instance.address_from_host(), instance.host_address()] {
+            assert!(matches!(end, Err(Reason::NoPath(why)) if why.contains("rootless")));
+        }
+    });
+}
+
+#[test]
+fn an_instance_for_once_runs_the_agent_as_the_first_process() {
+    let Some(place) = place("once") else {
+        return;
+    };
+    place.with_instance(&Params::new(), StartMode::Once, |instance, _| {
+        assert!(matches!(trial(instance, "null"), Reply::Done { .. }));
+        assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
+        let error = instance.channel().receive(LIMIT).unwrap_err();
+        assert!(
+            matches!(&error, ChannelError::Closed(why) if why.contains("status 0")),
+            "{error}"
+        );
+        let again = instance.channel().send(&Request::Bye).unwrap_err();
+        assert!(matches!(again, ChannelError::Closed(_)), "{again}");
+    });
+}
+
+#[test]
+fn settings_reach_the_container() {
+    let Some(place) = place("settings") else {
+        return;
+    };
+    let settings = Params::new()
+        .with("seccomp", "unconfined")
+        .with("cap_drop", "ALL")
+        .with("no_new_privileges", true)
+        .with("ulimits", "nofile=512:1024")
+        .with("user", "65534")
+        .with("log_driver", "none")
+        .with("network", "none");
+    for mode in [StartMode::Resident, StartMode::Once] {
+        place.with_instance(&settings, mode, |instance, facts| {
+            let inner = inner_facts(instance);
+            let inner = |name: &str| inner.get(name).map(String::as_str);
+            assert_eq!(inner("status.Seccomp"), Some("0"));
+            assert_eq!(inner("status.CapBnd"), Some("0000000000000000"));
+            assert_eq!(inner("status.NoNewPrivs"), Some("1"));
+            assert_eq!(inner("uid"), Some("65534"));
+            assert_eq!(facts["engine.network_mode"], "none");
+            assert_eq!(facts["engine.log_driver"], "none");
+            assert_eq!(facts["asked.ulimit"], "nofile=512:1024");
+            assert!(matches!(
+                instance.address_from_host(),
+                Err(Reason::NoPath(why)) if why.contains("none")
+            ));
+        });
+    }
+}
+
+#[test]
+fn the_hosts_network_is_reached_at_the_hosts_own_address() {
+    let Some(place) = place("hostnet") else {
+        return;
+    };
+    let settings = Params::new().with("network", "host");
+    place.with_instance(&settings, StartMode::Resident, |instance, facts| {
+        assert!(instance.address_from_host().unwrap().is_loopback());
+        assert!(instance.host_address().unwrap().is_loopback());
+        assert_eq!(facts["engine.network_mode"], "host");
+    });
+}
+
+#[test]
+fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
+    let Some(place) = place("storage") else {
+        return;
+    };
+    account::set_mode(place.world.folder.path(), 0o711);
+    for storage in ["layer", "volume", "bind", "tmpfs"] {
+        for user in ["0", "65534:65534"] {
+            let settings = Params::new().with("storage", storage).with("user", user);
+            place.with_instance(&settings, StartMode::Resident, |instance, _| {
+                let facts = inner_facts(instance);
+                let kind = facts.get("mount./tare-work.fstype");
+                let kind = kind.unwrap_or_else(|| panic!("{storage}: {facts:?}"));
+                assert_eq!(kind == "tmpfs", storage == "tmpfs", "{storage}: {kind}");
+                let reply = trial(instance, "files");
+                assert!(
+                    matches!(reply, Reply::Done { .. }),
+                    "{storage} {user}: {reply:?}"
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
+    let Some(place) = place("closed") else {
+        return;
+    };
+    if place.account.name().is_none() {
+        return skip("root", "an ordinary user comes to every folder of its own");
+    }
+    account::set_mode(place.world.folder.path(), 0o700);
+    let settings = Params::new().with("storage", "bind");
+    let error = place.refusal(&settings);
+    let EnvError::Denied {
+        what,
+        fix: Some(fix),
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert!(what.contains("cannot come to"), "{what}");
+    assert!(fix.contains("TARE_HOME"), "{fix}");
+}
+
+#[test]
+fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
+    let Some(mut place) = place("quotes") else {
+        return;
+    };
+    place.world.folder = tempfile::Builder::new()
+        .prefix("tare it \"quoted\" 'too',\n")
+        .tempdir()
+        .unwrap();
+    account::set_mode(place.world.folder.path(), 0o711);
+    let settings = Params::new().with("storage", "bind");
+    place.with_instance(&settings, StartMode::Resident, |instance, _| {
+        let reply = trial(instance, "files");
+        assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+    });
+}
+
+#[test]
+fn limits_that_podman_would_ignore_are_refused() {
+    let Some(place) = place("limits") else {
+        return;
+    };
+    if std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+        return skip(
+            "cgroup1",
+            "limits may work with control groups of version 2",
+        );
+    }
+    for (name, value) in [
+        ("memory", Value::Text("64m".into())),
+        ("cpus", Value::Float(0.5)),
+        ("cpuset", Value::Text("0".into())),
+    ] {
+        let (why, fix) = absent(place.refusal(&Params::new().with(name, value)));
+        assert!(why.contains(name) && why.contains("version 2"), "{why}");
+        assert!(!fix.is_empty());
+    }
+}
+
+#[test]
+fn an_image_that_is_not_there_is_not_pulled() {
+    let Some(place) = place("missing") else {
+        return;
+    };
+    let name = "tare-test.invalid/none:1";
+    let (why, fix) = absent(place.refusal(&Params::new().with("image", name)));
+    assert!(why.contains(name), "{why}");
+    assert_eq!(fix, format!("`podman pull {name}`"));
+}
+
+#[test]
+fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
+    let Some(place) = place("wrong") else {
+        return;
+    };
+    for (name, value, word) in [
+        ("runtime", "tare-none", "runtime"),
+        ("runtime", "/nonexistent/runc", "runtime"),
+        ("user", "tare-none", "user"),
+        ("seccomp", "/nonexistent/profile.json", "seccomp"),
+        ("ulimits", "nofile=1048576000", "limits"),
+    ] {
+        let (why, fix) = absent(place.refusal(&Params::new().with(name, value)));
+        assert!(why.contains(word), "{value}: {why}");
+        assert!(!fix.is_empty());
+    }
+}
+
+#[test]
+fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
+    let Some(place) = place("foreign") else {
+        return;
+    };
+    let cx = place.world.cx();
+    // The packed image of another arm stands for a user's image: it has no shell and no C library.
+    let mut packed = place.environment("packed", &Params::new());
+    packed.prepare(&cx).unwrap();
+    let name = packed.describe(&cx)["image.name"].clone();
+    for mode in [StartMode::Resident, StartMode::Once] {
+        for storage in ["layer", "volume"] {
+            let settings = Params::new()
+                .with("image", name.as_str())
+                .with("storage", storage)
+                .with("user", "65534");
+            let mut foreign = place.environment("foreign", &settings);
+            foreign.prepare(&cx).unwrap();
+            let mut instance = foreign.start(&cx, mode).unwrap();
+            hello(instance.as_mut());
+            let reply = trial(instance.as_mut(), "files");
+            assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+            instance.stop(&cx).unwrap();
+            foreign.remove(&cx).unwrap();
+        }
+    }
+    // Removing the foreign arm leaves the image, which it did not make.
+    let mut instance = packed.start(&cx, StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    instance.stop(&cx).unwrap();
+    packed.remove(&cx).unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
+    let Some(place) = place("share") else {
+        return;
+    };
+    let cx = place.world.cx();
+    let mut first = place.environment("first", &Params::new());
+    let mut second = place.environment("second", &Params::new());
+    first.prepare(&cx).unwrap();
+    first.prepare(&cx).unwrap();
+    second.prepare(&cx).unwrap();
+    let id = |environment: &dyn Environment| environment.describe(&cx)["image.id"].clone();
+    assert_eq!(id(first.as_ref()), id(second.as_ref()));
+    first.remove(&cx).unwrap();
+    let mut instance = second.start(&cx, StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    // An instance that was never stopped goes with its environment.
+    drop(instance);
+    second.remove(&cx).unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn what_a_killed_run_left_is_swept_with_its_processes() {
+    let Some(place) = place("killed") else {
+        return;
+    };
+    let cx = place.world.cx();
+    let settings = Params::new().with("storage", "volume");
+    let mut environment = place.environment("arm", &settings);
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    // A container whose command is killed goes on, for conmon holds it: as after `kill -9` of everything.
+    drop(instance);
+    drop(environment);
+    let run = place.world.run.as_str();
+    // Without the tests' user named: the sweep finds it by its storage.
+    let swept = PODMAN.sweep(&cx, Some(run)).unwrap();
+    for kind in ["container", "volume", "image"] {
+        let is_kind = |line: &&String| line.starts_with(&format!("podman {kind} "));
+        assert_eq!(swept.iter().filter(is_kind).count(), 1, "{swept:?}");
+    }
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn a_container_that_is_killed_from_outside_is_reported_at_once() {
+    let Some(place) = place("outside") else {
+        return;
+    };
+    let cx = place.world.cx();
+    let mut environment = place.environment("arm", &Params::new());
+    let mut instance = environment.start(&cx, StartMode::Once).unwrap();
+    hello(instance.as_mut());
+    // Another run of the same program removes it, as `tare clean` would.
+    assert!(!place.leftovers().is_empty());
+    let begin = Instant::now();
+    let error = instance.channel().receive(LIMIT).unwrap_err();
+    assert!(matches!(error, ChannelError::Closed(_)), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    instance.stop(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+    place.assert_nothing_is_left();
+}
+
+/// Runs programs, except that a program of this name is not there.
+struct Without(&'static str);
+
+impl Without {
+    fn changed(&self, command: &CommandLine) -> CommandLine {
+        let mut command = command.clone();
+        let words = std::iter::once(&mut command.program).chain(&mut command.arguments);
+        for word in words.filter(|word| **word == self.0) {
+            *word = format!("{}-is-not-installed", self.0);
+        }
+        command
+    }
+}
+
+impl Exec for Without {
+    fn run(
+        &self,
+        command: &CommandLine,
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<Finished, CommandError> {
+        let finished = SystemExec.run(&self.changed(command), input, limit);
+        match finished {
+            Err(CommandError::Missing { .. }) => Err(CommandError::Missing {
+                program: command.program.clone(),
+            }),
+            other => other,
+        }
+    }
+
+    fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
+        SystemExec.spawn(&self.changed(command))
+    }
+}
+
+#[test]
+fn a_podman_that_is_not_installed_is_told_with_the_command_that_installs_it() {
+    let world = World::new("notinstalled");
+    let exec = Without("podman");
+    let mut cx = world.cx();
+    cx.exec = &exec;
+    let mut drivers = vec![PODMAN.clone()];
+    let account = Account::take();
+    if let Some(name) = account.as_ref().ok().and_then(Account::name) {
+        drivers.push(Podman::of_user(name));
+    }
+    for driver in drivers {
+        let Availability::Absent { why, fix } = driver.detect(&cx) else {
+            panic!("it was found");
+        };
+        assert_eq!(why, "podman is not installed");
+        assert!(fix.unwrap().contains("apt-get install podman uidmap"));
+    }
+}
+
+#[test]
+fn a_user_that_does_not_exist_is_told_by_name() {
+    let world = World::new("nouser");
+    let settings = Params::new().with("as", "tare-no-such-user");
+    let arm = ArmId::new("arm").unwrap();
+    let environment = PODMAN.configure(arm, &settings).unwrap();
+    let Some(Availability::Absent { why, fix }) = environment.detect(&world.cx()) else {
+        panic!("it was found");
+    };
+    assert!(why.contains("no user `tare-no-such-user`"), "{why}");
+    assert!(fix.unwrap().contains("useradd"));
+}
+
+#[test]
+fn quotes_and_control_characters_reach_no_command() {
+    for (name, text) in [
+        ("as", "root;id"),
+        ("image", "x\";rm -rf /"),
+        ("user", "root\n"),
+        ("runtime", "\u{1b}[2J"),
+        ("seccomp", "/a\u{7}b"),
+        ("network", "host\" --privileged"),
+    ] {
+        let arm = ArmId::new("arm").unwrap();
+        let Err(error) = PODMAN.configure(arm, &Params::new().with(name, text)) else {
+            panic!("{name} took {text:?}");
+        };
+        assert_eq!(error.setting, name);
+        assert!(
+            !error.problem.contains(['\u{1b}', '\n', '\u{7}']),
+            "{error:?}"
+        );
+    }
+}
+
+/// Set in the process that runs in namespaces of its own.
+const INSIDE: &str = "TARE_TEST_PODMAN_INSIDE";
+
+#[test]
+fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
+    if !account::is_root() {
+        return skip("root", "only root has rootful podman");
+    }
+    if std::env::var_os(INSIDE).is_none() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        return again_in_namespaces_of_its_own(
+            "podman::rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps",
+        );
+    }
+    let world = World::new("rootful");
+    let cx = world.cx();
+    let mut settings = Params::new();
+    match detect(&PODMAN, &world) {
+        Availability::Ready(facts) => assert_eq!(facts["engine.rootless"], "false"),
+        Availability::Absent { why, fix } => {
+            let fix = fix.unwrap_or_else(|| panic!("no advice for: {why}"));
+            if !why.contains("CAP_SYS_RESOURCE") {
+                return skip(
+                    "podman",
+                    &format!("rootful podman does not work here: {why}"),
+                );
+            }
+            assert!(!account::holds_capability(24), "{why}");
+            assert!(
+                why.contains("limits") && why.contains("not permitted"),
+                "{why}"
+            );
+            assert!(
+                fix.contains("as = ") && fix.contains("`runtime = \"runc\"`"),
+                "{fix}"
+            );
+            // The rest of the advice.
+            assert!(
+                fix.contains("ulimits = [\"nofile=1024\", \"nproc=1024\"]"),
+                "{fix}"
+            );
+            settings = settings.with("ulimits", "nofile=1024, nproc=1024");
+        }
+    }
+    let arm = ArmId::new("arm").unwrap();
+    let mut environment = PODMAN.configure(arm, &settings).unwrap();
+    if !settings.0.is_empty() {
+        let found = environment.detect(&cx);
+        assert!(matches!(found, Some(Availability::Ready(_))), "{found:?}");
+    }
+    environment.prepare(&cx).unwrap();
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert!(matches!(
+        trial(instance.as_mut(), "null"),
+        Reply::Done { .. }
+    ));
+    // Both ends of the bridge are real: a port where nobody listens refuses.
+    let inside = instance.address_from_host().unwrap();
+    let attempt = std::net::TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
+    let kind = attempt.unwrap_err().kind();
+    assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
+    std::net::TcpListener::bind((instance.host_address().unwrap(), 0)).unwrap();
+    instance.stop(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+    let swept = PODMAN.sweep(&cx, Some(world.run.as_str())).unwrap();
+    assert_eq!(swept, Vec::<String>::new());
+}
+
+/// Runs one test of this program again where its mounts and interfaces are its own.
+fn again_in_namespaces_of_its_own(test: &str) {
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--net", "--propagation", "private", "--"])
+        .arg(program)
+        .args([test, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    for line in text.lines().filter(|line| line.starts_with("skipped:")) {
+        println!("{line}");
+    }
+    assert!(text.contains("1 passed"), "{text}");
+}
