@@ -39,20 +39,38 @@ pub fn main(arguments: &[String]) -> ExitCode {
 /// It exists, or the system's reason, such as a full disk; then there is no file.
 pub fn allocate(path: &Path, bytes: i64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
-    // SAFETY: the descriptor is open for the time of the call; the rest are numbers.
-    let done = match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    };
-    let done = match done {
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => fill(&mut file, bytes),
-        other => other,
-    };
+    let done = has_room(&file, bytes).and_then(|()| reserve(&mut file, bytes));
     if done.is_err() {
         // The first failure is what the reader needs.
         let _ = fs::remove_file(path);
     }
     done
+}
+
+/// Refuses what cannot fit beforehand: asking for it would fill the disk of everybody else first.
+fn has_room(file: &File, bytes: i64) -> io::Result<()> {
+    // SAFETY: `statvfs` is plain data for which all zeroes is a valid value.
+    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and `room` is a live, exclusively borrowed structure.
+    if unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut room) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if u128::from(room.f_bavail) * u128::from(room.f_frsize) < bytes as u128 {
+        return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+    }
+    Ok(())
+}
+
+fn reserve(file: &mut File, bytes: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the time of the call; the rest are numbers.
+    let done = match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    match done {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => fill(file, bytes),
+        other => other,
+    }
 }
 
 fn fill(file: &mut File, bytes: i64) -> io::Result<()> {
@@ -83,7 +101,8 @@ mod tests {
             io::ErrorKind::AlreadyExists
         );
         fs::remove_file(&path).unwrap();
-        allocate(&path, i64::MAX / 2).unwrap_err();
+        let full = allocate(&path, i64::MAX / 2).unwrap_err();
+        assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
         assert!(!path.exists());
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use tare_model::facts::emulation;
 use tare_model::wire::{Reply, Request};
 use tare_model::{Facts, Params, ProbeCall, ProbeReport};
 
@@ -65,7 +66,9 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     for (id, availability) in found {
         match availability {
             Availability::Ready(known) => {
-                let known = worth_knowing(known);
+                let emulated = emulation(known).map(|detail| format!("EMULATED: {detail}"));
+                let mut known = worth_knowing(known);
+                known.extend(emulated.map(|text| output::printable(&text)));
                 let _ = writeln!(
                     text,
                     "  {id}: ready{}{}",
@@ -133,7 +136,8 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
 
 /// What identifies an environment, in a few words; `--json` has everything.
 fn worth_knowing(facts: &Facts) -> Vec<String> {
-    const TELLING: [&str; 6] = [
+    const TELLING: [&str; 7] = [
+        "accelerator",
         "version",
         "cgroup",
         "storage",

@@ -113,7 +113,7 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     let mut facts = Facts::from([
         ("vm.accelerator".to_owned(), accelerator.word().to_owned()),
         ("vm.kernel".to_owned(), kernel.path.display().to_string()),
-        ("vm.qemu".to_owned(), version),
+        ("vm.qemu_version".to_owned(), version),
     ]);
     if accelerator == Accelerator::Tcg {
         facts.insert(format!("vm{EMULATED}"), "true".to_owned());

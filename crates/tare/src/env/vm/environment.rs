@@ -217,7 +217,7 @@ impl Environment for VmEnvironment {
             facts.insert(format!("vm.{name}"), value.to_owned());
         };
         if let Some(prepared) = &self.prepared {
-            add("qemu", &prepared.version);
+            add("qemu_version", &prepared.version);
             add("kernel", &prepared.kernel.path.display().to_string());
             if let Some(release) = &prepared.kernel.release {
                 add("kernel_release", release);

@@ -47,3 +47,34 @@ pub(super) fn make(
     files::write(&path, &bytes)?;
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::Params;
+
+    #[test]
+    fn memory_that_cannot_hold_the_archive_twice_is_refused_with_what_would_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = AgentBinary {
+            path: folder.path().join("agent"),
+            sha256: String::new(),
+            build: String::new(),
+        };
+        let kernel = Kernel {
+            path: folder.path().join("kernel"),
+            release: None,
+        };
+        let settings = Settings::read(&Params::new().with("memory", "96m")).unwrap();
+        let made = |bytes: usize| {
+            files::write(&agent.path, &vec![0; bytes]).unwrap();
+            make(&agent, &kernel, &settings, &folder.path().join("made"))
+        };
+        assert!(made(8 << 20).unwrap().exists());
+        let Err(EnvError::Absent { why, fix }) = made(20 << 20) else {
+            panic!("accepted");
+        };
+        assert!(why.contains("96 MiB"), "{why}");
+        assert_eq!(fix.as_deref(), Some("memory = \"105m\" or more"));
+    }
+}
