@@ -183,7 +183,9 @@ fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: 
             let kill = std::process::Command::new("kill")
                 .args(["-KILL", &pid.to_string()])
                 .output();
-            assert!(kill.unwrap().status.success());
+            // One of several may have ended with the first.
+            let is_gone = !std::path::Path::new(&format!("/proc/{pid}")).exists();
+            assert!(kill.unwrap().status.success() || is_gone);
         }
         let answer = instance.channel().receive(ANSWER_LIMIT);
         assert!(

@@ -46,10 +46,16 @@ params.size = "small"
 [[workload]]
 id = "getppid"
 [[workload]]
+id = "start-up"
+"#;
+
+/// A round trip wakes two processes, so other work disturbs it most: three times as many blocks.
+const ROUND_TRIPS: &str = r#"
+[[arm]]
+id = "docker"
+[[workload]]
 id = "tcp-round-trip"
 path = "host→arm"
-[[workload]]
-id = "start-up"
 "#;
 
 const WITHOUT_FILTER: &str = r#"
@@ -109,8 +115,13 @@ impl Cells {
 }
 
 fn measure(product: &Product, id: &str, study: &str) -> Cells {
+    measure_blocks(product, id, study, "14")
+}
+
+fn measure_blocks(product: &Product, id: &str, study: &str, blocks: &str) -> Cells {
     let file = product.file("study.toml", format!("id = \"{id}\"\n{DESIGN}{study}"));
-    let dossier = product.run(["run", &file, "--json", "-"]).expect(0).json();
+    let arguments = ["run", &file, "--blocks", blocks, "--json", "-"];
+    let dossier = product.run(arguments).expect(0).json();
     println!("{}", product.run(["show"]).expect(0).stdout);
     assert_valid_dossier(&dossier);
     let arms = dossier["arms"].as_array().unwrap();
@@ -158,6 +169,7 @@ fn arithmetic_is_free_system_calls_bridges_and_engines_are_not() {
     cells.assert_costs_more_than("container", "syscall.getppid.time", 1.0);
     cells.assert_costs_more_than("docker", "start-up.total.time", 10.0);
     cells.assert_costs_more_than("container", "start-up.total.time", 1.0);
+    let cells = measure_blocks(&product, "round-trips", ROUND_TRIPS, "42");
     cells.assert_costs_more_than("docker", "net.tcp.round-trip.time", 1.0);
     let cells = measure(&product, "no-filter", WITHOUT_FILTER);
     cells.assert_no_material_cost("unconfined", "syscall.getppid.time");
