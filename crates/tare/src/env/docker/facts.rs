@@ -184,9 +184,9 @@ fn of_host_config(facts: &mut Facts, config: &HostConfig) {
 /// The bounding set of the engine's process as hexadecimal digits, and the names missing from it.
 #[cfg(target_os = "linux")]
 pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
-    use super::catalogue::CAPABILITIES;
     use super::endpoint::Endpoint;
     use crate::cx::files;
+    use crate::env::grammar::CAPABILITIES;
     use std::path::Path;
 
     let Endpoint::Socket(path) = &api.endpoint else {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use tare_model::{Params, Value};
 
 use super::super::SettingsError;
-use super::super::grammar::{is_safe_path, parse_size};
-use super::catalogue::{CAPABILITIES, SETTINGS, ULIMITS};
+use super::super::grammar::{CAPABILITIES, ULIMITS, is_safe_path, parse_size};
+use super::catalogue::SETTINGS;
 
 /// A limit of a process; -1 means none.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,73 +8,9 @@ use std::path::PathBuf;
 
 use tare_model::{Params, Value};
 
-use super::super::grammar::parse_size;
+use super::super::grammar::{CAPABILITIES, ULIMITS, parse_size};
 use super::super::text::printable;
 use super::super::{SettingSpec, SettingsError};
-
-/// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
-pub(super) const CAPABILITIES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
-
-/// Limits of a process by the names that engines give them (`RLIMIT_*` of getrlimit(2), in small letters).
-pub(super) const ULIMITS: [&str; 15] = [
-    "core",
-    "cpu",
-    "data",
-    "fsize",
-    "locks",
-    "memlock",
-    "msgqueue",
-    "nice",
-    "nofile",
-    "nproc",
-    "rss",
-    "rtprio",
-    "rttime",
-    "sigpending",
-    "stack",
-];
 
 /// A limit of a process; -1 means none.
 #[derive(Debug, Clone, PartialEq, Eq)]
