@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         elapsed_ns,
         counters: BTreeMap::new(),
         timer,
+        command: None,
     };
     if json {
         println!(

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tare_model::{Failure, Reason, Series, Unit};
+use tare_model::{CommandReport, Failure, Reason, Series, Unit};
 
 /// How many batches a series aims at.
 const BATCHES: u64 = 40;
@@ -88,6 +88,7 @@ pub struct Meter {
     unavailable: BTreeMap<String, Reason>,
     checksum: Option<u64>,
     announcer: Option<Announcer>,
+    command: Option<CommandReport>,
 }
 
 impl std::fmt::Debug for Meter {
@@ -119,6 +120,7 @@ impl Meter {
             unavailable: BTreeMap::new(),
             checksum: None,
             announcer: None,
+            command: None,
         }
     }
 
@@ -137,6 +139,22 @@ impl Meter {
     /// Says that `metric` cannot be measured here while the probe's other metrics can.
     pub fn unavailable(&mut self, metric: &str, reason: Reason) {
         self.unavailable.insert(metric.to_owned(), reason);
+    }
+
+    /// Says that everything is prepared and the timed work begins: here workers that are to start together
+    /// wait for each other.
+    pub fn ready(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    /// Hands over what a program left.
+    pub fn command(&mut self, report: CommandReport) {
+        self.command = Some(report);
+    }
+
+    /// What a program left, for the report; to be taken before [`Meter::finish`].
+    pub fn take_command(&mut self) -> Option<CommandReport> {
+        self.command.take()
     }
 
     /// The metrics that cannot be measured here, for the report; to be taken before [`Meter::finish`].

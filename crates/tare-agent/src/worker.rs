@@ -104,6 +104,7 @@ fn run(
     let after = (!is_short).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
+    let command = meter.take_command();
     let (series, checksum, timer) = meter.finish();
     Ok(ProbeReport {
         probe: probe.name.to_owned(),
@@ -118,6 +119,7 @@ fn run(
             .map(|(before, after)| Counters::difference(&before, &after))
             .unwrap_or_default(),
         timer,
+        command,
     })
 }
 

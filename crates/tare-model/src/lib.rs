@@ -5,6 +5,7 @@
 //! Nothing here reads a clock, a file or the environment; reading and writing frames works on any
 //! `Read` and `Write` that the caller brings.
 
+pub mod command;
 pub mod dossier;
 pub mod facts;
 pub mod guest;
@@ -21,6 +22,7 @@ pub mod trial;
 pub mod unit;
 pub mod wire;
 
+pub use command::{CommandCall, CommandReport};
 pub use facts::Facts;
 pub use id::{ArmId, IdError, MetricId, RunId, WorkloadId};
 pub use lifecycle_report::{LIFECYCLE_FORMAT, LifecycleReport};

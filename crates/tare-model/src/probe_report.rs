@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::CommandReport;
 use crate::outcome::Reason;
 use crate::unit::Unit;
 
@@ -54,4 +55,7 @@ pub struct ProbeReport {
     pub counters: BTreeMap<String, f64>,
     /// The timer: `resolution_ns` and `cost_ns` of one reading, as measured in this environment.
     pub timer: BTreeMap<String, f64>,
+    /// What the program left that the probe `command` ran; its workload reads the values from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandReport>,
 }

@@ -7,6 +7,7 @@
 //! through [`cx`].
 
 pub mod analyze;
+pub mod cause;
 pub mod cli;
 pub mod config;
 pub mod cx;

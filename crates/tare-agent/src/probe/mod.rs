@@ -9,6 +9,7 @@ use crate::meter::{Meter, ProbeError};
 
 pub mod chase;
 pub mod clock;
+pub mod command;
 pub mod copy_up;
 pub mod des;
 pub mod disk_random;
@@ -48,6 +49,7 @@ pub struct Probe {
 pub static PROBES: &[&Probe] = &[
     &chase::PROBE,
     &clock::PROBE,
+    &command::PROBE,
     &copy_up::PROBE,
     &des::PROBE,
     &disk_random::PROBE,

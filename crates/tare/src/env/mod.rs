@@ -12,6 +12,8 @@ use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::cx::{CommandError, Context, files::FileError};
 
+pub use image::host_files::Wanted;
+
 pub mod channel;
 pub mod container;
 pub mod docker;
@@ -109,6 +111,9 @@ pub enum StartMode {
 pub trait Environment: Send {
     /// The arm it serves.
     fn arm(&self) -> &ArmId;
+    /// Has these programs ready inside, besides what the settings say; asked before `prepare`. An environment
+    /// in which the host's files are anyway, or whose files the user chose, has nothing to do.
+    fn provide(&mut self, _wanted: &Wanted) {}
     /// Makes what every instance needs, such as an image: untimed; twice is fine.
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
     /// Starts an instance; its agent has not been spoken to yet.

@@ -16,7 +16,7 @@ use super::RunError;
 use super::dispatch::Cancelled;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode,
+    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode, Wanted,
 };
 use crate::store::PEER;
 
@@ -270,19 +270,21 @@ impl<'a> Rig<'a> {
         arms: &[ArmSpec],
         needs: Needs,
         driver: &dyn Fn(&str) -> Option<&'static dyn Driver>,
+        wanted: &Wanted,
     ) -> Result<Self, RunError> {
         let configured = |spec: &ArmSpec| {
             let driver = driver(&spec.driver).ok_or_else(|| RunError::UnknownDriver {
                 arm: spec.id.clone(),
                 driver: spec.driver.escape_debug().to_string(),
             })?;
-            let environment =
+            let mut environment =
                 driver
                     .configure(spec.id.clone(), &spec.settings)
                     .map_err(|source| RunError::Settings {
                         arm: spec.id.clone(),
                         source,
                     })?;
+            environment.provide(wanted);
             Ok::<Arm, RunError>(Arm {
                 spec: spec.clone(),
                 driver,

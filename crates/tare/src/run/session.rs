@@ -11,6 +11,7 @@ use super::pace::Pace;
 use super::rig::{Needs, Rig};
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event};
+use crate::env::Wanted;
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
 
@@ -57,6 +58,24 @@ impl From<StoreError> for Break {
     }
 }
 
+/// The programs that the study's workloads run.
+fn wanted(study: &Study, registry: &Registry<'_>) -> Wanted {
+    let mut wanted = Wanted::default();
+    for spec in &study.workloads {
+        let tools = (registry.workload)(spec.id.as_str())
+            .map(|workload| workload.tools(&spec.params))
+            .unwrap_or_default();
+        for tool in tools {
+            wanted.add(&Wanted {
+                programs: vec![tool.program],
+                packages: tool.packages,
+                files: Vec::new(),
+            });
+        }
+    }
+    wanted
+}
+
 impl<'a> Session<'a> {
     /// Looks everything up and configures it; touches nothing outside.
     pub(super) fn new(
@@ -77,7 +96,13 @@ impl<'a> Session<'a> {
             store,
             precision,
             dispatcher,
-            rig: Rig::new(cx, &study.arms, needs, registry.driver)?,
+            rig: Rig::new(
+                cx,
+                &study.arms,
+                needs,
+                registry.driver,
+                &wanted(study, registry),
+            )?,
             recipes,
             ended: vec![None; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),

@@ -20,6 +20,7 @@ mod stat;
 mod touch;
 mod triad;
 
+pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
@@ -92,6 +93,18 @@ impl From<DefaultValue> for Value {
     }
 }
 
+/// A program that a workload runs inside the arm: what has to be there, and how it tells its version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name on the search path, or its path.
+    pub program: String,
+    /// The arguments with which it prints its version; empty where it cannot.
+    pub version: Vec<String>,
+    /// Packages of the distribution whose files it opens by name at run time, such as an interpreter's
+    /// library; those with which an image has to be packed beside the program and its shared libraries.
+    pub packages: Vec<String>,
+}
+
 /// Why parameters are not acceptable; `param` names the offender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
@@ -113,6 +126,12 @@ pub enum DecodeError {
         /// The format.
         format: String,
         /// What is wrong.
+        problem: String,
+    },
+    /// The program that was run did not do its work.
+    #[error("{problem}")]
+    Unsuccessful {
+        /// How it ended and what it said, control characters escaped.
         problem: String,
     },
     /// A value is missing, infinite or not a number.
@@ -143,6 +162,10 @@ pub trait Workload: Sync {
     }
     /// What to execute, for complete parameters.
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError>;
+    /// The programs that it runs, for complete parameters; none for a probe.
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        Vec::new()
+    }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
 }
@@ -154,7 +177,7 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "paired", "probe-output"];
+    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output"];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

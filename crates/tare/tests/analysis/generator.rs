@@ -301,6 +301,7 @@ impl Plan {
                 ("cost_ns".to_owned(), 25.0),
                 ("resolution_ns".to_owned(), 1.0),
             ]),
+            command: None,
         }
     }
 }

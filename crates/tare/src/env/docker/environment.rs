@@ -17,7 +17,7 @@ use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts};
 
 use super::super::image::{AGENT_PATH, ImageTar, WORKDIR, host_files};
-use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode};
+use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
@@ -318,6 +318,12 @@ const CAP_FIX: &str =
 impl Environment for DockerEnvironment {
     fn arm(&self) -> &ArmId {
         &self.arm
+    }
+
+    fn provide(&mut self, wanted: &Wanted) {
+        if self.settings.image.is_none() {
+            self.settings.wanted.add(wanted);
+        }
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {

@@ -71,6 +71,21 @@ impl Wanted {
     pub fn is_empty(&self) -> bool {
         self.programs.is_empty() && self.packages.is_empty() && self.files.is_empty()
     }
+
+    /// Adds what `other` wants and this does not yet.
+    pub fn add(&mut self, other: &Self) {
+        for (own, more) in [
+            (&mut self.programs, &other.programs),
+            (&mut self.packages, &other.packages),
+            (&mut self.files, &other.files),
+        ] {
+            for name in more {
+                if !own.contains(name) {
+                    own.push(name.clone());
+                }
+            }
+        }
+    }
 }
 
 /// What was found.

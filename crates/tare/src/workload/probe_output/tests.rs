@@ -72,6 +72,7 @@ fn good() -> ProbeReport {
         elapsed_ns: 1,
         counters: BTreeMap::new(),
         timer: BTreeMap::new(),
+        command: None,
     }
 }
 

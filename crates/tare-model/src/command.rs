@@ -1,0 +1,184 @@
+//! A program that is run as a trial, and what it left: the arguments and the result of the probe `command`.
+//!
+//! Workloads around other people's tools say with a [`CommandCall`] what to run and read from a
+//! [`CommandReport`] what came of it. Nothing passes through a shell: arguments are a list.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{Bytes, Exit};
+use crate::params::Params;
+use crate::recipe::ProbeCall;
+
+/// The name of the probe that runs a program.
+pub const COMMAND_PROBE: &str = "command";
+
+/// The argument of the probe that holds the call as JSON.
+const CALL: &str = "call";
+
+/// Stands in arguments and files for the address of the other end of a pair.
+pub const ADDRESS: &str = "{address}";
+/// Stands in arguments and files for the port of a pair's server.
+pub const PORT: &str = "{port}";
+/// Stands in arguments and files for the fresh folder in which the program is started.
+pub const FOLDER: &str = "{folder}";
+
+/// Over what a program serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A stream.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// Where a program's standard output goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdout {
+    /// Through a pipe into the report.
+    #[default]
+    Kept,
+    /// To `/dev/null`.
+    Discarded,
+}
+
+/// A program to be run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// The program, by its name on the search path or by its path, and its arguments. Placeholders
+    /// ([`ADDRESS`], [`PORT`], [`FOLDER`]) are replaced.
+    pub argv: Vec<String>,
+    /// Environment variables that are set in addition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Files that are written into the fresh folder before the program is started, by name. Placeholders are
+    /// replaced in them as well.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// What it reads from standard input; nothing (`/dev/null`) for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// Where its standard output goes.
+    #[serde(default)]
+    pub stdout: Stdout,
+    /// Files of the fresh folder that come back with the report, by name; one that does not exist is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collect: Vec<String>,
+    /// Where it is started, if not in the fresh folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Exit statuses other than 0 that are no failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerated: Vec<i32>,
+    /// For the server of a pair: it has started when it listens on [`PORT`], which the agent chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listens: Option<Transport>,
+}
+
+impl CommandCall {
+    /// A call of `program` with `arguments`.
+    pub fn new<T: Into<String>>(program: &str, arguments: impl IntoIterator<Item = T>) -> Self {
+        let mut argv = vec![program.to_owned()];
+        argv.extend(arguments.into_iter().map(Into::into));
+        Self {
+            argv,
+            ..Self::default()
+        }
+    }
+
+    /// The same with a file in its folder.
+    #[must_use]
+    pub fn with_file(mut self, name: &str, text: impl Into<String>) -> Self {
+        self.files.insert(name.to_owned(), text.into());
+        self
+    }
+
+    /// The same with an environment variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// As a call of the probe.
+    pub fn to_probe(&self) -> ProbeCall {
+        let json = serde_json::to_string(self).expect("texts and numbers are always JSON");
+        ProbeCall {
+            name: COMMAND_PROBE.to_owned(),
+            args: Params::new().with(CALL, json),
+        }
+    }
+
+    /// From the arguments of the probe.
+    ///
+    /// # Errors
+    /// What is missing or not understood.
+    pub fn from_args(args: &Params) -> Result<Self, String> {
+        let text = args
+            .text(CALL)
+            .ok_or_else(|| format!("the argument `{CALL}` is missing"))?;
+        let call: Self =
+            serde_json::from_str(text).map_err(|error| format!("`{CALL}`: {error}"))?;
+        if call.argv.first().is_none_or(String::is_empty) {
+            return Err("there is no program to run".to_owned());
+        }
+        Ok(call)
+    }
+}
+
+/// What a program left.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandReport {
+    /// The arguments with which it was run, placeholders replaced.
+    pub argv: Vec<String>,
+    /// The file that was executed.
+    pub program: String,
+    /// How it ended.
+    pub exit: Exit,
+    /// Standard output, at most its first 16 MiB.
+    pub stdout: Bytes,
+    /// Standard error, at most its first MiB.
+    pub stderr: Bytes,
+    /// Whether more was written than is kept.
+    #[serde(default)]
+    pub is_cut: bool,
+    /// The files asked for that exist.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Bytes>,
+    /// Between the request to start it and its end, nanoseconds on the monotonic clock.
+    pub wall_ns: u64,
+    /// What it and those of its children that it reaped used, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
+    /// `minflt`, `majflt`, `nvcsw`, `nivcsw`. Absent where the system does not tell.
+    #[serde(default)]
+    pub usage: BTreeMap<String, f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_survives_the_way_through_the_probes_arguments() {
+        let call = CommandCall::new("fio", ["--filename=a b", "it's"])
+            .with_file("job", "x\n")
+            .with_variable("A", "1");
+        let probe = call.to_probe();
+        assert_eq!(probe.name, "command");
+        assert_eq!(CommandCall::from_args(&probe.args).unwrap(), call);
+    }
+
+    #[test]
+    fn a_call_without_a_program_is_refused() {
+        for args in [
+            Params::new(),
+            Params::new().with("call", "{"),
+            Params::new().with("call", r#"{"argv":[]}"#),
+            Params::new().with("call", r#"{"argv":[""]}"#),
+        ] {
+            assert!(CommandCall::from_args(&args).is_err());
+        }
+    }
+}
