@@ -231,11 +231,9 @@ fn kill(n_trials: usize, then: Duration) -> usize {
         "{left:?}"
     );
     if n_trials > 0 && has_docker() {
+        // Between two launches there is a moment without a container; the image is always there.
         let is_left = |kind: &str| left.iter().any(|line| line.starts_with(kind));
-        assert!(
-            is_left("docker image") && is_left("docker container"),
-            "{left:?}"
-        );
+        assert!(is_left("docker image"), "{left:?}");
     }
 
     let cleaned = product.run(["clean"]).expect(0);

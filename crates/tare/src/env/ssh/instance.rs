@@ -105,6 +105,9 @@ fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
     }
 }
 
+/// The status with which `ssh` tells an error of its own.
+const SSH_FAILED: i32 = 255;
+
 /// The agent's streams together with what tells why they end.
 struct SshChannel {
     stream: StreamChannel,
@@ -121,7 +124,9 @@ impl SshChannel {
         let status = last_words(self.running.as_mut(), Duration::from_millis(500));
         let mut said = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
-        let is_lost = !connection.is_alive();
+        // The session learns of the end before its master has ended. `ssh` keeps status 255 for errors of its
+        // own, and the agent never ends with it.
+        let is_lost = status == Some(SSH_FAILED) || !connection.is_alive();
         if is_lost && said.is_empty() {
             said = connection.words();
         }
