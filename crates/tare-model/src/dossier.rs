@@ -185,6 +185,74 @@ pub struct DossierClaim {
     pub because: String,
 }
 
+/// A table or figure in a publication's own layout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierLayout {
+    /// Its caption.
+    pub title: String,
+    /// `table`, `bars` or `lines`.
+    pub kind: String,
+    /// Headings of the columns, or names of the series.
+    pub columns: Vec<String>,
+    /// From top to bottom.
+    pub rows: Vec<DossierLayoutRow>,
+}
+
+/// A row of a table in a publication's own layout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierLayoutRow {
+    /// Its heading.
+    pub label: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// One for each column.
+    pub values: Vec<DossierLayoutValue>,
+}
+
+/// A place of a table in a publication's own layout.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DossierLayoutValue {
+    /// What was measured here; `null` with a `reason`.
+    pub here: Option<Span>,
+    /// Why nothing was.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What was published for this place, each as printed with its unit.
+    #[serde(default)]
+    pub published: Vec<String>,
+}
+
+/// What was wrong in a publication, and how this run avoids it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DossierMistake {
+    /// What.
+    pub what: String,
+    /// What was done here instead.
+    pub here: String,
+}
+
+/// The publication that a study repeats, beside what was measured here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierPublication {
+    /// Its title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: Option<String>,
+    /// Where it is to be found.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What it was measured on.
+    pub machine: String,
+    /// In what this study differs from it by intention.
+    pub deviations: Vec<String>,
+    /// Its tables, filled in with what was measured here.
+    pub tables: Vec<DossierLayout>,
+    /// Its figures, likewise.
+    pub figures: Vec<DossierLayout>,
+    /// What was wrong in it.
+    pub mistakes: Vec<DossierMistake>,
+}
+
 /// One line of the reporting checklist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckItem {
@@ -232,6 +300,9 @@ pub struct Dossier {
     pub findings: Vec<DossierFinding>,
     /// Claims.
     pub claims: Vec<DossierClaim>,
+    /// The publication that the study repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<DossierPublication>,
     /// What could not be measured, and why.
     pub failures: Vec<DossierFailure>,
     /// How the arms differ in what they were given: cpus, limits, mitigations, clock.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ArmId, WorkloadId};
 use crate::params::Params;
+use crate::publication::Publication;
 use crate::recipe::Path;
 use crate::unit::ResourceClass;
 
@@ -120,4 +121,7 @@ pub struct Study {
     pub settle_ns: u64,
     /// Whether environments are kept.
     pub lifecycle: Lifecycle,
+    /// What was published about the same question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Publication>,
 }

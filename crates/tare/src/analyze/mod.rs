@@ -21,6 +21,7 @@ use crate::workload::Workload;
 
 mod cell;
 pub(crate) mod checklist;
+mod claims;
 mod collect;
 mod diagnostics;
 mod effect;
@@ -29,6 +30,7 @@ pub mod input;
 mod machine;
 mod parity;
 pub mod precision;
+mod publication;
 mod reading;
 mod void;
 
@@ -100,6 +102,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         aa,
         findings: Vec::new(),
         claims: Vec::new(),
+        publication: None,
         failures,
         parity,
         checklist: Vec::new(),
@@ -108,6 +111,10 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
             trials: collected.trials(),
         },
     };
+    if let Some(published) = &head.study.publication {
+        dossier.claims = claims::judged(published, &dossier);
+        dossier.publication = Some(publication::filled_in(published, &dossier));
+    }
     dossier.checklist = checklist::filled_in(&dossier, &collected);
     dossier
 }

@@ -22,6 +22,7 @@ pub(super) struct StudyFile {
     pub(super) arms: Vec<Arm>,
     #[serde(default, rename = "workload")]
     pub(super) workloads: Vec<Workload>,
+    pub(super) publication: Option<Spanned<tare_model::Publication>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

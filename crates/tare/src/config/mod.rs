@@ -11,6 +11,7 @@ use tare_model::Study;
 pub mod builtin;
 pub mod error;
 mod file;
+mod publication;
 mod resolve;
 mod suggest;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 pub mod units;
 
 pub use error::StudyError;
+pub(crate) use publication::covers;
 pub use suggest::nearest;
 
 /// What a command line adds to or takes from a study.

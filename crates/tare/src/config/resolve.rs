@@ -7,7 +7,7 @@ use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId
 
 use super::error::StudyError;
 use super::file::{Arm, StudyFile, Workload};
-use super::{Adjustments, Table, suggest, units};
+use super::{Adjustments, Table, publication, suggest, units};
 use crate::{env, workload};
 
 /// Seed of a study that names none: fixed, so that the same command gives the same plan.
@@ -123,6 +123,27 @@ pub(super) fn resolve(
             None,
         ));
     }
+    let publication = match &file.publication {
+        None => None,
+        Some(given) => {
+            publication::check(given.get_ref(), &arms, &workloads, adjustments).map_err(
+                |found| {
+                    // The word itself where it can be found, else the whole.
+                    let quoted = format!("\"{}\"", found.offender);
+                    let place = text.get(given.span()).and_then(|part| part.find(&quoted));
+                    let span = place.map_or(given.span(), |place| {
+                        let start = given.span().start + place;
+                        start..start + quoted.len()
+                    });
+                    let known = found.known.iter().map(String::as_str);
+                    let hint =
+                        (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
+                    source.error(Some(span), found.problem, hint)
+                },
+            )?;
+            Some(given.get_ref().clone())
+        }
+    };
     Ok(Study {
         id: id.clone(),
         title: file.title.clone().unwrap_or_else(|| id.clone()),
@@ -140,6 +161,7 @@ pub(super) fn resolve(
         limit_ns,
         settle_ns: read(&design.settle, 0, units::duration_ns)?,
         lifecycle: design.lifecycle.unwrap_or_default(),
+        publication,
     })
 }
 

@@ -1,0 +1,339 @@
+//! Published claims, judged by rules that were fixed before the run.
+//!
+//! A rule is a ratio with bounds. Its interval inside of the bounds: the claim holds here. Outside of them: it
+//! does not. Across one of them: undecided. What was not measured decides nothing, and says why.
+//! A ratio against the baseline is the cell's own paired interval. Other ratios (between two arms, or of one arm
+//! with several instances to itself with one) are made of the two values' intervals, lower end over upper end and
+//! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
+//! What it cannot see: whether this machine and these versions are what the authors meant.
+
+use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
+use tare_model::publication::{Claim, Publication, Quantity, Rule};
+
+use crate::config::covers;
+
+/// How a claim came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Holds,
+    Fails,
+    Undecided,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// Every claim with its verdict.
+pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {
+    publication
+        .claims
+        .iter()
+        .map(|claim| judge(claim, publication, dossier))
+        .collect()
+}
+
+fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> DossierClaim {
+    let told = |verdict: &str, because: String| DossierClaim {
+        id: claim.id.clone(),
+        published: claim.published.clone(),
+        verdict: verdict.to_owned(),
+        because,
+    };
+    let look = Look {
+        publication,
+        dossier,
+    };
+    let Some(bounds) = claim.rule.bounds() else {
+        let Rule::NotTestable { because } = &claim.rule else {
+            unreachable!("every other rule has bounds");
+        };
+        return told("not-testable", because.clone());
+    };
+    let several = match &claim.rule {
+        Rule::NotTestable { .. } => return told("not-testable", String::new()),
+        Rule::Most {
+            quantities,
+            arm,
+            instances,
+            ..
+        }
+        | Rule::All {
+            quantities,
+            arm,
+            instances,
+            ..
+        } => Some((quantities, arm, *instances)),
+        _ => None,
+    };
+    let Some((quantities, arm, instances)) = several else {
+        return match look.ratio(&claim.rule) {
+            Err(why) => told("not-testable", why),
+            Ok(ratio) => {
+                let outcome = place(&ratio, bounds);
+                told(
+                    outcome.name(),
+                    format!("{} {}", shown(&ratio), wanted(bounds)),
+                )
+            }
+        };
+    };
+    let mut counts = [0usize; 3];
+    let mut missing = Vec::new();
+    for name in quantities {
+        match look.cost(name, arm, instances) {
+            Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
+            Err(why) => missing.push(why),
+        }
+    }
+    let [holds, fails, undecided] = counts;
+    if holds + fails + undecided == 0 {
+        return told("not-testable", missing.join("; "));
+    }
+    let n = quantities.len();
+    let outcome = match claim.rule {
+        Rule::All { .. } if fails > 0 => Outcome::Fails,
+        Rule::All { .. } if holds == n => Outcome::Holds,
+        Rule::Most { .. } if 2 * holds > n => Outcome::Holds,
+        Rule::Most { .. } if 2 * fails >= n => Outcome::Fails,
+        _ => Outcome::Undecided,
+    };
+    let mut because = format!(
+        "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
+        wanted(bounds)
+    );
+    if !missing.is_empty() {
+        because.push_str(&format!(", {} not measured", missing.len()));
+    }
+    told(outcome.name(), because)
+}
+
+fn place(ratio: &Span, (low, high): (f64, f64)) -> Outcome {
+    if ratio.low >= low && ratio.high <= high {
+        Outcome::Holds
+    } else if ratio.high < low || ratio.low > high {
+        Outcome::Fails
+    } else {
+        Outcome::Undecided
+    }
+}
+
+fn shown(ratio: &Span) -> String {
+    format!(
+        "× {} [{}, {}];",
+        three(ratio.point),
+        three(ratio.low),
+        three(ratio.high)
+    )
+}
+
+/// Three significant digits.
+fn three(value: f64) -> String {
+    let places = if value > 0.0 {
+        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
+    } else {
+        0
+    };
+    format!("{value:.places$}")
+}
+
+fn wanted((low, high): (f64, f64)) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("between {low} and {high}"),
+        (true, false) => format!("at least {low}"),
+        (false, _) => format!("at most {high}"),
+    }
+}
+
+/// Where to look values up.
+pub(super) struct Look<'a> {
+    pub(super) publication: &'a Publication,
+    pub(super) dossier: &'a Dossier,
+}
+
+impl Look<'_> {
+    pub(super) fn quantity(&self, name: &str) -> Option<&Quantity> {
+        self.publication
+            .quantities
+            .iter()
+            .find(|quantity| quantity.name == name)
+    }
+
+    fn baseline(&self) -> &str {
+        let arm = self.dossier.arms.iter().find(|arm| arm.baseline);
+        arm.map_or("", |arm| arm.id.as_str())
+    }
+
+    fn cell(&self, name: &str, arm: &str, instances: u32) -> Option<&DossierCell> {
+        let quantity = self.quantity(name)?;
+        let is_baseline = arm == self.baseline();
+        self.dossier
+            .cells
+            .iter()
+            .chain(&self.dossier.aa)
+            .filter(|cell| {
+                cell.metric == quantity.metric
+                    && cell.instances == instances
+                    && covers(&cell.params, &quantity.params)
+                    && quantity
+                        .path
+                        .as_ref()
+                        .is_none_or(|path| cell.path.as_ref() == Some(path))
+            })
+            .find(|cell| {
+                if is_baseline {
+                    cell.base.is_some()
+                } else {
+                    cell.arm == arm
+                }
+            })
+    }
+
+    /// Why a value is missing.
+    fn why(&self, name: &str, arm: &str) -> String {
+        let label = self
+            .quantity(name)
+            .map_or(name, |quantity| quantity.label.as_str());
+        let of_arm = self.dossier.arms.iter().find(|it| it.id == arm);
+        match of_arm {
+            None => format!("the run has no arm `{arm}`"),
+            Some(found) if !found.available => {
+                let reason = found.reason.as_deref().unwrap_or("no reason is recorded");
+                format!("`{arm}` is not available: {reason}")
+            }
+            Some(_) => format!("“{label}” was not measured in `{arm}`"),
+        }
+    }
+
+    /// The value in one arm.
+    pub(super) fn value(
+        &self,
+        name: &str,
+        arm: &str,
+        instances: u32,
+    ) -> Result<(Span, &DossierCell), String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm))?;
+        let span = if arm == self.baseline() {
+            cell.base
+        } else {
+            cell.env
+        };
+        span.map(|span| (span, cell))
+            .ok_or_else(|| self.why(name, arm))
+    }
+
+    fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm))?;
+        cell.ratio.ok_or_else(|| {
+            format!(
+                "{} in `{arm}` gave no ratio: {} blocks",
+                cell.metric, cell.n_blocks
+            )
+        })
+    }
+
+    fn ratio(&self, rule: &Rule) -> Result<Span, String> {
+        let values = |first: (&str, &str, u32), second: (&str, &str, u32)| {
+            let (above, cell) = self.value(first.0, first.1, first.2)?;
+            let (below, _) = self.value(second.0, second.1, second.2)?;
+            quotient(&above, &below, cell.better == "higher")
+                .ok_or_else(|| "a value is not above 0".to_owned())
+        };
+        match rule {
+            Rule::Cost {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => self.cost(quantity, arm, *instances),
+            Rule::Between {
+                quantity,
+                arm,
+                other,
+                instances,
+                ..
+            } => values((quantity, arm, *instances), (quantity, other, *instances)),
+            Rule::Growth {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => values((quantity, arm, *instances), (quantity, arm, 1)),
+            Rule::Ratio {
+                quantity, to, arm, ..
+            } => values((quantity, arm, 1), (to, arm, 1)),
+            Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => {
+                Err("the rule is not about one ratio".to_owned())
+            }
+        }
+    }
+}
+
+/// The cost of the first over that of the second; rates are turned over, so that above 1 is always more costly.
+fn quotient(above: &Span, below: &Span, is_rate: bool) -> Option<Span> {
+    let (above, below) = if is_rate {
+        (below, above)
+    } else {
+        (above, below)
+    };
+    let is_positive = above.low > 0.0 && below.low > 0.0;
+    is_positive.then(|| Span {
+        point: above.point / below.point,
+        low: above.low / below.high,
+        high: above.high / below.low,
+        level: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, point: f64, high: f64) -> Span {
+        Span {
+            point,
+            low,
+            high,
+            level: None,
+        }
+    }
+
+    #[test]
+    fn an_interval_across_a_bound_decides_nothing() {
+        let bounds = (1.5, f64::INFINITY);
+        assert_eq!(place(&span(1.6, 1.8, 2.0), bounds), Outcome::Holds);
+        assert_eq!(place(&span(1.4, 1.8, 2.0), bounds), Outcome::Undecided);
+        assert_eq!(place(&span(1.1, 1.2, 1.4), bounds), Outcome::Fails);
+        assert_eq!(
+            place(&span(0.9, 1.0, 1.1), (0.98, 1.02)),
+            Outcome::Undecided
+        );
+    }
+
+    #[test]
+    fn a_quotient_is_as_wide_as_both_intervals_allow() {
+        let of = quotient(&span(2.0, 3.0, 4.0), &span(1.0, 1.5, 2.0), false).unwrap();
+        assert_eq!((of.low, of.point, of.high), (1.0, 2.0, 4.0));
+        let rate = quotient(&span(2.0, 3.0, 4.0), &span(1.0, 1.5, 2.0), true).unwrap();
+        assert_eq!((rate.low, rate.point, rate.high), (0.25, 0.5, 1.0));
+        assert!(quotient(&span(0.0, 1.0, 2.0), &span(1.0, 1.0, 1.0), false).is_none());
+    }
+
+    #[test]
+    fn numbers_of_a_claim_have_three_digits() {
+        assert_eq!(three(44.617), "44.6");
+        assert_eq!(three(1.0), "1.00");
+        assert_eq!(three(1234.5), "1234");
+        assert_eq!(three(0.01234), "0.0123");
+    }
+}

@@ -1,0 +1,179 @@
+//! Whether a study's publication speaks of what the study measures: every name that it uses must exist.
+//!
+//! What it cannot see: whether a published number is the one that was printed; that is checked against the
+//! publication itself, where one has it.
+
+use std::collections::BTreeSet;
+
+use tare_model::study::A_PRIME;
+use tare_model::{ArmSpec, Params, Publication, WorkloadSpec};
+
+use super::Adjustments;
+use crate::workload;
+
+/// A name that does not exist, for the caret, and what is wrong with it.
+pub(super) struct Problem {
+    pub(super) offender: String,
+    pub(super) problem: String,
+    pub(super) known: Vec<String>,
+}
+
+fn problem(offender: &str, problem: String, known: impl IntoIterator<Item = String>) -> Problem {
+    Problem {
+        offender: offender.to_owned(),
+        problem,
+        known: known.into_iter().collect(),
+    }
+}
+
+/// Checks the names of quantities, metrics, arms and claims. With arms or workloads chosen on the command line,
+/// names of others are no mistake: what is not measured is said not to be.
+pub(super) fn check(
+    publication: &Publication,
+    arms: &[ArmSpec],
+    workloads: &[WorkloadSpec],
+    adjustments: &Adjustments,
+) -> Result<(), Problem> {
+    let is_whole = adjustments.environments.is_empty() && adjustments.workloads.is_empty();
+    let mut names = BTreeSet::new();
+    for quantity in &publication.quantities {
+        if !names.insert(quantity.name.as_str()) {
+            return Err(problem(
+                &quantity.name,
+                format!("there are two quantities named `{}`", quantity.name),
+                [],
+            ));
+        }
+        if is_whole {
+            metric(quantity, workloads)?;
+        }
+    }
+    let mut claims = BTreeSet::new();
+    for claim in &publication.claims {
+        if !claims.insert(claim.id.as_str()) {
+            return Err(problem(
+                &claim.id,
+                format!("there are two claims named `{}`", claim.id),
+                [],
+            ));
+        }
+        if claim
+            .rule
+            .bounds()
+            .is_some_and(|(low, high)| (low <= 0.0 && high.is_infinite()) || low > high)
+        {
+            return Err(problem(
+                &claim.id,
+                format!(
+                    "the rule of `{}` has no bound that decides it: give `at_least` or `at_most`, the former not above the latter",
+                    claim.id
+                ),
+                [],
+            ));
+        }
+    }
+    let layouts = publication
+        .tables
+        .iter()
+        .map(|table| (&table.rows, &table.columns))
+        .chain(
+            publication
+                .figures
+                .iter()
+                .map(|figure| (&figure.rows, &figure.columns)),
+        );
+    let mut wanted: Vec<&str> = Vec::new();
+    let mut wanted_arms: Vec<&str> = Vec::new();
+    for (rows, columns) in layouts {
+        wanted.extend(rows.iter().map(String::as_str));
+        wanted_arms.extend(columns.iter().map(|column| column.arm.as_str()));
+    }
+    for claim in &publication.claims {
+        wanted.extend(claim.rule.quantities());
+        wanted_arms.extend(claim.rule.arms());
+    }
+    for number in &publication.numbers {
+        wanted.extend(number.quantity.as_deref());
+        wanted_arms.extend(number.arm.as_deref());
+        if !number.value.is_finite() {
+            return Err(problem(
+                &number.printed,
+                format!("the value of `{}` is not finite", number.printed),
+                [],
+            ));
+        }
+    }
+    if let Some(name) = wanted.into_iter().find(|name| !names.contains(name)) {
+        let known = names.iter().map(|name| (*name).to_owned());
+        return Err(problem(
+            name,
+            format!("the publication has no quantity `{name}`"),
+            known,
+        ));
+    }
+    let is_arm = |name: &str| arms.iter().any(|arm| arm.id.as_str() == name);
+    if let Some(name) = wanted_arms
+        .into_iter()
+        .find(|name| is_whole && !is_arm(name))
+    {
+        let known = arms.iter().map(|arm| arm.id.to_string());
+        return Err(problem(
+            name,
+            format!("the publication speaks of an arm `{name}`, which the study does not have"),
+            known.filter(|arm| arm != A_PRIME),
+        ));
+    }
+    Ok(())
+}
+
+fn metric(
+    quantity: &tare_model::publication::Quantity,
+    workloads: &[WorkloadSpec],
+) -> Result<(), Problem> {
+    let metrics = |spec: &WorkloadSpec| {
+        workload::find(spec.id.as_str()).map_or(&[][..], |found| found.metrics())
+    };
+    let with_metric: Vec<&WorkloadSpec> = workloads
+        .iter()
+        .filter(|spec| metrics(spec).iter().any(|it| it.id == quantity.metric))
+        .collect();
+    if with_metric.is_empty() {
+        let known = workloads
+            .iter()
+            .flat_map(|spec| metrics(spec).iter().map(|it| it.id.to_owned()));
+        return Err(problem(
+            &quantity.metric,
+            format!(
+                "no workload of the study has the metric `{}`",
+                quantity.metric
+            ),
+            known,
+        ));
+    }
+    let fits = |spec: &&&WorkloadSpec| {
+        covers(&spec.params, &quantity.params)
+            && quantity
+                .path
+                .as_ref()
+                .is_none_or(|path| spec.path.is_some_and(|own| own.label() == path))
+    };
+    if with_metric.iter().filter(fits).count() == 1 {
+        return Ok(());
+    }
+    Err(problem(
+        &quantity.name,
+        format!(
+            "`{}` does not say which of the study's workloads with `{}` it means: exactly one must have its parameters and path",
+            quantity.name, quantity.metric
+        ),
+        [],
+    ))
+}
+
+/// Whether `params` has every value of `wanted`.
+pub(crate) fn covers(params: &Params, wanted: &Params) -> bool {
+    wanted
+        .0
+        .iter()
+        .all(|(name, value)| params.value(name) == Some(value))
+}
