@@ -14,14 +14,14 @@ use crate::workload;
 /// A name that does not exist, for the caret, and what is wrong with it.
 pub(super) struct Problem {
     pub(super) offender: String,
-    pub(super) problem: String,
+    pub(super) text: String,
     pub(super) known: Vec<String>,
 }
 
-fn problem(offender: &str, problem: String, known: impl IntoIterator<Item = String>) -> Problem {
+fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>) -> Problem {
     Problem {
         offender: offender.to_owned(),
-        problem,
+        text,
         known: known.into_iter().collect(),
     }
 }

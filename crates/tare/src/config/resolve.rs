@@ -138,7 +138,7 @@ pub(super) fn resolve(
                     let known = found.known.iter().map(String::as_str);
                     let hint =
                         (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
-                    source.error(Some(span), found.problem, hint)
+                    source.error(Some(span), found.text, hint)
                 },
             )?;
             Some(given.get_ref().clone())
