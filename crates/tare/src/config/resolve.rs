@@ -130,7 +130,9 @@ pub(super) fn resolve(
                 |found| {
                     // The word itself where it can be found, else the whole.
                     let quoted = format!("\"{}\"", found.offender);
-                    let place = text.get(given.span()).and_then(|part| part.find(&quoted));
+                    let place = text
+                        .get(given.span().start..)
+                        .and_then(|part| part.find(&quoted));
                     let span = place.map_or(given.span(), |place| {
                         let start = given.span().start + place;
                         start..start + quoted.len()
