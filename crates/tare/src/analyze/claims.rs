@@ -12,8 +12,6 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 
-use crate::config::covers;
-
 /// How a claim came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -182,7 +180,7 @@ impl Look<'_> {
             .filter(|cell| {
                 cell.metric == quantity.metric
                     && cell.instances == instances
-                    && covers(&cell.params, &quantity.params)
+                    && cell.params.covers(&quantity.params)
                     && quantity
                         .path
                         .as_ref()

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Params, Publication, WorkloadSpec};
+use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
 use super::Adjustments;
 use crate::workload;
@@ -151,7 +151,7 @@ fn metric(
         ));
     }
     let fits = |spec: &&&WorkloadSpec| {
-        covers(&spec.params, &quantity.params)
+        spec.params.covers(&quantity.params)
             && quantity
                 .path
                 .as_ref()
@@ -168,12 +168,4 @@ fn metric(
         ),
         [],
     ))
-}
-
-/// Whether `params` has every value of `wanted`.
-pub(crate) fn covers(params: &Params, wanted: &Params) -> bool {
-    wanted
-        .0
-        .iter()
-        .all(|(name, value)| params.value(name) == Some(value))
 }
