@@ -18,6 +18,7 @@ pub mod params;
 pub mod probe_report;
 pub mod recipe;
 pub mod study;
+pub mod tool;
 pub mod trial;
 pub mod unit;
 pub mod wire;

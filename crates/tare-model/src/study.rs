@@ -120,4 +120,7 @@ pub struct Study {
     pub settle_ns: u64,
     /// Whether environments are kept.
     pub lifecycle: Lifecycle,
+    /// Whether arms may have other tools than the baseline. Then every cell of such a tool is labelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_different_tools: bool,
 }

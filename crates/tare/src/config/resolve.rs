@@ -140,6 +140,7 @@ pub(super) fn resolve(
         limit_ns,
         settle_ns: read(&design.settle, 0, units::duration_ns)?,
         lifecycle: design.lifecycle.unwrap_or_default(),
+        allow_different_tools: design.allow_different_tools || adjustments.allow_different_tools,
     })
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
         limit_ns: 1_000_000_000,
         settle_ns: 0,
         lifecycle: Lifecycle::Warm,
+        allow_different_tools: false,
     }
 }
 

@@ -245,6 +245,7 @@ impl Plan {
             limit_ns: 10_000_000_000,
             settle_ns: 0,
             lifecycle: Lifecycle::Warm,
+            allow_different_tools: false,
         }
     }
 

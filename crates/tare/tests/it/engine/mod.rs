@@ -53,6 +53,7 @@ fn study() -> Study {
         limit_ns: 500_000_000,
         settle_ns: 0,
         lifecycle: Lifecycle::Warm,
+        allow_different_tools: false,
     }
 }
 
