@@ -41,10 +41,16 @@ impl Driver for Host {
     }
 
     fn settings(&self) -> &'static [SettingSpec] {
-        &[SettingSpec {
-            name: "cpus",
-            doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
-        }]
+        &[
+            SettingSpec {
+                name: "cpus",
+                doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
+            },
+            SettingSpec {
+                name: "env",
+                doc: "environment variables of every process, a list such as [\"LANG=C\"]; default: those of Tare",
+            },
+        ]
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -74,19 +80,25 @@ impl Driver for Host {
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
         let mut cpus = None;
+        let mut variables = Vec::new();
         for (name, value) in &settings.0 {
             match name.as_str() {
                 "cpus" => cpus = Some(cpu_list(value)?),
+                "env" => variables = variable_list(value)?,
                 other => {
                     return Err(SettingsError {
                         setting: other.to_owned(),
                         problem: format!("`host` has no setting `{}`", other.escape_debug()),
-                        hint: Some("its only setting is `cpus`".to_owned()),
+                        hint: Some("its settings are `cpus` and `env`".to_owned()),
                     });
                 }
             }
         }
-        Ok(Box::new(HostEnvironment { arm, cpus }))
+        Ok(Box::new(HostEnvironment {
+            arm,
+            cpus,
+            variables,
+        }))
     }
 
     #[cfg(target_os = "linux")]
@@ -160,10 +172,39 @@ fn cpu_list(value: &Value) -> Result<String, SettingsError> {
     Ok(cpus.join(","))
 }
 
+/// Environment variables from a list of `NAME=value`, or one such text.
+fn variable_list(value: &Value) -> Result<Vec<(String, String)>, SettingsError> {
+    let wrong = |problem: String| SettingsError {
+        setting: "env".to_owned(),
+        problem,
+        hint: Some("write a list such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]".to_owned()),
+    };
+    let texts = match value {
+        Value::List(values) => values.iter().map(ToString::to_string).collect(),
+        Value::Text(text) => vec![text.clone()],
+        other => return Err(wrong(format!("`{other}` is no list of variables"))),
+    };
+    let read = |text: &String| {
+        let shown = text.escape_debug();
+        let (name, value) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty() && !text.contains('\0'))
+            .ok_or_else(|| wrong(format!("`{shown}` has not the form NAME=value")))?;
+        if name == "TARE_RUN" {
+            return Err(wrong(
+                "`TARE_RUN` is Tare's own label of its processes".into(),
+            ));
+        }
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    texts.iter().map(read).collect()
+}
+
 /// A configured `host`.
 struct HostEnvironment {
     arm: ArmId,
     cpus: Option<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl HostEnvironment {
@@ -191,8 +232,11 @@ impl Environment for HostEnvironment {
         if let Some(cpus) = &self.cpus {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
         }
-        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
+        let mut command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
             .variable("TARE_RUN", cx.run.as_str());
+        for (name, value) in &self.variables {
+            command = command.variable(name.as_str(), value.as_str());
+        }
         let mut running = cx.exec.spawn(&command)?;
         let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
             return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
@@ -207,10 +251,11 @@ impl Environment for HostEnvironment {
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
-        self.cpus
-            .iter()
-            .map(|cpus| ("host.cpus".to_owned(), cpus.clone()))
-            .collect()
+        let cpus = self.cpus.iter();
+        let cpus = cpus.map(|cpus| ("host.cpus".to_owned(), cpus.clone()));
+        let variables = self.variables.iter();
+        let variables = variables.map(|(name, value)| (format!("host.env.{name}"), value.clone()));
+        cpus.chain(variables).collect()
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
@@ -318,6 +363,21 @@ mod tests {
         for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999999"] {
             assert_eq!(cpus(bad).unwrap_err().setting, "cpus", "{bad}");
         }
+    }
+
+    #[test]
+    fn variables_are_a_list_of_names_and_values() {
+        let list = Value::List(vec!["A=1=2".into(), "B=".into()]);
+        let expected = [
+            ("A".to_owned(), "1=2".to_owned()),
+            ("B".into(), String::new()),
+        ];
+        assert_eq!(variable_list(&list).unwrap(), expected);
+        for bad in ["A", "=x", "A=\0", "TARE_RUN=x"] {
+            let error = variable_list(&bad.into()).unwrap_err();
+            assert_eq!(error.setting, "env", "{bad}");
+        }
+        assert!(variable_list(&Value::Int(3)).is_err());
     }
 
     #[test]
