@@ -115,21 +115,14 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     drop(command);
     let answer = read_until(&mut reader, begun + VERSION_LIMIT);
     // It may have closed its streams and go on, or have left processes behind.
-    let status = match &answer {
-        Ok(_) => end_by(&mut child, begun + VERSION_LIMIT),
-        Err(_) => Ok(None),
-    };
-    // SAFETY: `kill` takes plain numbers, and the group's number cannot belong to anybody else before its
-    // leader has been reaped, which happens below (or, where it has been, the group is empty or still its own).
+    let has_ended = answer.is_ok() && ends_by(&child, begun + VERSION_LIMIT);
+    // SAFETY: `kill` takes plain numbers. The group's leader has not been reaped yet, so that its number, and
+    // with it the group's, can belong to nobody else.
     unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
-    if !matches!(status, Ok(Some(_))) {
-        child.wait()?;
+    let status = child.wait()?;
+    if !has_ended && answer.is_ok() {
+        return Err(late());
     }
-    let late = || {
-        let text = format!("no answer within {} s", VERSION_LIMIT.as_secs());
-        io::Error::new(io::ErrorKind::TimedOut, text)
-    };
-    let status = status?.ok_or_else(late)?;
     let line = first_line(&answer?);
     match (status.code(), line) {
         (Some(code), _) if NOT_RUN.contains(&code) => {
@@ -157,10 +150,7 @@ fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<
         let left = libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX);
         // SAFETY: one live `pollfd` is given, exclusively borrowed, with its count.
         match unsafe { libc::poll(&raw mut waited, 1, left) } {
-            0 => {
-                let text = format!("no answer within {} s", VERSION_LIMIT.as_secs());
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-            }
+            0 => return Err(late()),
             1 => match reader.read(&mut bytes) {
                 Ok(0) => break,
                 Ok(count) => answer.extend_from_slice(&bytes[..count]),
@@ -178,20 +168,28 @@ fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<
     Ok(answer)
 }
 
-/// Waits for the end of a process that has said what it had to say; `None` if it goes on for too long.
-fn end_by(
-    child: &mut std::process::Child,
-    deadline: Instant,
-) -> io::Result<Option<std::process::ExitStatus>> {
+/// Waits for the end of a process without reaping it; whether it came in time.
+fn ends_by(child: &std::process::Child, deadline: Instant) -> bool {
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+        // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `found` is live and exclusively borrowed; the child is this process's own and unreaped.
+        let result = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut found, options) };
+        // SAFETY: `waitid` succeeded; it sets the field to the child's number, or leaves it 0.
+        if result == 0 && unsafe { found.si_pid() } != 0 {
+            return true;
         }
-        if Instant::now() >= deadline {
-            return Ok(None);
+        if result != 0 || Instant::now() >= deadline {
+            return false;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn late() -> io::Error {
+    let text = format!("no answer within {} s", VERSION_LIMIT.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// The first line that has something on it, without control characters.

@@ -9,17 +9,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
-use super::channel::StreamChannel;
+use super::channel::ProcessChannel;
 use super::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
-    PublishedAt, SettingSpec, SettingsError, StartMode,
+    Availability, Channel, Driver, EnvError, Environment, Instance, Published, PublishedAt,
+    SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::{CONTROL_LIMIT, owner, vars};
-use crate::cx::{CommandLine, Context, Running, files};
+use crate::cx::{CommandLine, Context, files};
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -237,15 +237,8 @@ impl Environment for HostEnvironment {
         for (name, value) in &self.variables {
             command = command.variable(name.as_str(), value.as_str());
         }
-        let mut running = cx.exec.spawn(&command)?;
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
-            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
-        };
         Ok(Box::new(HostInstance {
-            channel: HostChannel {
-                stream: StreamChannel::new(writer, reader),
-                running,
-            },
+            channel: ProcessChannel::new(cx.exec.spawn(&command)?)?,
             workdir: workdir.display().to_string(),
         }))
     }
@@ -263,44 +256,9 @@ impl Environment for HostEnvironment {
     }
 }
 
-/// The agent's pipes together with its process, whose last words explain why a pipe ended.
-struct HostChannel {
-    stream: StreamChannel,
-    running: Box<dyn Running>,
-}
-
-impl HostChannel {
-    fn explain(&mut self, error: ChannelError) -> ChannelError {
-        let ChannelError::Closed(text) = error else {
-            return error;
-        };
-        // Its last words may still be on their way while it ends.
-        let _ = self.running.wait(Duration::from_millis(200));
-        let words = self.running.stderr_tail();
-        match words.trim() {
-            "" => ChannelError::Closed(text),
-            words => ChannelError::Closed(words.escape_debug().to_string()),
-        }
-    }
-}
-
-impl Channel for HostChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
-    }
-}
-
 /// A started `host`.
 struct HostInstance {
-    channel: HostChannel,
+    channel: ProcessChannel,
     workdir: String,
 }
 

@@ -121,6 +121,9 @@ pub(crate) fn fix(program: &str, settings: &Params) -> String {
             "install `{program}` in the image `{}`, or leave `image` out: then the host's own `{program}` is packed",
             image.escape_debug()
         ),
+        None if settings.text("rootfs") == Some("minimal") => {
+            format!("leave `rootfs` out: then the root is the host's own, with its `{program}`")
+        }
         None => format!("install `{program}` and run again"),
     }
 }
@@ -235,6 +238,7 @@ mod tests {
     #[test]
     fn what_helps_depends_on_where_the_arms_files_come_from() {
         assert!(fix("x", &Params::new().with("image", "old:1")).contains("the image `old:1`"));
-        assert!(!fix("x", &Params::new()).contains("image"));
+        assert!(fix("x", &Params::new().with("rootfs", "minimal")).contains("rootfs"));
+        assert_eq!(fix("x", &Params::new()), "install `x` and run again");
     }
 }

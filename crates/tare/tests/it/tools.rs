@@ -22,7 +22,7 @@ use tare_model::{
 };
 
 use crate::docker;
-use crate::world::{World, labelled};
+use crate::world::{World, labelled, skip};
 
 const TOOL: &str = "tare-test-tool";
 
@@ -51,14 +51,15 @@ impl Workload for RunsTool {
         &METRICS
     }
 
-    fn recipe(&self, _: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
-        let call = CommandCall::new(TOOL, ["work"]);
+    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
+        let program = params.text("program").unwrap_or(TOOL);
+        let call = CommandCall::new(program, ["--version"]);
         Ok(Recipe::Probe(call.to_probe()))
     }
 
-    fn tools(&self, _: &Params) -> Vec<Tool> {
+    fn tools(&self, params: &Params) -> Vec<Tool> {
         vec![Tool {
-            program: TOOL.to_owned(),
+            program: params.text("program").unwrap_or(TOOL).to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),
         }]
@@ -84,9 +85,13 @@ fn known(id: &str) -> Option<&'static dyn Workload> {
 
 /// A folder with a tool of this version in it.
 fn tool(parent: &Path, folder: &str, version: &str) -> PathBuf {
+    program(parent, folder, TOOL, version)
+}
+
+fn program(parent: &Path, folder: &str, name: &str, version: &str) -> PathBuf {
     let folder = parent.join(folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(TOOL);
+    let path = folder.join(name);
     std::fs::write(&path, format!("#!/bin/sh\necho 'tool {version}'\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     folder
@@ -423,10 +428,10 @@ fn a_tool_that_is_exchanged_during_the_run_ends_its_arm() {
 }
 
 /// An image whose tool is another one, made from an archive without a registry.
-fn image_with_tool(name: &str, version: &str) {
+fn image_with(program_name: &str, name: &str, version: &str) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    tool(root, "usr/bin", version);
+    program(root, "usr/bin", program_name, version);
     // What the script needs: a shell with its libraries.
     let shell = std::fs::canonicalize("/bin/sh").unwrap();
     let copy = |from: &Path, to: &str| {
@@ -469,14 +474,13 @@ impl Drop for Removal {
 }
 
 #[test]
-fn an_image_with_another_version_of_a_tool_is_refused_and_the_packed_one_is_not() {
+fn an_image_with_another_version_of_a_tool_is_refused_and_labelled_if_allowed() {
     let Some(world) = docker::world("tools-image") else {
         return;
     };
     let image = format!("tare-test-tools:{}", std::process::id());
-    image_with_tool(&image, "9.0");
+    image_with(TOOL, &image, "9.0");
     let _removal = Removal(image.clone());
-    // The host's own tool has to be where packing finds it, by the path of the whole program.
     let own = tool(world.folder.path(), "own", "1.0");
     let host = on_path("host", &own);
     let own_image = arm(
@@ -496,4 +500,92 @@ fn an_image_with_another_version_of_a_tool_is_refused_and_the_packed_one_is_not(
     study.allow_different_tools = true;
     let world = docker::world("tools-image-allowed").unwrap();
     assert_labelled(&carry_out(&world, &study), "own-image");
+}
+
+/// Arms whose files Tare chooses have the host's own program, with its libraries: the same bytes and version.
+fn assert_packed(world: &World, driver: &str, settings: Params) {
+    let host = arm("host", "host", Params::new());
+    let mut study = study(&host, &[arm("packed", driver, settings)]);
+    study.workloads[0].params = Params::new().with("program", "stress-ng");
+    study.blocks_max = 1;
+    let carried = carry_out(world, &study);
+    let summary = carried.result.as_ref().unwrap();
+    assert_eq!(summary.n_without_value, 0, "{:#?}", carried.stored.records);
+    let parity = dossier(&carried.stored).parity;
+    let item = parity
+        .iter()
+        .find(|item| item.id == "packed.tool.stress-ng");
+    let item = item.unwrap();
+    assert_eq!(item.result, "pass", "{item:?}");
+    assert!(item.detail.contains("stress-ng, version"), "{item:?}");
+    assert!(carried.told.iter().all(|line| !line.contains("stress-ng")));
+}
+
+/// Whether stress-ng is here; says why not otherwise.
+fn has_stress_ng() -> bool {
+    let found = std::process::Command::new("stress-ng")
+        .arg("--version")
+        .output();
+    if found.is_err() {
+        skip("stress-ng", "stress-ng is not installed");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn stress_ng_in_a_packed_image_is_the_hosts_and_in_another_image_is_refused() {
+    let Some(world) = docker::world("tools-stress") else {
+        return;
+    };
+    if !has_stress_ng() {
+        return;
+    }
+    assert_packed(&world, "docker", Params::new());
+    let image = format!("tare-test-stress:{}", std::process::id());
+    image_with("stress-ng", &image, "0.1");
+    let _removal = Removal(image.clone());
+    let world = docker::world("tools-stress-image").unwrap();
+    let host = arm("host", "host", Params::new());
+    let settings = Params::new().with("image", image.as_str());
+    let mut study = study(&host, &[arm("own", "docker", settings)]);
+    study.workloads[0].params = Params::new().with("program", "stress-ng");
+    let error = carry_out(&world, &study).result.unwrap_err().to_string();
+    assert!(error.contains("`stress-ng` in `own` has version `tool 0.1`, not `stress-ng, version"));
+}
+
+#[test]
+fn stress_ng_in_containers_without_an_engine_is_the_hosts() {
+    if !has_stress_ng() {
+        return;
+    }
+    for driver in ["container", "oci", "podman"] {
+        let world = World::new("tools-own");
+        let found = env::find(driver).unwrap().detect(&world.cx());
+        if let env::Availability::Absent { why, .. } = found {
+            skip(driver, &format!("`{driver}` cannot be used here ({why})"));
+            continue;
+        }
+        assert_packed(&world, driver, Params::new());
+    }
+}
+
+#[test]
+fn a_tool_that_this_machine_lacks_takes_no_arm_away() {
+    let Some(world) = docker::world("tools-nowhere") else {
+        return;
+    };
+    let host = arm("host", "host", Params::new());
+    let mut study = study(&host, &[arm("docker", "docker", Params::new())]);
+    study.blocks_max = 1;
+    let carried = carry_out(&world, &study);
+    let summary = carried.result.unwrap();
+    assert!(summary.absent.is_empty(), "{summary:?}");
+    for record in &carried.stored.records {
+        let is_tool = record.trial.cell.workload.as_str() == "runs-tool";
+        assert_eq!(
+            matches!(record.outcome, Outcome::Unavailable(Reason::MissingTool(_))),
+            is_tool,
+            "{record:?}"
+        );
+    }
 }
