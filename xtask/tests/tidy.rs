@@ -53,8 +53,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("plan", &["config"]),
         ("check", &["cx", "config", "env", "plan"]),
         ("store", &["plan"]),
-        ("run", &["cx", "env", "workload", "plan", "store"]),
-        ("analyze", &["workload", "store"]),
+        ("parity", &[]),
+        ("run", &["cx", "env", "workload", "plan", "store", "parity"]),
+        ("analyze", &["workload", "store", "parity"]),
         ("diagnose", &["analyze"]),
         ("report", &["analyze", "diagnose"]),
     ])

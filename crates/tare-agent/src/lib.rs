@@ -31,6 +31,8 @@ pub mod launch;
 pub mod leash;
 pub mod meter;
 pub mod probe;
+#[cfg(unix)]
+pub mod program;
 pub mod region;
 #[cfg(target_os = "linux")]
 pub mod ring;

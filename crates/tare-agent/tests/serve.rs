@@ -210,7 +210,10 @@ fn a_null_trial_comes_back_as_a_report() {
 fn facts_are_those_of_the_place_where_the_agent_runs() {
     let mut agent = Agent::start(&["serve", "--cpus", "0"]);
     let paths = vec!["/proc".to_owned()];
-    let Reply::Facts { facts } = agent.ask(&Request::Facts { paths }) else {
+    let Reply::Facts { facts } = agent.ask(&Request::Facts {
+        paths,
+        tools: Vec::new(),
+    }) else {
         panic!("no facts");
     };
     assert_eq!(facts["mount./proc.fstype"], "proc");

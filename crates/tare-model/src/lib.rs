@@ -19,6 +19,7 @@ pub mod probe_report;
 pub mod publication;
 pub mod recipe;
 pub mod study;
+pub mod tool;
 pub mod trial;
 pub mod unit;
 pub mod wire;

@@ -124,4 +124,7 @@ pub struct Study {
     /// What was published about the same question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<Publication>,
+    /// Whether arms may have other tools than the baseline. Then every cell of such a tool is labelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_different_tools: bool,
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::outcome::{Failure, RawOutput, Reason};
 use crate::recipe::ProbeCall;
+use crate::tool::ToolQuestion;
 
 /// The version of the frames. An agent that speaks another one is refused.
 pub const PROTOCOL: u32 = 1;
@@ -33,6 +34,9 @@ pub enum Request {
     Facts {
         /// Paths whose mount is to be described.
         paths: Vec<String>,
+        /// Programs about which it is to be said which they are.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<ToolQuestion>,
     },
     /// Run a probe in a fresh worker process.
     Run {

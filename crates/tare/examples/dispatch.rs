@@ -70,7 +70,10 @@ fn main() -> anyhow::Result<()> {
     let channel = instance.channel();
     channel.send(&Request::Hello { protocol: PROTOCOL })?;
     channel.receive(limit)?;
-    channel.send(&Request::Facts { paths: Vec::new() })?;
+    channel.send(&Request::Facts {
+        paths: Vec::new(),
+        tools: Vec::new(),
+    })?;
     channel.receive(limit)?;
     let mut dispatches = Vec::new();
     for trial in 0..DISPATCHES {

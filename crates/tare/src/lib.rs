@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod cx;
 pub mod env;
+mod parity;
 pub mod plan;
 pub mod report;
 pub mod run;

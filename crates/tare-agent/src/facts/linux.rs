@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn this_place_tells_the_facts_that_rules_ask_for() {
-        let facts = super::super::collect(&["/".to_owned(), "/nowhere".to_owned()]);
+        let facts = super::super::collect(&["/".to_owned(), "/nowhere".to_owned()], &[]);
         for name in [
             "kernel.release",
             "status.CapEff",

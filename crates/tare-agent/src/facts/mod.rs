@@ -12,12 +12,15 @@ use std::io;
 use std::path::Path;
 
 use tare_model::Facts;
+use tare_model::tool::ToolQuestion;
 
 use crate::build;
 use crate::meter::Timer;
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(unix)]
+mod tools;
 
 /// Longest text of one fact, bytes: a fact is for reading, not for storing files.
 const TEXT_LIMIT: usize = 4 << 10;
@@ -49,7 +52,7 @@ impl Collector {
     }
 
     /// Records what `read` found, or why it found nothing.
-    #[cfg(any(target_os = "linux", test))]
+    #[cfg(any(unix, test))]
     pub(crate) fn try_set(&mut self, name: &str, read: io::Result<impl AsRef<str>>) {
         match read {
             Ok(value) => self.set(name, value),
@@ -64,8 +67,8 @@ impl Collector {
     }
 }
 
-/// Collects the facts; `paths` are those whose mount is wanted.
-pub fn collect(paths: &[String]) -> Facts {
+/// Collects the facts; `paths` are those whose mount is wanted, `tools` the programs that are asked about.
+pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     let mut facts = Collector::default();
     facts.set("os", std::env::consts::OS);
     facts.set("machine", std::env::consts::ARCH);
@@ -92,6 +95,15 @@ pub fn collect(paths: &[String]) -> Facts {
     for path in paths {
         facts.unreadable(
             &format!("mount.{path}"),
+            &io::Error::from(io::ErrorKind::Unsupported),
+        );
+    }
+    #[cfg(unix)]
+    tools::collect(&mut facts, tools);
+    #[cfg(not(unix))]
+    for tool in tools {
+        facts.unreadable(
+            &format!("tool.{}", tool.program),
             &io::Error::from(io::ErrorKind::Unsupported),
         );
     }

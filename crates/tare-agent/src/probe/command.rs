@@ -37,7 +37,6 @@ mod unix {
     use std::collections::BTreeMap;
     use std::io::{self, Read, Write};
     use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-    use std::os::unix::fs::PermissionsExt;
     use std::path::{Component, Path, PathBuf};
     use std::process::{Child, Command, Stdio};
     use std::thread::JoinHandle;
@@ -50,6 +49,7 @@ mod unix {
     use crate::args::{refused, whole};
     use crate::folder::Folder;
     use crate::meter::{Meter, ProbeError};
+    use crate::program::{self, SEARCH_PATH};
 
     /// How much of standard output is kept, bytes.
     const STDOUT_LIMIT: usize = 16 << 20;
@@ -61,8 +61,6 @@ mod unix {
     const LISTEN_LIMIT: Duration = Duration::from_secs(10);
     /// Pause between two looks whether it does.
     const LOOK_AGAIN: Duration = Duration::from_millis(1);
-    /// Where programs are looked for in a place that has no search path.
-    const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let call = CommandCall::from_args(params).map_err(refused)?;
@@ -191,25 +189,9 @@ mod unix {
 
     /// The file that a shell would execute.
     fn look_up(name: &str) -> Result<PathBuf, ProbeError> {
-        let is_program = |path: &Path| {
-            std::fs::metadata(path)
-                .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-        };
-        let missing =
-            || ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()));
-        if name.contains('/') {
-            let path = PathBuf::from(name);
-            return if is_program(&path) {
-                Ok(path)
-            } else {
-                Err(missing())
-            };
-        }
-        let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
-        std::env::split_paths(&folders)
-            .map(|folder| folder.join(name))
-            .find(|path| is_program(path))
-            .ok_or_else(missing)
+        program::look_up(name).ok_or_else(|| {
+            ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()))
+        })
     }
 
     fn not_started(program: &Path, error: &io::Error) -> ProbeError {

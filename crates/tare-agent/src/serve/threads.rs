@@ -181,8 +181,8 @@ impl Server<'_> {
                 write_frame(&mut self.output, &hello(self.extra))?;
                 self.refill();
             }
-            Request::Facts { paths } => {
-                let facts = facts::collect(paths);
+            Request::Facts { paths, tools } => {
+                let facts = facts::collect(paths, tools);
                 write_frame(&mut self.output, &Reply::Facts { facts })?;
             }
             Request::Run {

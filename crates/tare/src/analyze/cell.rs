@@ -8,7 +8,7 @@
 //! What it cannot see: blocks in which only one of the two succeeded. They are counted and left out; if
 //! failing and being slow go together, what is left flatters the arm.
 
-use tare_model::dossier::{DossierCell, Span};
+use tare_model::dossier::{DossierCell, Flag, Span};
 use tare_model::{Better, MetricSpec, Study};
 use tare_stats::{
     Interval, Verdict, detectable_effect, further_blocks, hodges_lehmann_paired, median,
@@ -164,9 +164,7 @@ impl Judge<'_> {
             verdict: Verdict::Inconclusive.name().to_owned(),
             mde: None,
             further_blocks: None,
-            flags: diagnostics::emulated(self.arm, self.base_arm)
-                .into_iter()
-                .collect(),
+            flags: self.qualifications(group),
         };
         if n == 0 {
             cell.flags.push(flag(
@@ -199,6 +197,15 @@ impl Judge<'_> {
             )),
         }
         cell
+    }
+
+    /// What is to be said of a cell however well it was measured.
+    fn qualifications(&self, group: &Group) -> Vec<Flag> {
+        let emulated = diagnostics::emulated(self.arm, self.base_arm);
+        let different = group.workload.and_then(|workload| {
+            diagnostics::different_tool(self.arm, self.base_arm, workload, &group.params)
+        });
+        emulated.into_iter().chain(different).collect()
     }
 
     fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {

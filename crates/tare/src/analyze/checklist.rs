@@ -12,7 +12,7 @@ use tare_stats::Verdict;
 use super::cell::counted;
 use super::collect::Collector;
 use super::diagnostics::{INCOMPLETE_BLOCKS, NO_RATIO, NOT_MEASURED, TOO_FEW_BLOCKS};
-use super::parity::{FAIL, NOT_KNOWN, PASS};
+use crate::parity::{FAIL, NOT_KNOWN, PASS};
 
 /// Flags that say that a number is missing rather than doubtful.
 const ABSENCES: &[&str] = &[NOT_MEASURED, TOO_FEW_BLOCKS, NO_RATIO, INCOMPLETE_BLOCKS];

@@ -104,6 +104,8 @@ const TICK_NS: f64 = 10_000_000.0;
 pub(crate) struct Collector<'a> {
     find: Find<'a>,
     arm_ids: Vec<String>,
+    /// By arm, in the study's order.
+    settings: Vec<Params>,
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
     trials: u32,
@@ -114,10 +116,16 @@ impl<'a> Collector<'a> {
         Self {
             find,
             arm_ids: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
+            settings: study.arms.iter().map(|arm| arm.settings.clone()).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
             trials: 0,
         }
+    }
+
+    /// How workloads are looked up.
+    pub(crate) fn find(&self) -> Find<'a> {
+        self.find
     }
 
     /// Trials seen, whatever became of them.
@@ -163,7 +171,7 @@ impl<'a> Collector<'a> {
         let raw = match outcome {
             Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {
-                let hint = super::failures::hint_for(reason);
+                let hint = super::failures::hint_for(reason, &self.settings[arm_index]);
                 self.tally.count(Counted {
                     hint,
                     ..counted(Kind::Unavailable, reason)
@@ -189,7 +197,7 @@ impl<'a> Collector<'a> {
                 for (metric, reason) in &decoded.unavailable {
                     self.tally.count(Counted {
                         reason: format!("{metric}: {reason}"),
-                        hint: super::failures::hint_for(reason),
+                        hint: super::failures::hint_for(reason, &self.settings[arm_index]),
                         ..counted(Kind::Unavailable, &"")
                     });
                 }

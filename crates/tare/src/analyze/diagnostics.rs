@@ -7,9 +7,9 @@
 //! What it cannot see: a disturbance that hits both arms alike is blocked out and leaves no trace; one that
 //! hits every trial of one arm is the arm's cost.
 
-use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
 use tare_model::facts::emulation;
+use tare_model::{MetricSpec, Params};
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
 use tare_stats::special::t_quantile;
@@ -22,6 +22,8 @@ use super::effect::Effect;
 use super::input::ArmData;
 use super::machine;
 use super::reading::{Reading, ln_cost};
+use crate::parity;
+use crate::workload::Workload;
 
 /// Fewer than six blocks.
 pub(crate) const TOO_FEW_BLOCKS: &str = "too-few-blocks";
@@ -31,6 +33,8 @@ pub(crate) const NOT_MEASURED: &str = "not-measured";
 pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
 /// The arm, or what it is compared with, is emulated by software.
 pub(crate) const EMULATED: &str = "emulated";
+/// Another program ran in the arm than in the baseline.
+pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
@@ -76,6 +80,24 @@ pub(crate) fn emulated(arm: &ArmData, base_arm: Option<&ArmData>) -> Option<Flag
         Some(format!("`{}`: {}", base.spec.id, told(base)?))
     })?;
     Some(flag(EMULATED, detail))
+}
+
+/// Says of every cell of a workload whose tool is another one in the arm than in the baseline that the ratio is
+/// that of two programs. The agent's own probes are the same bytes in every arm and are not concerned.
+pub(crate) fn different_tool(
+    arm: &ArmData,
+    base_arm: Option<&ArmData>,
+    workload: &dyn Workload,
+    params: &Params,
+) -> Option<Flag> {
+    let tools = workload.tools(params).into_iter();
+    let programs: Vec<String> = tools.map(|tool| tool.program).collect();
+    let found = parity::mismatches(base_arm?.side(), arm.side(), &programs);
+    if found.is_empty() {
+        return None;
+    }
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Some(flag(DIFFERENT_TOOL, told.join("; ")))
 }
 
 /// Examines a cell; the second value forbids any claim that the effect lies within the margin.

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::DossierFailure;
-use tare_model::{Failure, Reason};
+use tare_model::{Failure, Params, Reason};
 
 use super::collect::Collector;
 use super::input::RunHead;
+use crate::parity;
 
 /// Different reasons of one kind, arm and workload that are told apart; further ones are told together.
 const REASONS_TOLD: usize = 5;
@@ -151,10 +152,10 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
     list
 }
 
-/// What would make it measurable.
-pub(crate) fn hint_for(reason: &Reason) -> Option<String> {
+/// What would make it measurable in an arm with these settings.
+pub(crate) fn hint_for(reason: &Reason, settings: &Params) -> Option<String> {
     match reason {
-        Reason::MissingTool(tool) => Some(format!("install `{tool}` and run again")),
+        Reason::MissingTool(tool) => Some(parity::fix(tool, settings)),
         Reason::NeedsPrivilege(what) => {
             Some(format!("run as a user who has {what}, or leave it out"))
         }

@@ -5,6 +5,8 @@
 
 use tare_model::{ArmSpec, Facts, Outcome, RunId, Study, Trial};
 
+use crate::parity::Side;
+
 /// One arm as it was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArmData {
@@ -20,6 +22,18 @@ pub struct ArmData {
     pub facts: Facts,
     /// Hash of the agent that ran inside.
     pub agent_sha256: Option<String>,
+}
+
+impl ArmData {
+    /// As the comparison of what the arms were given takes it.
+    pub(crate) fn side(&self) -> Side<'_> {
+        Side {
+            id: self.spec.id.as_str(),
+            settings: &self.spec.settings,
+            facts: &self.facts,
+            agent_sha256: self.agent_sha256.as_deref(),
+        }
+    }
 }
 
 /// One trial as it was recorded.

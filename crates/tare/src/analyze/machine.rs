@@ -11,8 +11,8 @@ use super::FEWEST_BLOCKS;
 use super::collect::{Kept, ProbeFacts};
 use super::diagnostics::{Evidence, flag};
 use super::input::ArmData;
-use super::parity;
 use super::reading::Reading;
+use crate::parity;
 
 /// Steal above this share of the machine's time is told.
 const STEAL_SHARE: f64 = 0.01;

@@ -3,7 +3,7 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
 //! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
-//! `parity`, `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
+//! `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
 //! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
@@ -12,11 +12,12 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::{
-    DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
+    CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
 };
 use tare_model::study::A_PRIME;
 use tare_model::{ResourceClass, Study};
 
+use crate::parity;
 use crate::workload::Workload;
 
 mod cell;
@@ -28,7 +29,6 @@ mod effect;
 mod failures;
 pub mod input;
 mod machine;
-mod parity;
 pub mod precision;
 mod publication;
 mod reading;
@@ -84,7 +84,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
     }
     adjust_for_many_cells(&mut cells);
     let failures = failures::listed(head, &collected);
-    let parity = parity::compared(head);
+    let parity = parities(head, collected.find());
     let mut dossier = Dossier {
         dossier: DOSSIER_VERSION,
         tare: env!("CARGO_PKG_VERSION").to_owned(),
@@ -117,6 +117,36 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
     }
     dossier.checklist = checklist::filled_in(&dossier, &collected);
     dossier
+}
+
+/// Compares every available arm with the baseline.
+fn parities(head: &RunHead, find: Find<'_>) -> Vec<CheckItem> {
+    let is_baseline = |arm: &&ArmData| arm.spec.id == head.study.baseline;
+    let mut available = head.arms.iter().filter(|arm| arm.available);
+    let Some(base) = available.clone().find(is_baseline) else {
+        return Vec::new();
+    };
+    let programs = programs(&head.study, find);
+    available
+        .by_ref()
+        .filter(|arm| !is_baseline(arm))
+        .flat_map(|arm| parity::compared(base.side(), arm.side(), &programs))
+        .map(parity::Finding::into_item)
+        .collect()
+}
+
+/// The tools that the study's workloads run, each once.
+fn programs(study: &Study, find: Find<'_>) -> Vec<String> {
+    let mut programs = Vec::new();
+    for spec in &study.workloads {
+        let tools = find(spec.id.as_str()).map(|workload| workload.tools(&spec.params));
+        for tool in tools.into_iter().flatten() {
+            if !programs.contains(&tool.program) {
+                programs.push(tool.program);
+            }
+        }
+    }
+    programs
 }
 
 /// Benjamini–Hochberg over the primary cells that have a p at all. The A′ cells are outside of the family:

@@ -214,6 +214,7 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
     };
     let facts = match ask(&Request::Facts {
         paths: vec![workdir.to_owned()],
+        tools: Vec::new(),
     })? {
         Reply::Facts { facts } => facts,
         other => return Err(failed(format!("{other:?}"))),

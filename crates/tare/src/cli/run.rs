@@ -42,11 +42,15 @@ pub(crate) struct Run {
     /// Seed of the order.
     #[arg(long)]
     seed: Option<u64>,
+    /// Measure even if an arm has another version of a tool than the baseline; its cells are labelled
+    /// `different-tool` and say nothing about the environment.
+    #[arg(long)]
+    allow_different_tools: bool,
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Go on with an interrupted run: the newest, or the one that is named.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "budget", "precision", "blocks", "seed"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "budget", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
 }
 
@@ -58,6 +62,7 @@ impl From<RunError> for Failed {
             | RunError::Settings { .. }
             | RunError::UnknownWorkload(_)
             | RunError::Param { .. }
+            | RunError::DifferentTools { .. }
             | RunError::Complete(_) => Exit::Usage,
             _ => Exit::Finding,
         };
@@ -158,6 +163,7 @@ impl Run {
             precision: self.precision,
             blocks: self.blocks,
             seed: self.seed,
+            allow_different_tools: self.allow_different_tools,
         };
         if let Some(study) = config::built_in(&self.study, &adjustments) {
             return Ok(study?);

@@ -38,6 +38,8 @@ pub(super) struct Design {
     pub(super) blocks_max: Option<Spanned<u32>>,
     pub(super) blocks_per_launch: Option<Spanned<u32>>,
     pub(super) lifecycle: Option<tare_model::Lifecycle>,
+    #[serde(default)]
+    pub(super) allow_different_tools: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -36,6 +36,8 @@ pub struct Adjustments {
     pub blocks: Option<u32>,
     /// Seed.
     pub seed: Option<u64>,
+    /// Arms may have other tools than the baseline; their cells are then labelled.
+    pub allow_different_tools: bool,
 }
 
 /// Reads a study from `text`; `name` is the file's name for messages.

@@ -1,4 +1,5 @@
-//! A channel over a pair of byte streams, with a thread that reads replies.
+//! A channel over a pair of byte streams, with a thread that reads replies; and one over the pipes of a process,
+//! whose last words explain why a pipe ended.
 //!
 //! A thread rather than `poll`: it works the same on every system and over any stream. Its hand-over costs
 //! a wake-up after the worker has ended, outside of every timed region.
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 
-use super::{Channel, ChannelError};
+use super::{Channel, ChannelError, text};
+use crate::cx::Running;
 
 /// A channel over two streams.
 pub struct StreamChannel {
@@ -50,5 +52,51 @@ impl Channel for StreamChannel {
                 Err(ChannelError::Closed("its stream ended".into()))
             }
         }
+    }
+}
+
+/// How long the last words of a process that ends may be on their way.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
+
+/// The pipes of a process together with the process.
+pub(super) struct ProcessChannel {
+    pub(super) stream: StreamChannel,
+    pub(super) running: Box<dyn Running>,
+}
+
+impl ProcessChannel {
+    /// Takes over the pipes of a process; one that has none is ended.
+    pub(super) fn new(mut running: Box<dyn Running>) -> Result<Self, ChannelError> {
+        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+            running.kill();
+            return Err(ChannelError::Closed("it has no pipes".to_owned()));
+        };
+        Ok(Self {
+            stream: StreamChannel::new(writer, reader),
+            running,
+        })
+    }
+
+    fn explain(&mut self, error: ChannelError) -> ChannelError {
+        let ChannelError::Closed(first) = error else {
+            return error;
+        };
+        let _ = self.running.wait(LAST_WORDS_LIMIT);
+        let words = text::printable(&self.running.stderr_tail());
+        ChannelError::Closed(if words.is_empty() { first } else { words })
+    }
+}
+
+impl Channel for ProcessChannel {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        self.stream
+            .send(request)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        self.stream
+            .receive(limit)
+            .map_err(|error| self.explain(error))
     }
 }

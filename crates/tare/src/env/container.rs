@@ -19,14 +19,15 @@ use std::time::Duration;
 use tare_model::launch::{
     LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network, RUN_VARIABLE, Rootfs,
 };
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use self::settings::{SETTINGS, Settings};
-use super::channel::StreamChannel;
+use super::channel::ProcessChannel;
+use super::text::and_cleanup;
 use super::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode,
+    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
+    StartMode,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner, vars};
 
@@ -250,21 +251,10 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
     });
     if outcome.is_err() {
         let cleaned = clean(cx, &name, &folder);
-        return outcome.or_else(|first| and_cleanup(first, cleaned));
+        return outcome.map_err(|first| and_cleanup(first, cleaned));
     }
     files::remove_folder(&folder)?;
     outcome
-}
-
-/// Both failures, if there are two.
-fn and_cleanup<T>(first: EnvError, cleaned: Result<(), EnvError>) -> Result<T, EnvError> {
-    Err(match cleaned {
-        Ok(()) => first,
-        Err(then) => EnvError::AndCleanup {
-            first: Box::new(first),
-            then: Box::new(then),
-        },
-    })
 }
 
 /// Removes everything that an instance whose launcher has ended may have left.
@@ -399,13 +389,12 @@ impl Environment for ContainerEnvironment {
             Ok(report) => report,
             Err(error) => {
                 running.kill();
-                return and_cleanup(error, clean(cx, &name, &folder));
+                return Err(and_cleanup(error, clean(cx, &name, &folder)));
             }
         };
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
-            running.kill();
-            let error = ChannelError::Closed("it has no pipes".to_owned()).into();
-            return and_cleanup(error, clean(cx, &name, &folder));
+        let channel = match ProcessChannel::new(running) {
+            Ok(channel) => channel,
+            Err(error) => return Err(and_cleanup(error.into(), clean(cx, &name, &folder))),
         };
         self.report = Some(report.clone());
         let living = self.living.clone();
@@ -414,10 +403,7 @@ impl Environment for ContainerEnvironment {
             .unwrap_or_else(PoisonError::into_inner)
             .insert((name.clone(), folder.clone()));
         Ok(Box::new(ContainerInstance {
-            channel: ContainerChannel {
-                stream: StreamChannel::new(writer, reader),
-                running,
-            },
+            channel,
             name,
             folder,
             workdir: spec.workdir,
@@ -449,44 +435,9 @@ impl Environment for ContainerEnvironment {
     }
 }
 
-/// The agent's pipes together with the launcher, whose last words explain why a pipe ended.
-struct ContainerChannel {
-    stream: StreamChannel,
-    running: Box<dyn Running>,
-}
-
-impl ContainerChannel {
-    fn explain(&mut self, error: ChannelError) -> ChannelError {
-        let ChannelError::Closed(text) = error else {
-            return error;
-        };
-        // Its last words may still be on their way while it ends.
-        let _ = self.running.wait(Duration::from_millis(200));
-        let words = self.running.stderr_tail();
-        match words.trim() {
-            "" => ChannelError::Closed(text),
-            words => ChannelError::Closed(escaped(words)),
-        }
-    }
-}
-
-impl Channel for ContainerChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
-    }
-}
-
 /// A started `container`.
 struct ContainerInstance {
-    channel: ContainerChannel,
+    channel: ProcessChannel,
     name: String,
     folder: PathBuf,
     workdir: String,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tare_model::{ArmId, Facts, Params};
 
+use super::image::packed;
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
 use crate::cx::{CommandLine, Context, files, owner, vars};
 
@@ -28,7 +29,6 @@ mod instance;
 mod locality;
 mod places;
 mod profile;
-mod reader;
 mod request;
 mod settings;
 
@@ -122,15 +122,6 @@ impl Docker {
             },
         ))
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits = bytes
-        .iter()
-        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]);
-    digits
-        .map(|digit| char::from_digit(digit, 16).expect("four bits are one digit"))
-        .collect()
 }
 
 /// What is known about a reached engine.
@@ -265,7 +256,7 @@ impl Driver for Docker {
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
         let found = self.identify(cx, DETECT_LIMIT).and_then(|(_, engine)| {
-            image::agent_for(cx.agents, &engine.architecture)?;
+            packed::agent_for(cx.agents, &engine.architecture)?;
             Ok(engine.facts)
         });
         match found {

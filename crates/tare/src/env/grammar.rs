@@ -67,19 +67,23 @@ pub(super) const ULIMITS: [&str; 15] = [
     "stack",
 ];
 
-/// `64`, `64b`, `64k`, `64m`, `64g` (powers of 1024, as `docker run` reads them).
-pub(super) fn parse_size(text: &str) -> Option<i64> {
-    let lower = text.to_ascii_lowercase();
-    let lower = lower.strip_suffix('b').unwrap_or(&lower);
-    let (digits, shift) = match lower.as_bytes().last()? {
-        b'k' => (&lower[..lower.len() - 1], 10),
-        b'm' => (&lower[..lower.len() - 1], 20),
-        b'g' => (&lower[..lower.len() - 1], 30),
-        _ => (lower, 0),
+/// An amount of bytes: `64`, `64b`, `64k`, `64kb`, `64 KiB`, and so on with m, g and t; powers of 1024, as the
+/// engines' commands read them (docker/go-units, `RAMInBytes`).
+pub(super) fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let shift = match unit.trim() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
     };
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: i64 = is_number.then(|| digits.parse().ok()).flatten()?;
-    number.checked_mul(1 << shift)
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// `0-1,3`, as in cpuset(7).
@@ -222,6 +226,24 @@ pub(super) fn is_safe_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024_in_every_spelling() {
+        for (text, bytes) in [
+            ("64", 64),
+            ("64b", 64),
+            ("2k", 2 << 10),
+            ("2KB", 2 << 10),
+            (" 3 MiB ", 3 << 20),
+            ("1g", 1 << 30),
+            ("1t", 1 << 40),
+        ] {
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
+        }
+        for text in ["", "m", "-1", "1.5g", "1x", "99999999999t", "1 2"] {
+            assert_eq!(parse_size(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn image_references_of_every_form_are_accepted() {

@@ -9,17 +9,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
-use super::channel::StreamChannel;
+use super::channel::ProcessChannel;
 use super::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
-    PublishedAt, SettingSpec, SettingsError, StartMode,
+    Availability, Channel, Driver, EnvError, Environment, Instance, Published, PublishedAt,
+    SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::{CONTROL_LIMIT, owner, vars};
-use crate::cx::{CommandLine, Context, Running, files};
+use crate::cx::{CommandLine, Context, files};
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -41,10 +41,16 @@ impl Driver for Host {
     }
 
     fn settings(&self) -> &'static [SettingSpec] {
-        &[SettingSpec {
-            name: "cpus",
-            doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
-        }]
+        &[
+            SettingSpec {
+                name: "cpus",
+                doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
+            },
+            SettingSpec {
+                name: "env",
+                doc: "environment variables of every process, a list such as [\"LANG=C\"]; default: those of Tare",
+            },
+        ]
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -74,19 +80,25 @@ impl Driver for Host {
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
         let mut cpus = None;
+        let mut variables = Vec::new();
         for (name, value) in &settings.0 {
             match name.as_str() {
                 "cpus" => cpus = Some(cpu_list(value)?),
+                "env" => variables = variable_list(value)?,
                 other => {
                     return Err(SettingsError {
                         setting: other.to_owned(),
                         problem: format!("`host` has no setting `{}`", other.escape_debug()),
-                        hint: Some("its only setting is `cpus`".to_owned()),
+                        hint: Some("its settings are `cpus` and `env`".to_owned()),
                     });
                 }
             }
         }
-        Ok(Box::new(HostEnvironment { arm, cpus }))
+        Ok(Box::new(HostEnvironment {
+            arm,
+            cpus,
+            variables,
+        }))
     }
 
     #[cfg(target_os = "linux")]
@@ -160,10 +172,39 @@ fn cpu_list(value: &Value) -> Result<String, SettingsError> {
     Ok(cpus.join(","))
 }
 
+/// Environment variables from a list of `NAME=value`, or one such text.
+fn variable_list(value: &Value) -> Result<Vec<(String, String)>, SettingsError> {
+    let wrong = |problem: String| SettingsError {
+        setting: "env".to_owned(),
+        problem,
+        hint: Some("write a list such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]".to_owned()),
+    };
+    let texts = match value {
+        Value::List(values) => values.iter().map(ToString::to_string).collect(),
+        Value::Text(text) => vec![text.clone()],
+        other => return Err(wrong(format!("`{other}` is no list of variables"))),
+    };
+    let read = |text: &String| {
+        let shown = text.escape_debug();
+        let (name, value) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty() && !text.contains('\0'))
+            .ok_or_else(|| wrong(format!("`{shown}` has not the form NAME=value")))?;
+        if name == "TARE_RUN" {
+            return Err(wrong(
+                "`TARE_RUN` is Tare's own label of its processes".into(),
+            ));
+        }
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    texts.iter().map(read).collect()
+}
+
 /// A configured `host`.
 struct HostEnvironment {
     arm: ArmId,
     cpus: Option<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl HostEnvironment {
@@ -191,26 +232,23 @@ impl Environment for HostEnvironment {
         if let Some(cpus) = &self.cpus {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
         }
-        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
+        let mut command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
             .variable("TARE_RUN", cx.run.as_str());
-        let mut running = cx.exec.spawn(&command)?;
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
-            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
-        };
+        for (name, value) in &self.variables {
+            command = command.variable(name.as_str(), value.as_str());
+        }
         Ok(Box::new(HostInstance {
-            channel: HostChannel {
-                stream: StreamChannel::new(writer, reader),
-                running,
-            },
+            channel: ProcessChannel::new(cx.exec.spawn(&command)?)?,
             workdir: workdir.display().to_string(),
         }))
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
-        self.cpus
-            .iter()
-            .map(|cpus| ("host.cpus".to_owned(), cpus.clone()))
-            .collect()
+        let cpus = self.cpus.iter();
+        let cpus = cpus.map(|cpus| ("host.cpus".to_owned(), cpus.clone()));
+        let variables = self.variables.iter();
+        let variables = variables.map(|(name, value)| (format!("host.env.{name}"), value.clone()));
+        cpus.chain(variables).collect()
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
@@ -218,44 +256,9 @@ impl Environment for HostEnvironment {
     }
 }
 
-/// The agent's pipes together with its process, whose last words explain why a pipe ended.
-struct HostChannel {
-    stream: StreamChannel,
-    running: Box<dyn Running>,
-}
-
-impl HostChannel {
-    fn explain(&mut self, error: ChannelError) -> ChannelError {
-        let ChannelError::Closed(text) = error else {
-            return error;
-        };
-        // Its last words may still be on their way while it ends.
-        let _ = self.running.wait(Duration::from_millis(200));
-        let words = self.running.stderr_tail();
-        match words.trim() {
-            "" => ChannelError::Closed(text),
-            words => ChannelError::Closed(words.escape_debug().to_string()),
-        }
-    }
-}
-
-impl Channel for HostChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
-    }
-}
-
 /// A started `host`.
 struct HostInstance {
-    channel: HostChannel,
+    channel: ProcessChannel,
     workdir: String,
 }
 
@@ -318,6 +321,21 @@ mod tests {
         for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999999"] {
             assert_eq!(cpus(bad).unwrap_err().setting, "cpus", "{bad}");
         }
+    }
+
+    #[test]
+    fn variables_are_a_list_of_names_and_values() {
+        let list = Value::List(vec!["A=1=2".into(), "B=".into()]);
+        let expected = [
+            ("A".to_owned(), "1=2".to_owned()),
+            ("B".into(), String::new()),
+        ];
+        assert_eq!(variable_list(&list).unwrap(), expected);
+        for bad in ["A", "=x", "A=\0", "TARE_RUN=x"] {
+            let error = variable_list(&bad.into()).unwrap_err();
+            assert_eq!(error.setting, "env", "{bad}");
+        }
+        assert!(variable_list(&Value::Int(3)).is_err());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use tare_model::lower_file;
 
 pub mod host_files;
+pub(in crate::env) mod packed;
 
 use host_files::{HostEntry, HostFile};
 

@@ -22,6 +22,7 @@ pub mod host;
 pub mod image;
 pub mod oci;
 pub mod podman;
+mod reader;
 pub mod ssh;
 mod text;
 pub mod vm;
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
-        let helpers = ["mod", "channel", "image", "grammar", "text"];
+        let helpers = ["mod", "channel", "image", "grammar", "reader", "text"];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -24,14 +24,15 @@ use std::time::Duration;
 use tare_model::launch::{CAPABILITIES, Network, PairAddresses};
 use tare_model::{ArmId, Facts, Params};
 
-use self::instance::{Living, OciChannel, OciInstance, and_cleanup, clean};
+use self::instance::{Living, OciInstance, clean};
 use self::runtime::{Container, KNOWN, Runtime, Surroundings, cgroup_mounts, refusal};
 use self::settings::{Rootfs, SETTINGS, Settings, Source};
 use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
-use super::channel::StreamChannel;
+use super::channel::ProcessChannel;
+use super::text::and_cleanup;
 use super::{
-    Availability, ChannelError, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode, container,
+    Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
+    Wanted, container,
 };
 use crate::cx::{AgentBinary, Context, Running, files, owner, vars};
 
@@ -110,6 +111,7 @@ impl Driver for Oci {
         Ok(Box::new(OciEnvironment {
             arm,
             settings: Settings::read(settings)?,
+            is_root_chosen: settings.value("rootfs").is_some(),
             base: None,
             runtime: None,
             remarks: Vec::new(),
@@ -291,6 +293,8 @@ fn write_spec(
 struct OciEnvironment {
     arm: ArmId,
     settings: Settings,
+    /// Whether the settings name a root file system.
+    is_root_chosen: bool,
     /// The specification that is not Tare's own, once it was read, with where it came from.
     base: Option<(Spec, String)>,
     runtime: Option<Runtime>,
@@ -427,14 +431,8 @@ impl OciEnvironment {
         } else {
             None
         };
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
-            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
-        };
         Ok(OciInstance {
-            channel: OciChannel {
-                stream: StreamChannel::new(writer, reader),
-                running,
-            },
+            channel: ProcessChannel::new(running)?,
             container: container.clone(),
             network: built.network,
             addresses,
@@ -446,6 +444,14 @@ impl OciEnvironment {
 impl Environment for OciEnvironment {
     fn arm(&self) -> &ArmId {
         &self.arm
+    }
+
+    /// Programs are the host's own, so where there are some and nothing else was asked for, the root is an
+    /// overlay over the host's.
+    fn provide(&mut self, wanted: &Wanted) {
+        if !wanted.is_empty() && !self.is_root_chosen {
+            self.settings.rootfs = Rootfs::OverlayHost;
+        }
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {

@@ -14,7 +14,6 @@ use crate::cx::{Context, owner, vars};
 
 mod account;
 mod address;
-mod archive;
 mod caller;
 mod detect;
 mod environment;
@@ -22,7 +21,6 @@ mod errors;
 mod facts;
 mod image;
 mod instance;
-mod reader;
 mod settings;
 mod sweep;
 

@@ -46,6 +46,7 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
         settle_ns: 0,
         lifecycle: Lifecycle::Warm,
         publication: None,
+        allow_different_tools: false,
     }
 }
 

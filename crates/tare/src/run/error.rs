@@ -51,6 +51,15 @@ pub enum RunError {
         /// The command or change that would help.
         fix: Option<String>,
     },
+    /// An arm has another tool than the baseline, so that a ratio would be one of programs.
+    #[error(
+        "the arms do not run the same programs: {}; hint: leave `image` out so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`",
+        differences.join("; ")
+    )]
+    DifferentTools {
+        /// Which tool differs in which arm, and how.
+        differences: Vec<String>,
+    },
     /// The baseline went away during the run, so that there is nothing left to compare with.
     #[error(
         "the baseline `{arm}` was lost in block {block}: {why}; what was measured before is stored"

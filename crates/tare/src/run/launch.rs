@@ -108,6 +108,9 @@ impl Session<'_> {
                         facts,
                     };
                     self.store.launch(&record)?;
+                    if let Some(index) = index {
+                        self.note_facts(index, block, is_first, record.facts)?;
+                    }
                     if let (Some(index), true) = (index, is_first) {
                         self.record_arm(index, true)?;
                     }
@@ -128,7 +131,12 @@ impl Session<'_> {
     }
 
     /// Deals with an arm that is out from now on.
-    fn out(&mut self, index: Option<usize>, block: u32, is_first: bool) -> Result<(), Break> {
+    pub(super) fn out(
+        &mut self,
+        index: Option<usize>,
+        block: u32,
+        is_first: bool,
+    ) -> Result<(), Break> {
         let arm = self.arm(index);
         let (id, is_required) = (arm.spec.id.clone(), arm.spec.required);
         let Trouble { why, fix } = arm.out.clone().expect("only an arm that is out comes here");

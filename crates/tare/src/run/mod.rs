@@ -20,6 +20,7 @@ mod error;
 mod launch;
 mod pace;
 mod pair;
+mod parity;
 mod rig;
 mod session;
 
@@ -148,6 +149,17 @@ pub fn resume(
     for end in stored.workload_ends {
         if let Some(ended) = session.ended.get_mut(end.workload_index as usize) {
             *ended = Some(end.after_blocks);
+        }
+    }
+    // What was measured before was measured with these tools.
+    for launch in stored.launches {
+        if let Some(arm) = plan
+            .study()
+            .arms
+            .iter()
+            .find(|arm| arm.id.as_str() == launch.arm)
+        {
+            session.inside.insert(arm.id.clone(), launch.facts);
         }
     }
     let (precision, mut next, mut count) = (&mut *session.precision, 0, 0);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
 
@@ -22,6 +23,10 @@ use crate::store::PEER;
 
 /// The longest that the host waits for a reply without looking for Ctrl-C.
 pub(super) const SLICE: Duration = Duration::from_millis(250);
+
+/// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
+/// its version, and reads its file.
+const TOOL_LIMIT: Duration = Duration::from_secs(8);
 
 /// Why an arm is not, or no longer, measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +84,8 @@ pub(super) struct Arm {
     pub(super) second: Result<Box<dyn Instance>, Reason>,
     /// Whether some workload is between two instances.
     needs_second: bool,
+    /// The tools that it is asked about at every start.
+    tools: Vec<ToolQuestion>,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
@@ -113,7 +120,7 @@ impl Arm {
         let instance = self.instance.insert(started);
         let facts = greet(cx, instance.channel()).and_then(|agent| {
             let workdir = instance.workdir();
-            let mut facts = ask_facts(cx, instance.channel(), workdir)?;
+            let mut facts = ask_facts(cx, instance.channel(), workdir, &self.tools)?;
             facts.insert("agent.build".into(), agent.build.clone());
             facts.insert("agent.sha256".into(), agent.sha256.clone());
             Ok(facts)
@@ -217,12 +224,15 @@ fn ask_facts(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
     workdir: String,
+    tools: &[ToolQuestion],
 ) -> Result<Facts, NoStart> {
-    let paths = vec![String::from("/"), workdir];
-    channel
-        .send(&Request::Facts { paths })
-        .map_err(EnvError::from)?;
-    match answer(cx, channel)? {
+    let request = Request::Facts {
+        paths: vec![String::from("/"), workdir],
+        tools: tools.to_vec(),
+    };
+    channel.send(&request).map_err(EnvError::from)?;
+    let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
+    match answer_within(cx, channel, limit)? {
         Reply::Facts { facts } => Ok(facts),
         _ => Err(out_of_turn("what it sees")),
     }
@@ -237,6 +247,14 @@ fn out_of_turn(question: &str) -> NoStart {
 
 /// Waits for one reply to a control request.
 fn answer(cx: &Context<'_>, channel: &mut dyn Channel) -> Result<Reply, NoStart> {
+    answer_within(cx, channel, CONTROL_LIMIT)
+}
+
+fn answer_within(
+    cx: &Context<'_>,
+    channel: &mut dyn Channel,
+    limit: Duration,
+) -> Result<Reply, NoStart> {
     let asked_ns = cx.clock.now_ns();
     loop {
         match channel.receive(SLICE) {
@@ -246,8 +264,8 @@ fn answer(cx: &Context<'_>, channel: &mut dyn Channel) -> Result<Reply, NoStart>
                     return Err(NoStart::Cancelled);
                 }
                 let waited_ns = cx.clock.now_ns().saturating_sub(asked_ns);
-                if waited_ns >= CONTROL_LIMIT.as_nanos() as u64 {
-                    return Err(EnvError::from(ChannelError::Timeout(CONTROL_LIMIT)).into());
+                if waited_ns >= limit.as_nanos() as u64 {
+                    return Err(EnvError::from(ChannelError::Timeout(limit)).into());
                 }
             }
             Err(error) => return Err(EnvError::from(error).into()),
@@ -271,6 +289,7 @@ impl<'a> Rig<'a> {
         needs: Needs,
         driver: &dyn Fn(&str) -> Option<&'static dyn Driver>,
         wanted: &Wanted,
+        tools: &[ToolQuestion],
     ) -> Result<Self, RunError> {
         let configured = |spec: &ArmSpec| {
             let driver = driver(&spec.driver).ok_or_else(|| RunError::UnknownDriver {
@@ -292,6 +311,7 @@ impl<'a> Rig<'a> {
                 instance: None,
                 second: Err(not_started()),
                 needs_second: needs.second && spec.id.as_str() != PEER && !needs.is_cold,
+                tools: tools.to_vec(),
                 passing: None,
                 out: None,
                 losses: 0,

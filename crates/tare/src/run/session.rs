@@ -4,7 +4,10 @@
 //! blocks (precision, budget) or between trials (Ctrl-C, a lost arm).
 //! What it cannot see: what a trial measured.
 
-use tare_model::{ArmId, End, Outcome, Recipe, Study, Trial, WorkloadId};
+use std::collections::BTreeMap;
+
+use tare_model::tool::ToolQuestion;
+use tare_model::{ArmId, End, Facts, Outcome, Recipe, Study, Trial, WorkloadId, WorkloadSpec};
 
 use super::dispatch::{Cancelled, Dispatcher};
 use super::pace::Pace;
@@ -14,6 +17,7 @@ use crate::cx::{Context, Event};
 use crate::env::Wanted;
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
+use crate::workload::Tool;
 
 /// One session of a run.
 pub(super) struct Session<'a> {
@@ -25,6 +29,10 @@ pub(super) struct Session<'a> {
     pub(super) rig: Rig<'a>,
     /// What each workload executes.
     pub(super) recipes: Vec<Recipe>,
+    /// The programs that each workload runs.
+    pub(super) programs: Vec<Vec<String>>,
+    /// What the agent of each arm found out when it was last started.
+    pub(super) inside: BTreeMap<ArmId, Facts>,
     /// After how many blocks each workload was precise enough.
     pub(super) ended: Vec<Option<u32>>,
     pub(super) pace: Pace,
@@ -58,22 +66,41 @@ impl From<StoreError> for Break {
     }
 }
 
-/// The programs that the study's workloads run.
-fn wanted(study: &Study, registry: &Registry<'_>) -> Wanted {
-    let mut wanted = Wanted::default();
-    for spec in &study.workloads {
-        let tools = (registry.workload)(spec.id.as_str())
+/// The programs that each workload of the study runs.
+fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
+    let of = |spec: &WorkloadSpec| {
+        (registry.workload)(spec.id.as_str())
             .map(|workload| workload.tools(&spec.params))
-            .unwrap_or_default();
-        for tool in tools {
-            wanted.add(&Wanted {
-                programs: vec![tool.program],
-                packages: tool.packages,
-                files: Vec::new(),
+            .unwrap_or_default()
+    };
+    study.workloads.iter().map(of).collect()
+}
+
+/// What an environment has to have ready for them.
+fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> Wanted {
+    let mut wanted = Wanted::default();
+    for tool in tools {
+        wanted.add(&Wanted {
+            programs: vec![tool.program.clone()],
+            packages: tool.packages.clone(),
+            files: Vec::new(),
+        });
+    }
+    wanted
+}
+
+/// What an agent is asked about them; each program once, whichever workload names it first.
+fn questions<'t>(tools: impl Iterator<Item = &'t Tool>) -> Vec<ToolQuestion> {
+    let mut questions: Vec<ToolQuestion> = Vec::new();
+    for tool in tools {
+        if questions.iter().all(|known| known.program != tool.program) {
+            questions.push(ToolQuestion {
+                program: tool.program.clone(),
+                version: tool.version.clone(),
             });
         }
     }
-    wanted
+    questions
 }
 
 impl<'a> Session<'a> {
@@ -90,6 +117,8 @@ impl<'a> Session<'a> {
         let recipes = recipes(study, registry)?;
         let dispatcher = Dispatcher::new(cx, study);
         let needs = needs(study, &recipes, dispatcher.is_cold);
+        let tools = tools(study, registry);
+        let all = tools.iter().flatten();
         Ok(Self {
             cx: *cx,
             plan,
@@ -101,9 +130,15 @@ impl<'a> Session<'a> {
                 &study.arms,
                 needs,
                 registry.driver,
-                &wanted(study, registry),
+                &wanted(all.clone()),
+                &questions(all),
             )?,
             recipes,
+            programs: tools
+                .into_iter()
+                .map(|tools| tools.into_iter().map(|tool| tool.program).collect())
+                .collect(),
+            inside: BTreeMap::new(),
             ended: vec![None; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
             launched: None,
@@ -196,6 +231,7 @@ impl<'a> Session<'a> {
         }
         self.require_essential_arms()?;
         self.launch(self.plan.launch(first_block), first_block)?;
+        self.compare_arms()?;
         for block in first_block..self.study().blocks_max {
             self.n_blocks = block;
             self.look(block)?;
@@ -321,12 +357,15 @@ impl<'a> Session<'a> {
                 .clock
                 .sleep(std::time::Duration::from_nanos(self.study().settle_ns));
         }
-        let measured = self.dispatcher.measure(
-            trial,
-            &self.recipes[workload],
-            &mut self.rig.arms[index],
-            self.rig.peer.as_mut(),
-        )?;
+        let measured = match self.missing_tool(&trial.cell.arm, workload) {
+            Some(reason) => self.dispatcher.nothing(Outcome::Unavailable(reason), false),
+            None => self.dispatcher.measure(
+                trial,
+                &self.recipes[workload],
+                &mut self.rig.arms[index],
+                self.rig.peer.as_mut(),
+            )?,
+        };
         let record = TrialRecord {
             trial: trial.clone(),
             started_unix_ns: measured.started_unix_ns,

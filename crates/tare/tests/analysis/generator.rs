@@ -246,6 +246,7 @@ impl Plan {
             settle_ns: 0,
             lifecycle: Lifecycle::Warm,
             publication: None,
+            allow_different_tools: false,
         }
     }
 

@@ -29,7 +29,10 @@ fn configure(settings: &Params) -> Box<dyn Environment> {
 }
 
 fn facts(instance: &mut dyn Instance) -> Facts {
-    let request = Request::Facts { paths: Vec::new() };
+    let request = Request::Facts {
+        paths: Vec::new(),
+        tools: Vec::new(),
+    };
     instance.channel().send(&request).unwrap();
     match instance.channel().receive(Duration::from_secs(20)).unwrap() {
         Reply::Facts { facts } => facts,

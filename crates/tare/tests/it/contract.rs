@@ -97,7 +97,13 @@ fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     assert_eq!((protocol, &build), (PROTOCOL, &cx.agent.build));
     assert!(probes.iter().any(|(name, _)| name == "null"));
     let paths = vec![workdir];
-    let reply = ask(channel, &Request::Facts { paths });
+    let reply = ask(
+        channel,
+        &Request::Facts {
+            paths,
+            tools: Vec::new(),
+        },
+    );
     let Reply::Facts { facts } = reply else {
         panic!("no Facts but {reply:?}");
     };

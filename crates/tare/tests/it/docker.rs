@@ -89,7 +89,13 @@ pub(crate) fn hello(instance: &mut dyn Instance) {
 
 pub(crate) fn inner_facts(instance: &mut dyn Instance) -> Facts {
     let paths = vec![instance.workdir()];
-    match ask(instance, &Request::Facts { paths }) {
+    match ask(
+        instance,
+        &Request::Facts {
+            paths,
+            tools: Vec::new(),
+        },
+    ) {
         Reply::Facts { facts } => facts,
         other => panic!("{other:?}"),
     }

@@ -29,7 +29,10 @@ fn an_agent_on_one_processor_says_so() {
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let request = Request::Facts { paths: Vec::new() };
+    let request = Request::Facts {
+        paths: Vec::new(),
+        tools: Vec::new(),
+    };
     instance.channel().send(&request).unwrap();
     let reply = instance.channel().receive(Duration::from_secs(20)).unwrap();
     let Reply::Facts { facts } = reply else {

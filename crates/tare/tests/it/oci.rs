@@ -61,7 +61,13 @@ fn facts(instance: &mut dyn Instance) -> Facts {
     let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
     assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
     let paths = vec![instance.workdir()];
-    match ask(instance, &Request::Facts { paths }) {
+    match ask(
+        instance,
+        &Request::Facts {
+            paths,
+            tools: Vec::new(),
+        },
+    ) {
         Reply::Facts { facts } => facts,
         other => panic!("no facts but {other:?}"),
     }

@@ -160,7 +160,13 @@ fn hello(instance: &mut dyn Instance) {
 
 fn inner_facts(instance: &mut dyn Instance) -> Facts {
     let paths = vec![instance.workdir()];
-    match ask(instance, &Request::Facts { paths }) {
+    match ask(
+        instance,
+        &Request::Facts {
+            paths,
+            tools: Vec::new(),
+        },
+    ) {
         Reply::Facts { facts } => facts,
         other => panic!("{other:?}"),
     }

@@ -51,7 +51,13 @@ fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
 
 fn facts(instance: &mut dyn Instance) -> Facts {
     let paths = vec!["/".to_owned(), instance.workdir()];
-    match ask(instance, &Request::Facts { paths }) {
+    match ask(
+        instance,
+        &Request::Facts {
+            paths,
+            tools: Vec::new(),
+        },
+    ) {
         Reply::Facts { facts } => facts,
         other => panic!("no facts but {other:?}"),
     }

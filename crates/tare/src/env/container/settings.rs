@@ -9,6 +9,7 @@ use tare_model::launch::{
 };
 use tare_model::{Facts, Params, Value};
 
+use crate::env::grammar::parse_size;
 use crate::env::{SettingSpec, SettingsError};
 
 /// What the driver takes.
@@ -294,7 +295,7 @@ fn cpuset(value: &Value) -> Result<String, SettingsError> {
 fn memory(value: &Value) -> Result<u64, SettingsError> {
     let bytes = match value {
         Value::Int(bytes) => u64::try_from(*bytes).ok(),
-        Value::Text(text) => amount(text),
+        Value::Text(text) => parse_size(text),
         _ => None,
     };
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
@@ -304,23 +305,6 @@ fn memory(value: &Value) -> Result<u64, SettingsError> {
             "bytes, or a number with k, m or g (powers of 1024), for example \"512m\"",
         )
     })
-}
-
-fn amount(text: &str) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let shift = match unit.trim() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 pub(in crate::env) fn limits(settings: &Params) -> Result<Limits, SettingsError> {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use super::super::image::packed::hex;
 use crate::cx::{files, vars};
 
 use super::errors::printable;
@@ -95,7 +96,7 @@ impl Endpoint {
 
     /// The endpoint of a context: `contexts/meta/<SHA-256 of its name>/meta.json` below the folder.
     fn of_context(folder: &std::path::Path, name: &str) -> Result<Self, NoEndpoint> {
-        let digest = super::hex(&Sha256::digest(name.as_bytes()));
+        let digest = hex(&Sha256::digest(name.as_bytes()));
         let path = folder.join("contexts/meta").join(digest).join("meta.json");
         let no_context = |why: String| NoEndpoint {
             why,
@@ -192,7 +193,7 @@ mod tests {
     fn a_context_is_found_by_the_hash_of_its_name() {
         let folder = tempfile::tempdir().unwrap();
         // SHA-256 of "tare-test", as `docker context create tare-test` names its folder.
-        let hash = super::super::hex(&Sha256::digest(b"tare-test"));
+        let hash = hex(&Sha256::digest(b"tare-test"));
         let meta = folder.path().join("contexts/meta").join(hash);
         files::create_folder(&meta).unwrap();
         let text = r#"{"Name":"tare-test","Endpoints":{"docker":{"Host":"unix:///run/x.sock"}}}"#;

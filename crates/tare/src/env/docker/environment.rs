@@ -16,7 +16,8 @@ use bollard::models::{
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
 use tare_model::{ArmId, Facts};
 
-use super::super::image::{AGENT_PATH, ImageTar, WORKDIR, host_files};
+use super::super::image::packed::{self, Contents};
+use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
@@ -32,6 +33,8 @@ pub(super) struct DockerEnvironment {
     driver: Docker,
     arm: ArmId,
     settings: Settings,
+    /// What the study's workloads run.
+    provided: Wanted,
     prepared: Option<Prepared>,
     instances: u32,
 }
@@ -53,6 +56,7 @@ impl DockerEnvironment {
             driver,
             arm,
             settings,
+            provided: Wanted::default(),
             prepared: None,
             instances: 0,
         }
@@ -161,37 +165,6 @@ impl DockerEnvironment {
         }
     }
 
-    /// What the packed image holds: the agent, what was listed of the host's files, the file for `copy-up`.
-    fn root(
-        &self,
-        cx: &Context<'_>,
-        architecture: &str,
-        facts: &mut Facts,
-    ) -> Result<ImageTar, EnvError> {
-        let agent = image::agent_for(cx.agents, architecture)?;
-        let mut root = ImageTar::new().with_agent(&files::read(&agent.path)?);
-        if !self.settings.wanted.is_empty() {
-            let here = std::env::consts::ARCH;
-            if image::machine(architecture) != here {
-                return Err(EnvError::Absent {
-                    why: format!(
-                        "programs of this machine ({here}) do not run in containers for {}",
-                        image::machine(architecture)
-                    ),
-                    fix: Some("use an `image` with the programs in it".into()),
-                });
-            }
-            let found = host_files::find(cx, &self.settings.wanted)?;
-            facts::of_packed(facts, &found);
-            root = root.with_program(&found.files);
-        }
-        if let Some(bytes) = self.settings.lower_file {
-            root = root.with_lower_file(bytes as u64);
-        }
-        facts.insert("image.content_sha256".into(), root.sha256());
-        Ok(root)
-    }
-
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
     /// mode onto storage whose root belongs to root alone.
     fn additions(
@@ -200,11 +173,11 @@ impl DockerEnvironment {
         prepared: &Prepared,
     ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.settings.image.is_some() {
-            let agent = image::agent_for(cx.agents, &prepared.architecture)?;
-            return Ok(Some(image::agent_archive(&files::read(&agent.path)?)));
+            let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
+            return Ok(Some(packed::agent_archive(&files::read(&agent.path)?)));
         }
         let is_foreign = matches!(self.settings.storage, Storage::Volume | Storage::Bind);
-        Ok(is_foreign.then(image::workdir_archive))
+        Ok(is_foreign.then(packed::workdir_archive))
     }
 
     /// Starts what was created and opens the stream to its agent.
@@ -322,7 +295,7 @@ impl Environment for DockerEnvironment {
 
     fn provide(&mut self, wanted: &Wanted) {
         if self.settings.image.is_none() {
-            self.settings.wanted.add(wanted);
+            self.provided.add(wanted);
         }
     }
 
@@ -340,16 +313,21 @@ impl Environment for DockerEnvironment {
         } else {
             facts.insert("agent.delivery".into(), "part of the image".into());
             let architecture = self.architecture(&engine.architecture);
-            let root = self.root(cx, architecture, &mut facts)?;
+            let contents = Contents {
+                wanted: self.settings.wanted.clone(),
+                provided: self.provided.clone(),
+                lower_file: self.settings.lower_file.map(i64::cast_unsigned),
+            };
+            let root = packed::root(cx, architecture, &contents, &mut facts)?;
             let image = image::ensure_packed(&api, cx.run, &self.arm, root, architecture)?;
-            (image::packed_name(cx.run, &self.arm), image)
+            (packed::packed_name(cx.run, &self.arm), image)
         };
         let architecture = image.architecture.clone().unwrap_or_default();
-        if image::machine(&architecture) != image::machine(&engine.architecture) {
+        if packed::machine(&architecture) != packed::machine(&engine.architecture) {
             facts.insert("image.emulated".into(), "true".into());
         }
         // Missing is told here, before anything is started.
-        let agent = image::agent_for(cx.agents, &architecture)?;
+        let agent = packed::agent_for(cx.agents, &architecture)?;
         facts.insert("agent.sha256".into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
         facts::of_settings(&mut facts, &self.settings, profile.as_ref());
@@ -445,7 +423,7 @@ impl Environment for DockerEnvironment {
             api.remove_volume(&volume.key)?;
         }
         if self.settings.image.is_none() {
-            image::remove(&api, &image::packed_name(cx.run, &self.arm))?;
+            image::remove(&api, &packed::packed_name(cx.run, &self.arm))?;
         }
         for number in 1..=self.instances {
             if let Some(folder) = self.belongings(cx, number).folder {

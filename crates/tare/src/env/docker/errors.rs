@@ -12,22 +12,7 @@ use bollard::errors::Error as ApiError;
 
 use super::super::EnvError;
 
-/// Foreign text made safe to print: one line, without control or invisible characters, at most 2 000 bytes.
-pub(super) fn printable(text: &str) -> String {
-    let mut safe = String::new();
-    for character in text.trim().chars() {
-        if matches!(character, '"' | '\'' | '\\') {
-            safe.push(character);
-        } else {
-            safe.extend(character.escape_debug());
-        }
-        if safe.len() > 2_000 {
-            safe.push('…');
-            break;
-        }
-    }
-    safe
-}
+pub(super) use super::super::text::{and_cleanup, printable};
 
 /// The system error at the bottom of an API error, if one is there.
 pub(super) fn system_error(error: &ApiError) -> Option<std::io::ErrorKind> {
@@ -279,17 +264,6 @@ pub(super) fn is_conflict(error: &ApiError) -> bool {
             ..
         }
     )
-}
-
-/// The first error, with the second where cleaning up failed too.
-pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
-    match cleanup {
-        Ok(()) => first,
-        Err(then) => EnvError::AndCleanup {
-            first: Box::new(first),
-            then: Box::new(then),
-        },
-    }
 }
 
 #[cfg(test)]

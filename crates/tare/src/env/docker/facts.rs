@@ -5,10 +5,8 @@
 //! answer of the API tells them, and a daemon that lacks one cannot give it away.
 
 use bollard::models::{HostConfig, ImageInspect, SystemInfo, SystemVersion};
-use sha2::{Digest, Sha256};
 use tare_model::Facts;
 
-use super::super::image::host_files::{Found, HostEntry};
 use super::api::Api;
 use super::errors::printable;
 use super::profile::Profile;
@@ -117,26 +115,6 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
     );
     put(facts, "image.size_bytes", image.size);
     put(facts, "image.architecture", image.architecture.as_ref());
-}
-
-/// Which of the host's programs were packed, with the hash of each, and how much in all.
-pub(super) fn of_packed(facts: &mut Facts, found: &Found) {
-    let mut n_bytes = 0;
-    for file in &found.files {
-        let HostEntry::File { bytes, .. } = &file.entry else {
-            continue;
-        };
-        n_bytes += bytes.len();
-        for (program, path) in &found.programs {
-            if *path == file.path {
-                let hash = super::hex(&Sha256::digest(bytes));
-                let name = format!("program.{}.sha256", printable(program));
-                put(facts, &name, Some(hash));
-            }
-        }
-    }
-    put(facts, "image.packed_files", Some(found.files.len()));
-    put(facts, "image.packed_bytes", Some(n_bytes));
 }
 
 /// What was asked for; a profile by its hash, and what AppArmor there is to answer.

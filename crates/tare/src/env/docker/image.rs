@@ -18,24 +18,14 @@ use futures_util::StreamExt;
 use tare_model::{ArmId, RunId};
 
 use super::super::EnvError;
-use super::super::image::{AGENT_PATH, ImageTar, WORKDIR};
+use super::super::image::packed::{REPOSITORY, packed_name, tag};
+use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::{Api, Labelled, label_filter};
 use super::errors::{is_conflict, is_missing, printable};
-use crate::cx::{AgentBinary, Agents, CONTROL_LIMIT};
+use crate::cx::CONTROL_LIMIT;
 
-/// The repository of packed images.
-const REPOSITORY: &str = "tare/agent";
 /// Unpacking a few megabytes onto a busy disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(120);
-
-/// The machine type by the name in a target triple, whichever name the engine gave it.
-pub(super) fn machine(architecture: &str) -> &str {
-    match architecture {
-        "amd64" => "x86_64",
-        "arm64" => "aarch64",
-        other => other,
-    }
-}
 
 /// The machine type by the name that images bear.
 fn platform(architecture: &str) -> String {
@@ -45,57 +35,6 @@ fn platform(architecture: &str) -> String {
         other => other,
     };
     format!("linux/{name}")
-}
-
-/// The agent for containers of this architecture: a static Linux program.
-pub(super) fn agent_for<'a>(
-    agents: &'a Agents,
-    architecture: &str,
-) -> Result<&'a AgentBinary, EnvError> {
-    let machine = machine(architecture);
-    agents.linux(machine).ok_or_else(|| EnvError::Absent {
-        why: format!(
-            "there is no static Linux agent for {}, which the containers of this engine need",
-            printable(machine)
-        ),
-        fix: Some(format!(
-            "`cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
-            printable(machine)
-        )),
-    })
-}
-
-/// What is laid into a container of a foreign image.
-pub(super) fn agent_archive(agent: &[u8]) -> Vec<u8> {
-    ImageTar::new()
-        .with_folder(WORKDIR, 0o1777)
-        .with_file(AGENT_PATH, 0o755, agent)
-        .into_bytes()
-}
-
-/// The working directory alone, writable for all: for volumes and binds, whose root is root's own.
-pub(super) fn workdir_archive() -> Vec<u8> {
-    ImageTar::new().with_folder(WORKDIR, 0o1777).into_bytes()
-}
-
-/// The tag of an arm's packed image. Tags have at most 128 bytes, run and arm at most 64 each.
-fn tag(run: &RunId, arm: &ArmId) -> String {
-    let mut tag = format!("{run}.{arm}");
-    if tag.len() > 128 {
-        // Both have 64 bytes. The last byte goes; two such arms that differ only there cannot be told apart,
-        // so the end is replaced by a digest of the whole.
-        use sha2::{Digest, Sha256};
-        let digest = Sha256::digest(tag.as_bytes());
-        tag.truncate(111);
-        tag.push('.');
-        tag.push_str(&super::hex(&digest[..8]));
-    }
-    tag
-}
-
-/// The name of an arm's packed image.
-pub(super) fn packed_name(run: &RunId, arm: &ArmId) -> String {
-    format!("{REPOSITORY}:{}", tag(run, arm))
 }
 
 /// Makes sure that the arm's packed image exists: imports it, or tags the one of another arm of this run.
@@ -234,18 +173,4 @@ pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvE
         }));
     }
     Ok(images)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_never_exceeds_what_the_engine_takes_and_stays_distinct() {
-        let run = RunId::new("r".repeat(64)).unwrap();
-        let first = tag(&run, &ArmId::new(format!("{}a", "x".repeat(63))).unwrap());
-        let second = tag(&run, &ArmId::new(format!("{}b", "x".repeat(63))).unwrap());
-        assert!(first.len() <= 128 && second.len() <= 128);
-        assert_ne!(first, second);
-    }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::super::EnvError;
+use super::super::image::packed::hex;
 use super::errors::printable;
 use crate::cx::files;
 
@@ -104,7 +105,7 @@ pub(super) fn read(path: &Path) -> Result<Profile, EnvError> {
     let json = check(&bytes).map_err(|problem| wrong(&problem))?;
     Ok(Profile {
         json,
-        sha256: super::hex(&Sha256::digest(&bytes)),
+        sha256: hex(&Sha256::digest(&bytes)),
     })
 }
 

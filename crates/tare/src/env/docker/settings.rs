@@ -11,12 +11,12 @@ use tare_model::{Params, Value};
 
 use super::super::SettingsError;
 use super::super::grammar::{
-    is_container_name, is_cpu_list, is_image_reference, is_package, is_plain_name, is_platform,
-    is_profile, is_program, is_safe_path, is_user,
+    is_container_name, is_cpu_list, is_image_reference, is_plain_name, is_platform, is_profile,
+    is_safe_path, is_user,
 };
 use super::super::image::host_files::Wanted;
+use super::super::reader::{Reader, Ulimit};
 use super::catalogue::SETTINGS;
-use super::reader::{Reader, Ulimit, unknown_setting};
 
 /// The engine's smallest memory limit (moby `linuxMinMemory`), bytes.
 const LEAST_MEMORY: i64 = 6 << 20;
@@ -106,19 +106,10 @@ pub(super) struct Settings {
 impl Settings {
     /// Reads settings; anything unknown or ill-formed is an error that names it.
     pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
-        for name in params.0.keys() {
-            if !SETTINGS.iter().any(|spec| spec.name == name) {
-                return Err(unknown_setting(name));
-            }
-        }
-        let read = Reader(params);
+        let read = Reader::new("docker", SETTINGS, params)?;
         let settings = Self {
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
-            wanted: Wanted {
-                programs: read.words("programs", is_program, "names or absolute paths")?,
-                packages: read.words("packages", is_package, "names of packages")?,
-                files: read.words("files", is_safe_path, "absolute paths")?,
-            },
+            wanted: read.wanted()?,
             lower_file: read.size("lower_file", 1)?,
             network: network(&read)?,
             seccomp: seccomp(&read)?,
@@ -133,7 +124,7 @@ impl Settings {
             cpuset: read.word("cpuset", is_cpu_list, "a list such as `0-1,3`")?,
             memory: read.size("memory", LEAST_MEMORY)?,
             shm: read.size("shm", 4096)?,
-            ulimits: read.ulimits()?,
+            ulimits: read.ulimits("ulimits")?,
             cap_add: read.capabilities("cap_add")?,
             cap_drop: read.capabilities("cap_drop")?,
             privileged: read.flag("privileged")?,
@@ -154,7 +145,9 @@ impl Settings {
                     ],
                 )?
                 .unwrap_or(Storage::Layer),
-            bind_folder: read.path("bind_folder")?,
+            bind_folder: read
+                .word("bind_folder", is_safe_path, "an absolute path")?
+                .map(PathBuf::from),
             log_driver: read.word("log_driver", is_plain_name, "a name such as `local`")?,
             user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
         };
@@ -210,7 +203,7 @@ impl Settings {
 }
 
 fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
-    if let Some(Value::Text(text)) = read.0.value("network")
+    if let Some(Value::Text(text)) = read.params.value("network")
         && let Some(name) = text.strip_prefix("container:")
     {
         return if is_container_name(name) {
@@ -224,7 +217,7 @@ fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
             ))
         };
     }
-    let port = read.port()?;
+    let port = read.port("port")?;
     let choices = [
         ("bridge", &Network::Bridge),
         ("host", &Network::Host),
@@ -240,7 +233,7 @@ fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
 
 fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
     let is_word = |text: &str| matches!(text, "default" | "unconfined");
-    match read.0.value("seccomp") {
+    match read.params.value("seccomp") {
         Some(Value::Text(text)) if !is_word(text) => {
             let expected = "`default`, `unconfined` or the path of a profile";
             let has_ending = std::path::Path::new(text)

@@ -88,6 +88,22 @@ impl Wanted {
     }
 }
 
+/// What of it is here. Programs of a study's workloads are packed where they are installed; where one is not,
+/// only its workload cannot be measured, and the arm's agent says so.
+pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
+    let is_here = |program: &&String| on_path(program).is_ok_and(|path| path.is_file());
+    Wanted {
+        programs: wanted.programs.iter().filter(is_here).cloned().collect(),
+        packages: wanted
+            .packages
+            .iter()
+            .filter(|package| files_of(cx, package).is_ok())
+            .cloned()
+            .collect(),
+        files: wanted.files.clone(),
+    }
+}
+
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {

@@ -13,30 +13,20 @@ use std::time::Duration;
 
 use tare_model::Reason;
 use tare_model::launch::{Network, PairAddresses};
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 
 use super::runtime::Container;
 use super::spec::WORKDIR;
-use crate::cx::{Context, Running, files};
-use crate::env::channel::StreamChannel;
-use crate::env::{Channel, ChannelError, EnvError, Instance, container};
+use crate::cx::{Context, files};
+use crate::env::channel::ProcessChannel;
+use crate::env::text::and_cleanup;
+use crate::env::{Channel, EnvError, Instance, container};
 
 /// How long a container may take to end after its agent was told to, its removal by the runtime included.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Containers that were started and not stopped.
 pub(super) type Living = Arc<Mutex<BTreeSet<Container>>>;
-
-/// Both failures, if there are two.
-pub(super) fn and_cleanup(first: EnvError, cleaned: Result<(), EnvError>) -> EnvError {
-    match cleaned {
-        Ok(()) => first,
-        Err(then) => EnvError::AndCleanup {
-            first: Box::new(first),
-            then: Box::new(then),
-        },
-    }
-}
 
 /// Removes everything that a container whose runtime has ended may have left.
 pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<(), EnvError> {
@@ -51,44 +41,9 @@ pub(super) fn clean(cx: &Context<'_>, container: &Container) -> Result<(), EnvEr
     swept.map(drop)
 }
 
-/// The agent's streams together with the runtime, whose last words explain why a stream ended.
-pub(super) struct OciChannel {
-    pub(super) stream: StreamChannel,
-    pub(super) running: Box<dyn Running>,
-}
-
-impl OciChannel {
-    fn explain(&mut self, error: ChannelError) -> ChannelError {
-        let ChannelError::Closed(text) = error else {
-            return error;
-        };
-        // Its last words may still be on their way while it ends.
-        let _ = self.running.wait(Duration::from_millis(200));
-        let words = self.running.stderr_tail();
-        match words.trim() {
-            "" => ChannelError::Closed(text),
-            words => ChannelError::Closed(words.escape_debug().to_string()),
-        }
-    }
-}
-
-impl Channel for OciChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
-    }
-}
-
 /// A started container.
 pub(super) struct OciInstance {
-    pub(super) channel: OciChannel,
+    pub(super) channel: ProcessChannel,
     pub(super) container: Container,
     pub(super) network: Network,
     pub(super) addresses: Option<PairAddresses>,

@@ -30,7 +30,7 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     },
     SettingSpec {
         name: "rootfs",
-        doc: "\"minimal\" (default): a folder with nothing but the agent; \"overlay-host\": an overlay over the \
+        doc: "\"minimal\" (default, unless a workload runs programs): a folder with nothing but the agent; \"overlay-host\": an overlay over the \
               host's own files",
     },
     SettingSpec {

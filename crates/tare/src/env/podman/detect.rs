@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use tare_model::{ArmId, Facts};
 
+use super::super::image::packed::agent_for;
+use super::super::image::{AGENT_PATH, ImageTar};
 use super::super::{Availability, EnvError};
-use super::archive::{AGENT_PATH, agent_for};
 use super::caller::Caller;
 use super::environment::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
 use super::{Podman, errors, image};
-use crate::cx::Context;
+use crate::cx::{Context, files};
 
 /// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -39,8 +40,9 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let arm = ArmId::new("detect").expect("the constant is a name");
     let mut engine = info(cx, caller, left())?;
     let agent = agent_for(cx.agents, &engine.architecture)?;
+    let root = ImageTar::new().with_agent(&files::read(&agent.path)?);
     let name = format!("tare-{}-{arm}", cx.run);
-    let ran = image::import(cx, caller, &arm, agent, left()).and_then(|()| {
+    let ran = image::import(cx, caller, &arm, root, left()).and_then(|()| {
         let ran = run(cx, caller, settings, &arm, &name, left());
         match ran {
             Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {

@@ -13,10 +13,11 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tare_model::{ArmId, Facts, Reason};
 
+use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
+use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::text::and_cleanup;
-use super::super::{Availability, EnvError, Environment, Instance, StartMode};
+use super::super::{Availability, EnvError, Environment, Instance, StartMode, Wanted};
 use super::account::Account;
-use super::archive::{AGENT_PATH, WORKDIR, agent_archive, agent_for, machine};
 use super::caller::Caller;
 use super::facts::{self, Engine};
 use super::instance::{
@@ -26,11 +27,16 @@ use super::settings::{Network, Settings, Storage};
 use super::{Podman, address, detect, errors, image};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 
+/// Unpacking a whole userland onto a busy disk.
+const IMPORT_LIMIT: Duration = Duration::from_secs(120);
+
 /// One `podman` arm.
 pub(super) struct PodmanEnvironment {
     driver: Podman,
     arm: ArmId,
     settings: Settings,
+    /// What the study's workloads run.
+    provided: Wanted,
     /// How podman is called, once that is known; then something may have been made.
     caller: Option<Caller>,
     prepared: Option<Prepared>,
@@ -51,6 +57,7 @@ impl PodmanEnvironment {
             driver,
             arm,
             settings,
+            provided: Wanted::default(),
             caller: None,
             prepared: None,
             instances: 0,
@@ -253,12 +260,18 @@ impl PodmanEnvironment {
         self.caller = Some(caller.clone());
         let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
         self.check_limits(&engine)?;
+        let mut packed_facts = Facts::new();
         let (name, found, delivery) = if let Some(name) = &self.settings.image {
             let found = image::inspect(cx, &caller, name, CONTROL_LIMIT)?;
             (name.clone(), found, "copied into each container")
         } else {
-            let agent = agent_for(cx.agents, &engine.architecture)?;
-            let found = image::ensure_packed(cx, &caller, &self.arm, agent, CONTROL_LIMIT)?;
+            let contents = Contents {
+                wanted: self.settings.wanted.clone(),
+                provided: self.provided.clone(),
+                lower_file: None,
+            };
+            let root = packed::root(cx, &engine.architecture, &contents, &mut packed_facts)?;
+            let found = image::ensure_packed(cx, &caller, &self.arm, root, IMPORT_LIMIT)?;
             let name = image::own_name(cx.run, &self.arm);
             (name, found, "part of the image")
         };
@@ -283,6 +296,7 @@ impl PodmanEnvironment {
         }?;
         let facts = &mut prepared.facts;
         facts.extend(engine.facts.clone());
+        facts.extend(packed_facts);
         facts::of_image(facts, &prepared.image, &found);
         facts::of_container(facts, &rehearsed);
         facts::of_options(facts, &self.settings.options());
@@ -419,6 +433,12 @@ fn is_reachable(
 impl Environment for PodmanEnvironment {
     fn arm(&self) -> &ArmId {
         &self.arm
+    }
+
+    fn provide(&mut self, wanted: &Wanted) {
+        if self.settings.image.is_none() {
+            self.provided.add(wanted);
+        }
     }
 
     fn detect(&self, cx: &Context<'_>) -> Option<Availability> {

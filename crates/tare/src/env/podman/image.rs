@@ -1,8 +1,9 @@
-//! The image of a `podman` arm: packed from the agent alone, or the user's own with the agent copied in.
+//! The image of a `podman` arm: packed from the agent and files of the host's, or the user's own with the agent
+//! copied in.
 //!
 //! Nothing is pulled and nothing is built: a tar archive made in memory goes into `podman import` by its
 //! standard input, so no file has to be readable by whoever podman belongs to. Arms of a run that pack the
-//! same agent share one image under names of their own; podman drops it with the last name. What cannot be
+//! same things share one image under names of their own; podman drops it with the last name. What cannot be
 //! seen from here is how podman stores it.
 
 use std::time::Duration;
@@ -11,9 +12,10 @@ use serde_json::Value as Json;
 use tare_model::{ArmId, RunId};
 
 use super::super::EnvError;
-use super::archive::{AGENT_PATH, packed_name, root_archive};
+use super::super::image::packed::packed_name;
+use super::super::image::{AGENT_PATH, ImageTar};
 use super::caller::Caller;
-use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, files};
+use crate::cx::{CONTROL_LIMIT, Context};
 
 /// The full name of an arm's packed image.
 pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
@@ -21,15 +23,17 @@ pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
 }
 
 /// Makes sure that the arm's packed image exists: imports it, or names the one of another arm of this run.
+/// `root` is what is in it.
 pub(super) fn ensure_packed(
     cx: &Context<'_>,
     caller: &Caller,
     arm: &ArmId,
-    agent: &AgentBinary,
+    root: ImageTar,
     limit: Duration,
 ) -> Result<Json, EnvError> {
     let name = own_name(cx.run, arm);
-    let is_same = |image: &Json| label(image, "tare.agent") == Some(agent.sha256.as_str());
+    let content = root.sha256();
+    let is_same = |image: &Json| label(image, "tare.content") == Some(content.as_str());
     let present = labelled(cx, caller, cx.run.as_str(), limit)?;
     if let Some(id) = present
         .iter()
@@ -38,7 +42,7 @@ pub(super) fn ensure_packed(
     {
         caller.call(cx, "name the image", &["tag", id, &name], &[], limit)?;
     } else {
-        import(cx, caller, arm, agent, limit)?;
+        import(cx, caller, arm, root, limit)?;
     }
     inspect(cx, caller, &name, limit)
 }
@@ -48,27 +52,22 @@ pub(super) fn import(
     cx: &Context<'_>,
     caller: &Caller,
     arm: &ArmId,
-    agent: &AgentBinary,
+    root: ImageTar,
     limit: Duration,
 ) -> Result<(), EnvError> {
     let name = own_name(cx.run, arm);
-    let program = files::read(&agent.path)?;
     let changes = [
         "LABEL tare=1".to_owned(),
         format!("LABEL tare.run={}", cx.run),
-        format!("LABEL tare.agent={}", agent.sha256),
+        format!("LABEL tare.content={}", root.sha256()),
         format!("ENTRYPOINT [\"{AGENT_PATH}\"]"),
     ];
-    let mut arguments = vec![
-        "import",
-        "--quiet",
-        "--message=packed by tare from its agent",
-    ];
+    let mut arguments = vec!["import", "--quiet", "--message=packed by tare"];
     for change in &changes {
         arguments.extend(["--change", change]);
     }
     arguments.extend(["-", &name]);
-    let archive = root_archive(&program);
+    let archive = root.into_bytes();
     caller.call(cx, "import the packed image", &arguments, &archive, limit)?;
     Ok(())
 }

@@ -13,8 +13,8 @@ use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
 use super::super::channel::StreamChannel;
+use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, EnvError, Instance};
-use super::archive::WORKDIR;
 use super::caller::Caller;
 use super::errors;
 use crate::cx::{CONTROL_LIMIT, Context, Running, files};

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use tare_model::Params;
 
 use super::super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user};
-use super::super::{SettingSpec, SettingsError};
-use super::reader::{Reader, Ulimit};
+use super::super::reader::{Reader, Ulimit};
+use super::super::{SettingSpec, SettingsError, Wanted};
 
 /// What `podman` arms take.
 pub(super) static SETTINGS: &[SettingSpec] = &[
@@ -21,7 +21,19 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     },
     SettingSpec {
         name: "image",
-        doc: "a local image to run in; never pulled. Default: one packed from the agent alone",
+        doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
+    },
+    SettingSpec {
+        name: "programs",
+        doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
+    },
+    SettingSpec {
+        name: "packages",
+        doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
+    },
+    SettingSpec {
+        name: "files",
+        doc: "files and folders of this machine to pack, a list of absolute paths",
     },
     SettingSpec {
         name: "network",
@@ -146,6 +158,8 @@ pub(super) enum Storage {
 pub(super) struct Settings {
     pub(super) account: Option<String>,
     pub(super) image: Option<String>,
+    /// What to pack besides the agent.
+    pub(super) wanted: Wanted,
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
     pub(super) nano_cpus: Option<i64>,
@@ -171,6 +185,7 @@ impl Settings {
         let settings = Self {
             account: read.word("as", is_account, "the name or number of a user")?,
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
+            wanted: read.wanted()?,
             network: read.choice("network", NETWORKS)?.unwrap_or_default(),
             seccomp: seccomp(&read)?,
             nano_cpus: read.cpus()?,
@@ -194,6 +209,14 @@ impl Settings {
                 problem: "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect"
                     .into(),
                 hint: Some("use either `privileged` or `cap_add`/`cap_drop`".into()),
+            });
+        }
+        if settings.image.is_some() && !settings.wanted.is_empty() {
+            return Err(SettingsError {
+                setting: "image".into(),
+                problem: "`programs`, `packages` and `files` are packed, and an `image` of your own is not"
+                    .into(),
+                hint: Some("leave `image` out, or put the files into your image".into()),
             });
         }
         Ok(settings)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tare_model::{Facts, Params, Value};
 
+use crate::env::grammar::parse_size;
 use crate::env::{SettingSpec, SettingsError};
 
 /// What the driver takes.
@@ -241,7 +242,7 @@ fn bytes(
     };
     let found = match value {
         Value::Int(bytes) => u64::try_from(*bytes).ok(),
-        Value::Text(text) => amount(text),
+        Value::Text(text) => parse_size(text),
         _ => None,
     };
     // The emulator counts in mebibytes, and the agent's file lengths are signed.
@@ -258,23 +259,6 @@ fn bytes(
         )),
         Some(bytes) => Ok(bytes),
     }
-}
-
-fn amount(text: &str) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let shift = match unit.trim() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 fn cpus(settings: &Params) -> Result<u32, SettingsError> {

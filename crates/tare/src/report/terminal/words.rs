@@ -60,15 +60,18 @@ fn spoken(metric: &str) -> String {
     parts.join(" ").replace(['-', '_'], " ")
 }
 
-/// The verdict as a clause, and its colour. That a number comes from an emulated processor is part of the
-/// clause: no reader may take it for the cost of what is emulated.
+/// The verdict as a clause, and its colour. That a number comes from an emulated processor, or from two
+/// programs, is part of the clause: no reader may take it for the cost of an environment.
 pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
-    let (clause, paint) = unqualified(cell);
-    if cell.flags.iter().any(|flag| flag.id == "emulated") {
-        (format!("emulated: {clause}"), paint)
-    } else {
-        (clause, paint)
+    let (mut clause, paint) = unqualified(cell);
+    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+    if has("emulated") {
+        clause = format!("emulated: {clause}");
     }
+    if has("different-tool") {
+        clause = format!("not attributable to the environment: {clause}");
+    }
+    (clause, paint)
 }
 
 fn unqualified(cell: &DossierCell) -> (String, Paint) {
@@ -129,6 +132,9 @@ fn less(ratio: &Span) -> String {
 pub(super) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "emulated" => "EMULATED: a processor imitated by software, not what the environment costs",
+        "different-tool" => {
+            "DIFFERENT TOOL: not the same program on both sides, so the ratio is not attributable to the environment"
+        }
         "autocorrelated" => "blocks depend on each other: the interval is widened",
         "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
         "order-effect" => "the ratio depends on the arm's place in the block",

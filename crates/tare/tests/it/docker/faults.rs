@@ -246,7 +246,13 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         instance.channel().receive(LIMIT),
         Ok(Reply::Hello { .. })
     ));
-    let reply = ask(instance.as_mut(), &Request::Facts { paths: vec![] });
+    let reply = ask(
+        instance.as_mut(),
+        &Request::Facts {
+            paths: vec![],
+            tools: Vec::new(),
+        },
+    );
     assert!(matches!(reply, Reply::Facts { .. }), "{reply:?}");
 
     // Dead: the stream ends, and every call says so.

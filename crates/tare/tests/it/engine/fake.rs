@@ -480,7 +480,7 @@ impl Channel for FakeChannel {
                     },
                 ));
             }
-            Request::Facts { paths } => {
+            Request::Facts { paths, .. } => {
                 self.stage.say(format!("facts {}", self.arm));
                 let facts = Facts::from([("paths".into(), paths.join(","))]);
                 self.replies.push_back((1_000, Reply::Facts { facts }));

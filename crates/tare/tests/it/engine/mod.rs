@@ -54,6 +54,7 @@ fn study() -> Study {
         settle_ns: 0,
         lifecycle: Lifecycle::Warm,
         publication: None,
+        allow_different_tools: false,
     }
 }
 

@@ -1,15 +1,16 @@
-//! Reading settings by name and kind, each with an error that names the setting and what it takes.
+//! Reading an arm's settings by name and kind, each with an error that names the setting and what it takes.
 //!
-//! Here is the strictness that all settings share; which settings there are and how they go together is not
-//! known here.
+//! Here is the strictness that drivers share: sizes, counts, names of capabilities and limits. Which
+//! settings a driver has and how they go together is the driver's own business. What cannot be seen from
+//! here is whether an engine grants what is asked for.
 
 use std::path::PathBuf;
 
 use tare_model::{Params, Value};
 
-use super::super::SettingsError;
-use super::super::grammar::{CAPABILITIES, ULIMITS, is_safe_path, parse_size};
-use super::catalogue::SETTINGS;
+use super::grammar::{CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_size};
+use super::text::printable;
+use super::{SettingSpec, SettingsError, Wanted};
 
 /// A limit of a process; -1 means none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,21 +18,6 @@ pub(super) struct Ulimit {
     pub(super) name: String,
     pub(super) soft: i64,
     pub(super) hard: i64,
-}
-
-pub(super) fn unknown_setting(name: &str) -> SettingsError {
-    let hint = nearest(name, SETTINGS.iter().map(|spec| spec.name)).map_or_else(
-        || {
-            let names: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
-            format!("`docker` takes {}", names.join(", "))
-        },
-        |near| format!("did you mean `{near}`?"),
-    );
-    SettingsError {
-        setting: name.to_owned(),
-        problem: format!("`docker` has no setting `{}`", name.escape_debug()),
-        hint: Some(hint),
-    }
 }
 
 /// The candidate that is spelled most alike, if any is alike at all.
@@ -44,22 +30,50 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
 }
 
 /// Reads settings by name and kind.
-pub(super) struct Reader<'a>(pub(super) &'a Params);
+pub(super) struct Reader<'a> {
+    pub(super) params: &'a Params,
+}
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Takes the settings of an arm of `driver`; a name that is not in `specs` is an error with the name that
+    /// may have been meant.
+    pub(super) fn new(
+        driver: &str,
+        specs: &[SettingSpec],
+        params: &'a Params,
+    ) -> Result<Self, SettingsError> {
+        let names = || specs.iter().map(|spec| spec.name);
+        let Some(name) = params
+            .0
+            .keys()
+            .find(|name| !names().any(|known| known == *name))
+        else {
+            return Ok(Self { params });
+        };
+        let hint = nearest(name, names()).map_or_else(
+            || {
+                let names: Vec<&str> = names().collect();
+                format!("`{driver}` takes {}", names.join(", "))
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(SettingsError {
+            setting: name.to_owned(),
+            problem: format!("`{driver}` has no setting `{}`", printable(name)),
+            hint: Some(hint),
+        })
+    }
+
     pub(super) fn wrong(name: &str, value: &Value, expected: &str) -> SettingsError {
         SettingsError {
             setting: name.to_owned(),
-            problem: format!(
-                "`{name}` cannot be `{}`",
-                super::errors::printable(&value.to_string())
-            ),
+            problem: format!("`{name}` cannot be `{}`", printable(&value.to_string())),
             hint: Some(format!("it takes {expected}")),
         }
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool, SettingsError> {
-        match self.0.value(name) {
+        match self.params.value(name) {
             None => Ok(false),
             Some(Value::Bool(value)) => Ok(*value),
             Some(value) => Err(Self::wrong(name, value, "`true` or `false`")),
@@ -71,7 +85,7 @@ impl Reader<'_> {
         name: &str,
         choices: &[(&str, T)],
     ) -> Result<Option<T>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
+        let Some(value) = self.params.value(name) else {
             return Ok(None);
         };
         if let Value::Text(text) = value
@@ -92,7 +106,7 @@ impl Reader<'_> {
         is_fine: fn(&str) -> bool,
         expected: &str,
     ) -> Result<Option<String>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
+        let Some(value) = self.params.value(name) else {
             return Ok(None);
         };
         let text = match value {
@@ -109,7 +123,7 @@ impl Reader<'_> {
 
     pub(super) fn cpus(&self) -> Result<Option<i64>, SettingsError> {
         let expected = "a number from 0.01 up, such as 1.5";
-        let Some(value) = self.0.value("cpus") else {
+        let Some(value) = self.params.value("cpus") else {
             return Ok(None);
         };
         let cpus = match value {
@@ -125,12 +139,12 @@ impl Reader<'_> {
     }
 
     pub(super) fn size(&self, name: &str, least: i64) -> Result<Option<i64>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
+        let Some(value) = self.params.value(name) else {
             return Ok(None);
         };
         let bytes = match value {
             Value::Int(bytes) => Some(*bytes),
-            Value::Text(text) => parse_size(text),
+            Value::Text(text) => parse_size(text).and_then(|bytes| i64::try_from(bytes).ok()),
             _ => None,
         };
         bytes
@@ -142,27 +156,9 @@ impl Reader<'_> {
             })
     }
 
-    pub(super) fn capabilities(&self, name: &str) -> Result<Vec<String>, SettingsError> {
-        let expected = "capability names such as [\"SYS_NICE\"], or \"ALL\"";
-        let mut names = Vec::new();
-        for word in self.texts(name, expected)? {
-            let upper = word.to_ascii_uppercase();
-            let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
-            if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
-                let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
-                if let Some(near) = nearest(&plain, CAPABILITIES.into_iter()) {
-                    error.hint = Some(format!("did you mean `{near}`?"));
-                }
-                return Err(error);
-            }
-            names.push(plain);
-        }
-        Ok(names)
-    }
-
     /// The texts of a list, or of one text with commas.
-    pub(super) fn texts(&self, name: &str, expected: &str) -> Result<Vec<&str>, SettingsError> {
-        let Some(value) = self.0.value(name) else {
+    fn texts(&self, name: &str, expected: &str) -> Result<Vec<&str>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
             return Ok(Vec::new());
         };
         match value {
@@ -197,16 +193,52 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// `name=soft[:hard]`, as `--ulimit` of `docker run` reads it.
-    pub(super) fn ulimits(&self) -> Result<Vec<Ulimit>, SettingsError> {
+    /// What of the host's files to pack: `programs`, `packages` and `files`.
+    pub(super) fn wanted(&self) -> Result<Wanted, SettingsError> {
+        Ok(Wanted {
+            programs: self.words("programs", is_program, "names or absolute paths")?,
+            packages: self.words("packages", is_package, "names of packages")?,
+            files: self.words("files", is_safe_path, "absolute paths")?,
+        })
+    }
+
+    /// A port of this machine.
+    pub(super) fn port(&self, name: &str) -> Result<Option<u16>, SettingsError> {
+        match self.params.value(name) {
+            None => Ok(None),
+            Some(Value::Int(port @ 1..=65_535)) => Ok(Some(*port as u16)),
+            Some(value) => Err(Self::wrong(name, value, "a number from 1 to 65535")),
+        }
+    }
+
+    pub(super) fn capabilities(&self, name: &str) -> Result<Vec<String>, SettingsError> {
+        let expected = "capability names such as [\"SYS_NICE\"], or \"ALL\"";
+        let mut names = Vec::new();
+        for word in self.texts(name, expected)? {
+            let upper = word.to_ascii_uppercase();
+            let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
+            if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
+                let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
+                if let Some(near) = nearest(&plain, CAPABILITIES.into_iter()) {
+                    error.hint = Some(format!("did you mean `{near}`?"));
+                }
+                return Err(error);
+            }
+            names.push(plain);
+        }
+        Ok(names)
+    }
+
+    /// `name=soft[:hard]`, as `--ulimit` of engines' commands reads it.
+    pub(super) fn ulimits(&self, name: &str) -> Result<Vec<Ulimit>, SettingsError> {
         let expected = "limits such as [\"nofile=1024:524288\"]";
         let mut limits = Vec::new();
-        for word in self.texts("ulimits", expected)? {
-            let wrong = || Self::wrong("ulimits", &Value::Text(word.to_owned()), expected);
-            let (name, values) = word.split_once('=').ok_or_else(wrong)?;
-            if !ULIMITS.contains(&name) {
+        for word in self.texts(name, expected)? {
+            let wrong = || Self::wrong(name, &Value::Text(word.to_owned()), expected);
+            let (kind, values) = word.split_once('=').ok_or_else(wrong)?;
+            if !ULIMITS.contains(&kind) {
                 let mut error = wrong();
-                if let Some(near) = nearest(name, ULIMITS.into_iter()) {
+                if let Some(near) = nearest(kind, ULIMITS.into_iter()) {
                     error.hint = Some(format!("did you mean `{near}`?"));
                 }
                 return Err(error);
@@ -215,14 +247,13 @@ impl Reader<'_> {
             let (soft, hard) = values.split_once(':').unwrap_or((values, values));
             let soft = number(soft).ok_or_else(wrong)?;
             let hard = number(hard).ok_or_else(wrong)?;
-            let is_ordered = hard == -1 || (soft != -1 && soft <= hard);
-            if !is_ordered {
+            if hard != -1 && (soft == -1 || soft > hard) {
                 let mut error = wrong();
                 error.hint = Some("the soft limit may not be above the hard one".into());
                 return Err(error);
             }
             limits.push(Ulimit {
-                name: name.to_owned(),
+                name: kind.to_owned(),
                 soft,
                 hard,
             });
@@ -230,20 +261,24 @@ impl Reader<'_> {
         Ok(limits)
     }
 
-    /// A port of this machine.
-    pub(super) fn port(&self) -> Result<Option<u16>, SettingsError> {
-        match self.0.value("port") {
-            None => Ok(None),
-            Some(value) => match value {
-                Value::Int(port @ 1..=65_535) => Ok(Some(*port as u16)),
-                _ => Err(Self::wrong("port", value, "a number from 1 to 65535")),
-            },
+    /// An absolute path without `..` and control characters; `None` for a text that does not begin with `/`.
+    pub(super) fn path(
+        &self,
+        name: &str,
+        expected: &str,
+    ) -> Result<Option<PathBuf>, SettingsError> {
+        let Some(value) = self.params.value(name) else {
+            return Ok(None);
+        };
+        match value {
+            Value::Text(text) if text.starts_with('/') => {
+                if is_safe_path(text) {
+                    Ok(Some(PathBuf::from(text)))
+                } else {
+                    Err(Self::wrong(name, value, expected))
+                }
+            }
+            _ => Ok(None),
         }
-    }
-
-    /// An absolute path without `..` and control characters.
-    pub(super) fn path(&self, name: &str) -> Result<Option<PathBuf>, SettingsError> {
-        let path = self.word(name, is_safe_path, "an absolute path")?;
-        Ok(path.map(PathBuf::from))
     }
 }

@@ -1,0 +1,279 @@
+//! Which tools are here: path, hash, version and interpreter of each program that the host asks about.
+//!
+//! The file is found as the probe `command` finds it. Its version is the first line that it prints when asked,
+//! with nothing on standard input and in the plain locale, so that no language setting makes two equal
+//! programs look different. A program that does not answer in time is killed with all that it started.
+//! What it cannot see: shared libraries (the interpreter is the one that is hashed), and files that a program
+//! opens by name at run time.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use tare_model::tool::{NOT_INSTALLED, ToolQuestion, tool_fact};
+
+use super::Collector;
+use crate::program::{SEARCH_PATH, interpreter, look_up};
+
+/// How long a program may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+/// How much of its answer is looked at, bytes.
+const ANSWER_LIMIT: usize = 64 << 10;
+/// The longest line that is kept, characters.
+const LINE_LIMIT: usize = 200;
+/// A shell's own words for "cannot be executed" and "not found": no answer about a version.
+const NOT_RUN: [i32; 2] = [126, 127];
+
+/// Collects what is known about each tool.
+pub(super) fn collect(facts: &mut Collector, tools: &[ToolQuestion]) {
+    for tool in tools {
+        one(facts, tool);
+    }
+}
+
+fn one(facts: &mut Collector, tool: &ToolQuestion) {
+    let fact = |part: &str| tool_fact(&tool.program, part);
+    let absent = |why: String| (format!("unreadable.tool.{}", tool.program), why);
+    let Some(path) = look_up(&tool.program) else {
+        let (name, why) = absent(if tool.program.contains('/') {
+            format!("{NOT_INSTALLED}: no such program")
+        } else {
+            let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
+            format!("{NOT_INSTALLED}: not in {}", folders.display())
+        });
+        return facts.set(&name, why);
+    };
+    let file = match std::fs::canonicalize(&path) {
+        Ok(file) => file,
+        Err(error) => {
+            let (name, why) = absent(error.to_string());
+            return facts.set(&name, why);
+        }
+    };
+    facts.set(&fact("path"), file.to_string_lossy());
+    facts.try_set(&fact("sha256"), sha256(&file));
+    match interpreter(&file) {
+        Ok(Some(loader)) => {
+            facts.set(&fact("interpreter"), loader.to_string_lossy());
+            facts.try_set(&fact("interpreter_sha256"), sha256(&loader));
+        }
+        Ok(None) => {}
+        Err(error) => facts.unreadable(&fact("interpreter"), &error),
+    }
+    if !tool.version.is_empty() {
+        // By the name that was found: a program may do different things under different names.
+        facts.try_set(&fact("version"), version(&path, &tool.version));
+    }
+}
+
+/// SHA-256 of a file as hexadecimal digits.
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => hash.update(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut digits = String::with_capacity(64);
+    for byte in hash.finalize() {
+        for half in [byte >> 4, byte & 15] {
+            digits.push(char::from_digit(u32::from(half), 16).expect("four bits are one digit"));
+        }
+    }
+    Ok(digits)
+}
+
+/// The first line with something on it that the program prints.
+fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
+    let (mut reader, writer) = io::pipe()?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .env("LC_ALL", "C")
+        // A group of its own can be killed as a whole.
+        .process_group(0);
+    if std::env::var_os("PATH").is_none() {
+        command.env("PATH", SEARCH_PATH);
+    }
+    let begun = Instant::now();
+    let mut child = command.spawn()?;
+    // The writing ends that the command keeps would keep the pipe open.
+    drop(command);
+    let answer = read_until(&mut reader, begun + VERSION_LIMIT);
+    // It may have closed its streams and go on, or have left processes behind.
+    let has_ended = answer.is_ok() && ends_by(&child, begun + VERSION_LIMIT);
+    // SAFETY: `kill` takes plain numbers. The group's leader has not been reaped yet, so that its number, and
+    // with it the group's, can belong to nobody else.
+    unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+    let status = child.wait()?;
+    if !has_ended && answer.is_ok() {
+        return Err(late());
+    }
+    let line = first_line(&answer?);
+    match (status.code(), line) {
+        (Some(code), _) if NOT_RUN.contains(&code) => {
+            Err(io::Error::other(format!("it ended with status {code}")))
+        }
+        (None, _) => Err(io::Error::other(format!("it ended by a signal ({status})"))),
+        (Some(_), Some(line)) => Ok(line),
+        (Some(code), None) => Err(io::Error::other(format!(
+            "it printed nothing (status {code})"
+        ))),
+    }
+}
+
+/// Reads what arrives until the stream ends, enough is there, or it is too late.
+fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let mut bytes = [0; 4096];
+    while answer.len() < ANSWER_LIMIT {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut waited = libc::pollfd {
+            fd: reader.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let left = libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: one live `pollfd` is given, exclusively borrowed, with its count.
+        match unsafe { libc::poll(&raw mut waited, 1, left) } {
+            0 => return Err(late()),
+            1 => match reader.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => answer.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            },
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// Waits for the end of a process without reaping it; whether it came in time.
+fn ends_by(child: &std::process::Child, deadline: Instant) -> bool {
+    loop {
+        // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `found` is live and exclusively borrowed; the child is this process's own and unreaped.
+        let result = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut found, options) };
+        // SAFETY: `waitid` succeeded; it sets the field to the child's number, or leaves it 0.
+        if result == 0 && unsafe { found.si_pid() } != 0 {
+            return true;
+        }
+        if result != 0 || Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn late() -> io::Error {
+    let text = format!("no answer within {} s", VERSION_LIMIT.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// The first line that has something on it, without control characters.
+fn first_line(answer: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(answer);
+    let mut lines = text.lines().map(|line| {
+        let plain = line.chars().filter(|letter| !letter.is_control());
+        plain.take(LINE_LIMIT).collect::<String>().trim().to_owned()
+    });
+    lines.find(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(program: &str, version: &[&str]) -> ToolQuestion {
+        ToolQuestion {
+            program: program.to_owned(),
+            version: version.iter().map(|&word| word.to_owned()).collect(),
+        }
+    }
+
+    fn asked(tool: ToolQuestion) -> tare_model::Facts {
+        let mut facts = Collector::default();
+        collect(&mut facts, &[tool]);
+        facts.facts
+    }
+
+    #[test]
+    fn a_tool_is_told_by_path_hash_version_and_interpreter() {
+        let facts = asked(question("sh", &["-c", "echo; printf '\\033[1mshell 7\\n'"]));
+        assert_eq!(facts["tool.sh.version"], "[1mshell 7");
+        let path = std::fs::canonicalize(look_up("sh").unwrap()).unwrap();
+        assert_eq!(facts["tool.sh.path"], path.to_str().unwrap());
+        let reference = Command::new("sha256sum").arg(&path).output().unwrap();
+        let digits = String::from_utf8(reference.stdout).unwrap();
+        assert_eq!(
+            Some(facts["tool.sh.sha256"].as_str()),
+            digits.split(' ').next()
+        );
+    }
+
+    #[test]
+    fn a_tool_that_is_missing_or_tells_nothing_says_so() {
+        let facts = asked(question("no-such-tool", &["--version"]));
+        assert!(facts["unreadable.tool.no-such-tool"].starts_with(NOT_INSTALLED));
+        assert_eq!(facts.len(), 1);
+        let why = |script: &str| {
+            let facts = asked(question("sh", &["-c", script]));
+            assert!(!facts.contains_key("tool.sh.version"));
+            facts["unreadable.tool.sh.version"].clone()
+        };
+        assert!(why("true").contains("nothing"));
+        assert!(why("echo x; exit 127").contains("127"));
+        assert!(why("echo x; kill -9 $$").contains("signal"));
+        // Tools that print their version and fail are taken at their word.
+        let facts = asked(question("sh", &["-c", "echo 1.2 >&2; exit 1"]));
+        assert_eq!(facts["tool.sh.version"], "1.2");
+    }
+
+    #[test]
+    fn a_tool_that_hangs_is_killed_with_what_it_started() {
+        let mark = format!("77{}", std::process::id());
+        let begun = Instant::now();
+        let facts = asked(question(
+            "sh",
+            &["-c", &format!("sleep {mark} & sleep {mark}")],
+        ));
+        assert!(facts["unreadable.tool.sh.version"].contains("no answer within 5 s"));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        let is_there = || {
+            std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+                std::fs::read(entry.path().join("cmdline"))
+                    .is_ok_and(|line| line == format!("sleep\0{mark}\0").as_bytes())
+            })
+        };
+        let begun = Instant::now();
+        while is_there() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(5),
+                "it is still there"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

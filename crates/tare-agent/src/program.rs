@@ -1,0 +1,215 @@
+//! Programs by name: the file that a shell would execute, and what interprets it.
+//!
+//! The probe that runs programs and the facts about them look them up by the same rule, so that the file whose
+//! hash is told is the file that runs. The interpreter is what the kernel reads from the file itself: the
+//! segment `PT_INTERP` of an ELF file (elf(5)), the first line of a script (execve(2)), and behind
+//! `/usr/bin/env` the program that `env` would start.
+//! What it cannot see: what a program starts in its turn.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where programs are looked for in a place that has no search path.
+pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The longest first line of a script that Linux reads, and the longest name of an interpreter, bytes.
+const LINE_LIMIT: usize = 256;
+/// `PT_INTERP` of elf(5).
+const INTERPRETER_SEGMENT: u32 = 3;
+/// More segments than any real program has.
+const SEGMENTS_LIMIT: u16 = 256;
+
+/// The file that a shell would execute for `name`; `None` if there is none.
+pub fn look_up(name: &str) -> Option<PathBuf> {
+    let is_program = |path: &Path| {
+        std::fs::metadata(path)
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+}
+
+/// What loads or interprets a program; `None` for a static one.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn interpreter(program: &Path) -> io::Result<Option<PathBuf>> {
+    let file = File::open(program)?;
+    let mut head = [0; LINE_LIMIT];
+    let length = read_up_to(&file, &mut head, 0)?;
+    let head = &head[..length];
+    if let Some(line) = head.strip_prefix(b"#!") {
+        return Ok(of_script(line));
+    }
+    of_elf(&file, head)
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// The first line of a script, without `#!`.
+fn of_script(line: &[u8]) -> Option<PathBuf> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let first = words.next()?;
+    if first.ends_with("/env") {
+        let started = words.find(|word| !word.starts_with('-') && !word.contains('='));
+        if let Some(program) = started.and_then(look_up) {
+            return Some(program);
+        }
+    }
+    Some(PathBuf::from(first))
+}
+
+/// The name in an ELF file's `PT_INTERP`; `None` where there is no such segment, or it is no ELF file.
+fn of_elf(file: &File, head: &[u8]) -> io::Result<Option<PathBuf>> {
+    let Some(layout) = Layout::of(head) else {
+        return Ok(None);
+    };
+    for number in 0..layout.segments.min(SEGMENTS_LIMIT) {
+        let mut bytes = [0; 56];
+        let entry = &mut bytes[..layout.entry_size()];
+        let offset = layout
+            .table
+            .saturating_add(u64::from(number) * u64::from(layout.stride));
+        if read_up_to(file, entry, offset)? < entry.len() {
+            return Ok(None);
+        }
+        if layout.half_long(entry, 0) != Some(INTERPRETER_SEGMENT) {
+            continue;
+        }
+        let (place, length) = if layout.is_64 { (8, 32) } else { (4, 16) };
+        let (Some(place), Some(length)) = (layout.long(entry, place), layout.long(entry, length))
+        else {
+            return Ok(None);
+        };
+        let mut name = vec![0; (length as usize).min(LINE_LIMIT)];
+        let read = read_up_to(file, &mut name, place)?;
+        name.truncate(read);
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        return Ok(std::str::from_utf8(name).ok().map(PathBuf::from));
+    }
+    Ok(None)
+}
+
+/// Where an ELF file has its table of segments.
+struct Layout {
+    is_64: bool,
+    is_little: bool,
+    table: u64,
+    stride: u16,
+    segments: u16,
+}
+
+impl Layout {
+    fn of(head: &[u8]) -> Option<Self> {
+        if !head.starts_with(b"\x7fELF") {
+            return None;
+        }
+        let mut layout = Self {
+            is_64: *head.get(4)? == 2,
+            is_little: *head.get(5)? == 1,
+            table: 0,
+            stride: 0,
+            segments: 0,
+        };
+        let (table, stride, segments) = if layout.is_64 {
+            (32, 54, 56)
+        } else {
+            (28, 42, 44)
+        };
+        layout.table = layout.long(head, table)?;
+        layout.stride = layout.short(head, stride)?;
+        layout.segments = layout.short(head, segments)?;
+        Some(layout)
+    }
+
+    /// Bytes of one entry of the table.
+    fn entry_size(&self) -> usize {
+        if self.is_64 { 56 } else { 32 }
+    }
+
+    fn short(&self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
+        Some(if self.is_little {
+            u16::from_le_bytes(bytes)
+        } else {
+            u16::from_be_bytes(bytes)
+        })
+    }
+
+    fn half_long(&self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(if self.is_little {
+            u32::from_le_bytes(bytes)
+        } else {
+            u32::from_be_bytes(bytes)
+        })
+    }
+
+    /// A number as wide as the file's addresses.
+    fn long(&self, bytes: &[u8], at: usize) -> Option<u64> {
+        if !self.is_64 {
+            return self.half_long(bytes, at).map(u64::from);
+        }
+        let bytes: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+        Some(if self.is_little {
+            u64::from_le_bytes(bytes)
+        } else {
+            u64::from_be_bytes(bytes)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_loaded_by_its_linker_and_a_script_by_its_first_line() {
+        let shell = look_up("sh").unwrap();
+        // A static shell has none, and then there is nothing to check.
+        if let Some(linker) = interpreter(&shell).unwrap() {
+            assert!(linker.is_absolute() && linker.exists(), "{linker:?}");
+        }
+        assert_eq!(look_up("no-program-has-this-name"), None);
+        assert_eq!(look_up("/etc/hostname"), None, "it is no program");
+        assert_eq!(
+            of_script(b" /bin/sh -e\necho"),
+            Some(PathBuf::from("/bin/sh"))
+        );
+        assert_eq!(of_script(b"/usr/bin/env -S A=1 sh -e\n"), Some(shell));
+        assert_eq!(of_script(b"\n"), None);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_has_no_interpreter() {
+        let folder = std::env::temp_dir().join(format!("tare-elf-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("cut");
+        let whole = std::fs::read(look_up("sh").unwrap()).unwrap();
+        for length in [0, 3, 5, 20, 63, 64, 100] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(interpreter(&path).unwrap(), None, "{length} bytes");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,246 @@
+//! What is compared: names of facts, what a difference means, and which settings ask for one.
+//!
+//! A table, kept apart from the comparing. Limits of control groups are made comparable between the two
+//! versions of control groups first, because their files differ and their meaning does not.
+//! What it cannot see: limits that no file of these tells, such as those of a hypervisor.
+
+use tare_model::Facts;
+
+use super::{DIFFERS, FAIL};
+
+/// What is compared.
+pub(super) struct Compared {
+    pub(super) id: &'static str,
+    /// Facts under one of these names; a name that ends in `*` stands for all that begin so.
+    pub(super) names: &'static [&'static str],
+    /// Result of a difference.
+    pub(super) result: &'static str,
+    /// What a difference means.
+    pub(super) meaning: &'static str,
+    /// Settings of the arm that ask for a difference.
+    pub(super) settings: &'static [&'static str],
+}
+
+pub(super) const COMPARED: &[Compared] = &[
+    Compared {
+        id: "cpus",
+        names: &["cpu.affinity"],
+        result: FAIL,
+        meaning: "not the same processors: work in several threads is not comparable",
+        settings: &["cpuset", "cpus"],
+    },
+    Compared {
+        id: "memory",
+        names: &["memory.total_bytes"],
+        result: FAIL,
+        meaning: "not the same memory: page cache and large buffers are cut off earlier on one side",
+        settings: &["memory"],
+    },
+    Compared {
+        id: "cpu-model",
+        names: &["cpu.model"],
+        result: DIFFERS,
+        meaning: "another processor, or another name for it: programs choose their instructions by it",
+        settings: &["cpu"],
+    },
+    Compared {
+        id: "governor",
+        names: &["cpu.governor"],
+        result: FAIL,
+        meaning: "not the same choice of the processor's frequency",
+        settings: &[],
+    },
+    Compared {
+        id: "clocksource",
+        names: &["clocksource.current"],
+        result: FAIL,
+        meaning: "not the same clock: reading it costs differently, and its steps differ",
+        settings: &[],
+    },
+    Compared {
+        id: "huge-pages",
+        names: &["thp.enabled", "status.THP_enabled"],
+        result: FAIL,
+        meaning: "not the same use of huge pages: first touch and translation cost differently",
+        settings: &[],
+    },
+    Compared {
+        id: "mitigations",
+        names: &["mitigation.*"],
+        result: DIFFERS,
+        meaning: "not the same mitigations: kernel entries cost differently",
+        settings: &[],
+    },
+    Compared {
+        id: "store-bypass",
+        names: &["status.Speculation_Store_Bypass"],
+        result: DIFFERS,
+        meaning: "loads may not pass stores on one side: interpreters are slower there",
+        settings: &[],
+    },
+    Compared {
+        id: "indirect-branch",
+        names: &["status.SpeculationIndirectBranch"],
+        result: DIFFERS,
+        meaning: "indirect branches are predicted differently",
+        settings: &[],
+    },
+    Compared {
+        id: "seccomp",
+        names: &["status.Seccomp", "status.Seccomp_filters"],
+        result: DIFFERS,
+        meaning: "system calls pass a filter on one side",
+        settings: &["seccomp", "privileged"],
+    },
+    Compared {
+        id: "open-files",
+        names: &["rlimit.nofile"],
+        result: DIFFERS,
+        meaning: "not the same limit of open files: programs that close or reserve by it take longer",
+        settings: &["ulimits", "rlimits"],
+    },
+    Compared {
+        id: "locked-memory",
+        names: &["rlimit.memlock"],
+        result: DIFFERS,
+        meaning: "not the same limit of locked memory: rings and pinned buffers may be refused",
+        settings: &["ulimits", "rlimits"],
+    },
+    Compared {
+        id: "stack",
+        names: &["rlimit.stack"],
+        result: DIFFERS,
+        meaning: "not the same limit of the stack: threads reserve by it",
+        settings: &["ulimits", "rlimits"],
+    },
+    Compared {
+        id: "shared-memory",
+        names: &["shm.size_bytes"],
+        result: DIFFERS,
+        meaning: "not the same room in /dev/shm: what shares memory fails earlier on one side",
+        settings: &["shm"],
+    },
+];
+
+/// Limits of control groups, made comparable between v1 and v2.
+pub(super) struct Limit {
+    pub(super) id: &'static str,
+    /// What cannot be read as a whole where this is unreadable.
+    pub(super) controller: &'static str,
+    pub(super) read: fn(&Facts) -> Option<String>,
+    pub(super) meaning: &'static str,
+    pub(super) setting: &'static str,
+}
+
+pub(super) const LIMITS: &[Limit] = &[
+    Limit {
+        id: "cpu-quota",
+        controller: "unreadable.cgroup.cpu",
+        read: cpu_quota,
+        meaning: "not the same share of the processors: long work is stopped at the limit",
+        setting: "cpus",
+    },
+    Limit {
+        id: "memory-limit",
+        controller: "unreadable.cgroup.memory",
+        read: memory_limit,
+        meaning: "not the same memory: page cache and large buffers are cut off earlier",
+        setting: "memory",
+    },
+    Limit {
+        id: "pids-limit",
+        controller: "unreadable.cgroup.pids",
+        read: pids_limit,
+        meaning: "not the same number of processes and threads: work that starts many fails earlier",
+        setting: "pids",
+    },
+];
+
+/// Neither number nor file: what a group without a limit has.
+const NO_LIMIT: &str = "none";
+
+/// Processors that the quota amounts to. Without a quota `cpu.max` begins with `max`, `cfs_quota_us` is −1,
+/// and the root group of v2 has no file.
+fn cpu_quota(facts: &Facts) -> Option<String> {
+    let (quota, period) = match facts.get("cgroup.cpu.max") {
+        Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
+        None => match facts.get("cgroup.cpu.cfs_quota_us") {
+            Some(quota) => (
+                quota.as_str(),
+                facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
+            ),
+            None => return Some(NO_LIMIT.to_owned()),
+        },
+    };
+    if quota == "max" || quota.starts_with('-') {
+        return Some(NO_LIMIT.to_owned());
+    }
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (period > 0.0).then(|| format!("{:.2} processors", quota / period))
+}
+
+/// Bytes. Without a limit v2 says `max` and v1 a number near 2⁶³.
+fn memory_limit(facts: &Facts) -> Option<String> {
+    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let Some(text) = names.iter().find_map(|name| facts.get(*name)) else {
+        return Some(NO_LIMIT.to_owned());
+    };
+    if text == "max" {
+        return Some(NO_LIMIT.to_owned());
+    }
+    let bytes: u64 = text.parse().ok()?;
+    Some(if bytes >= 1 << 62 {
+        NO_LIMIT.to_owned()
+    } else {
+        format!("{bytes} bytes")
+    })
+}
+
+/// Processes and threads.
+fn pids_limit(facts: &Facts) -> Option<String> {
+    match facts.get("cgroup.pids.max").map(String::as_str) {
+        None | Some("max") => Some(NO_LIMIT.to_owned()),
+        Some(count) => Some(format!("{} processes", count.parse::<u64>().ok()?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(pairs: &[(&str, &str)]) -> Facts {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn limits_are_the_same_text_in_both_versions_of_control_groups() {
+        let quota = |pairs: &[(&str, &str)]| cpu_quota(&facts(pairs));
+        let none = Some(NO_LIMIT.to_owned());
+        let half = Some("0.50 processors".to_owned());
+        assert_eq!(quota(&[("cgroup.cpu.max", "max 100000")]), none);
+        assert_eq!(quota(&[("cgroup.cpu.max", "50000 100000")]), half);
+        let v1 = |quota| {
+            [
+                ("cgroup.cpu.cfs_quota_us", quota),
+                ("cgroup.cpu.cfs_period_us", "100000"),
+            ]
+        };
+        assert_eq!(quota(&v1("-1")), none);
+        assert_eq!(quota(&v1("50000")), half);
+        assert_eq!(quota(&[]), none);
+        assert_eq!(quota(&[("cgroup.cpu.max", "many few")]), None);
+        let memory = |pairs: &[(&str, &str)]| memory_limit(&facts(pairs));
+        assert_eq!(
+            memory(&[("cgroup.memory.limit_in_bytes", "9223372036854771712")]),
+            none
+        );
+        assert_eq!(memory(&[("cgroup.memory.max", "max")]), none);
+        assert_eq!(
+            memory(&[("cgroup.memory.max", "1024")]),
+            Some("1024 bytes".to_owned())
+        );
+    }
+}
