@@ -20,6 +20,7 @@ use super::diagnostics::{self, Evidence, flag};
 use super::effect;
 use super::input::ArmData;
 use super::reading::{Reading, ln_cost};
+use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
 
 /// The cells of one arm, in the study's order of workloads and the workloads' order of metrics.
@@ -166,6 +167,7 @@ impl Judge<'_> {
             further_blocks: None,
             flags: self.qualifications(group),
         };
+        cell.flags.extend(remarked::flags(pairs, self.metric));
         if n == 0 {
             cell.flags.push(flag(
                 diagnostics::NOT_MEASURED,
