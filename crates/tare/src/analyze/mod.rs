@@ -30,6 +30,7 @@ mod machine;
 mod parity;
 pub mod precision;
 mod reading;
+mod remarked;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};
