@@ -218,7 +218,7 @@ impl<'a> Collector<'a> {
                 }
             }
             Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {
-                hint: super::failures::hint_for(&reason),
+                hint: super::failures::hint_for(&reason, &self.settings[arm_index]),
                 ..counted(Kind::Unavailable, &reason)
             }),
             Err(problem) => self.tally.count(counted(Kind::Failed, &problem)),

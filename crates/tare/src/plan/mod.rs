@@ -14,6 +14,8 @@ use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
+pub mod concurrency;
+
 /// The plan of a study.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -85,7 +87,7 @@ impl Plan {
                         arm: self.study.arms[arm].id.clone(),
                         workload: workload.id.clone(),
                         params: workload.params.clone(),
-                        instances: instances(workload),
+                        instances: workload.instances,
                         path: workload.path,
                     },
                 });
@@ -121,16 +123,6 @@ impl Plan {
                 digits + &format!("{byte:02x}")
             })
     }
-}
-
-/// How many instances of a workload run at once: its parameter `instances`, else 1.
-fn instances(workload: &tare_model::WorkloadSpec) -> u32 {
-    workload
-        .params
-        .int("instances")
-        .and_then(|count| u32::try_from(count).ok())
-        .filter(|count| *count > 0)
-        .unwrap_or(1)
 }
 
 struct HashSink(Sha256);
