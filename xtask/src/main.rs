@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 mod aa;
 mod bench;
+mod contracts;
 mod dist;
 mod provision;
 mod run;

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::dist;
 use crate::provision::{docker::Engine, packages};
 use crate::shell::{cargo, step};
+use crate::{contracts, dist};
 
 /// What the tests may rely on once it was provisioned.
 const PROVISIONED: &str = "crun,docker,podman,root,runc,ssh,vm";
@@ -76,8 +76,11 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
             .variable("TARE_REQUIRE", PROVISIONED)
             .variable("DOCKER_HOST", engine.host());
     }
+    let contracts = contracts::Table::new()?;
+    tests = tests.variable(contracts::VARIABLE, contracts.path().as_os_str());
     let mut count = Count::default();
     let result = tests.pass_on(|line| count.add(line));
+    println!("{}", contracts.told());
     println!(
         "{} passed, {} failed, {} skipped",
         count.passed, count.failed, count.ignored
@@ -108,6 +111,7 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
         step("skipped: mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed");
     }
     step("everything passed");
+    println!("{}", contracts.told());
     println!(
         "{} passed, {} failed, {} skipped",
         count.passed, count.failed, count.ignored

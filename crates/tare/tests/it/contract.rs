@@ -11,7 +11,7 @@ use tare::env::{Availability, Channel, ChannelError, Driver, Environment, Instan
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
 
-use crate::world::{Snapshot, World, labelled, skip, turn};
+use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contract, skip, turn};
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -25,12 +25,15 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
 
     detect_is_quick(driver, &cx);
     before.assert_restored(&world, "detect");
+    let name = shown_name(driver, settings);
     if let Availability::Absent { why, .. } = driver.detect(&cx) {
-        return skip(
+        skip(
             driver.id(),
             &format!("{} is not available: {why}", driver.id()),
         );
+        return note_skipped_contract(&name);
     }
+    note_contract(&name, "begun");
     an_unknown_setting_is_refused(driver);
     let arm = ArmId::new("contract").unwrap();
     let mut environment = driver.configure(arm, settings).unwrap();
@@ -65,6 +68,19 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     before.assert_restored(&world, "remove");
     let swept = driver.sweep(&cx, Some(world.run.as_str())).unwrap();
     assert!(swept.is_empty(), "remove left this for sweep: {swept:?}");
+    note_contract(&name, "ran");
+}
+
+/// What readers call the kind of environment: a runtime or an emulator by its own name.
+fn shown_name(driver: &dyn Driver, settings: &Params) -> String {
+    match driver.id() {
+        "oci" => {
+            let runtime = settings.text("runtime").unwrap_or("runc");
+            runtime.rsplit('/').next().unwrap_or(runtime).to_owned()
+        }
+        "vm" => "qemu".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 fn detect_is_quick(driver: &dyn Driver, cx: &Context<'_>) {

@@ -98,6 +98,33 @@ fn build(folder: &Path, target: Option<&str>) -> bool {
     command.output().unwrap().status.success()
 }
 
+/// Why the last test that was skipped was.
+static LAST_SKIP: Mutex<String> = Mutex::new(String::new());
+
+/// Notes what became of a driver's contract in the file that `TARE_CONTRACT_TABLE` names, for the table at the
+/// end of `cargo xtask test`: what passing tests print is not passed on.
+pub(crate) fn note_contract(driver: &str, what: &str) {
+    let Some(path) = std::env::var_os("TARE_CONTRACT_TABLE").filter(|path| !path.is_empty()) else {
+        return;
+    };
+    let line = format!("{driver}\t{}\n", what.replace(['\n', '\t'], " "));
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .unwrap();
+}
+
+/// Notes that a driver's contract was skipped, for the reason that was given last.
+pub(crate) fn note_skipped_contract(driver: &str) {
+    let reason = LAST_SKIP
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    note_contract(driver, &format!("skipped: {reason}"));
+}
+
 /// Says that a test cannot run here; fails instead if `TARE_REQUIRE` names what it needs.
 pub(crate) fn skip(needs: &str, reason: &str) {
     let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
@@ -105,6 +132,7 @@ pub(crate) fn skip(needs: &str, reason: &str) {
         !required.split(',').any(|name| name.trim() == needs),
         "`{needs}` is required here, but {reason}"
     );
+    reason.clone_into(&mut LAST_SKIP.lock().unwrap_or_else(PoisonError::into_inner));
     // Past the capture of passing tests, so that the reason is read.
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }

@@ -1,0 +1,103 @@
+//! Which kinds of environment kept the contract in a run of the tests, which could not be tried, and why.
+//!
+//! The contract is one test for every driver, and a driver whose engine is not here skips it. A green run says
+//! nothing about those, so the run ends with a table of them. The tests write lines into a file, because the
+//! standard output of tests that pass is not passed on.
+//! What it cannot see: drivers that no test names.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+/// The variable that names the file.
+pub(crate) const VARIABLE: &str = "TARE_CONTRACT_TABLE";
+
+/// The file of one run of the tests; removed when it is dropped.
+pub(crate) struct Table(PathBuf);
+
+impl Table {
+    /// An empty one.
+    pub(crate) fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("tare-contracts-{}", std::process::id()));
+        std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    /// One line for all.
+    pub(crate) fn told(&self) -> String {
+        told(&std::fs::read_to_string(&self.0).unwrap_or_default())
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // What cannot be removed lies in the folder for temporary files.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// `contract: host ran · runsc skipped: it is not built`, in the order in which they came.
+fn told(lines: &str) -> String {
+    let mut drivers: Vec<Driver> = Vec::new();
+    for (name, what) in lines.lines().filter_map(|line| line.split_once('\t')) {
+        let known = drivers.iter().position(|driver| driver.name == name);
+        let place = known.unwrap_or_else(|| {
+            drivers.push(Driver {
+                name: name.to_owned(),
+                ..Driver::default()
+            });
+            drivers.len() - 1
+        });
+        let driver = &mut drivers[place];
+        match what {
+            "begun" => driver.n_begun += 1,
+            "ran" => driver.n_kept += 1,
+            other => driver.skipped = Some(other.to_owned()),
+        }
+    }
+    if drivers.is_empty() {
+        return "contract: no driver was tried".to_owned();
+    }
+    let told: Vec<String> = drivers.iter().map(Driver::told).collect();
+    format!("contract: {}", told.join(" · "))
+}
+
+#[derive(Default)]
+struct Driver {
+    name: String,
+    n_begun: u32,
+    n_kept: u32,
+    skipped: Option<String>,
+}
+
+impl Driver {
+    fn told(&self) -> String {
+        let Self { name, skipped, .. } = self;
+        match skipped {
+            _ if self.n_kept < self.n_begun => format!("{name} FAILED"),
+            Some(why) if self.n_begun == 0 => format!("{name} {why}"),
+            _ => format!("{name} ran"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_ran_failed_or_was_skipped_with_its_reason() {
+        let lines = "host\tbegun\nhost\tran\nrunsc\tskipped: it is not built\n\
+                     docker\tbegun\nhost\tbegun\nhost\tran\n";
+        assert_eq!(
+            told(lines),
+            "contract: host ran · runsc skipped: it is not built · docker FAILED"
+        );
+        assert_eq!(told(""), "contract: no driver was tried");
+    }
+}
