@@ -13,6 +13,7 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use super::channel::StreamChannel;
+use super::siblings::{Number, Numbers};
 use super::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
     PublishedAt, SettingSpec, SettingsError, StartMode,
@@ -86,7 +87,12 @@ impl Driver for Host {
                 }
             }
         }
-        Ok(Box::new(HostEnvironment { arm, cpus }))
+        Ok(Box::new(HostEnvironment {
+            arm,
+            cpus,
+            numbers: Numbers::default(),
+            nodes: 1,
+        }))
     }
 
     #[cfg(target_os = "linux")]
@@ -164,11 +170,18 @@ fn cpu_list(value: &Value) -> Result<String, SettingsError> {
 struct HostEnvironment {
     arm: ArmId,
     cpus: Option<String>,
+    numbers: Numbers,
+    nodes: u32,
 }
 
 impl HostEnvironment {
     fn folder(&self, cx: &Context<'_>) -> PathBuf {
         cx.scratch.join(self.arm.as_str())
+    }
+
+    /// The folder that the instances share, if several are wanted: one that all have anyway.
+    fn shared(&self, cx: &Context<'_>) -> Option<PathBuf> {
+        (self.nodes > 1).then(|| self.folder(cx).join("shared"))
     }
 }
 
@@ -178,7 +191,15 @@ impl Environment for HostEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        Ok(files::create_folder(&self.folder(cx))?)
+        files::create_folder(&self.folder(cx))?;
+        if let Some(shared) = self.shared(cx) {
+            files::create_folder(&shared)?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, nodes: u32) {
+        self.nodes = nodes;
     }
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
@@ -203,6 +224,8 @@ impl Environment for HostEnvironment {
                 running,
             },
             workdir: workdir.display().to_string(),
+            shared: self.shared(cx).map(|path| path.display().to_string()),
+            number: self.numbers.take(),
         }))
     }
 
@@ -257,6 +280,8 @@ impl Channel for HostChannel {
 struct HostInstance {
     channel: HostChannel,
     workdir: String,
+    shared: Option<String>,
+    number: Number,
 }
 
 impl Instance for HostInstance {
@@ -272,8 +297,15 @@ impl Instance for HostInstance {
         Ok(Ipv4Addr::LOCALHOST.into())
     }
 
+    /// Each instance has an address of the loopback to itself.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
-        Ok(Ipv4Addr::LOCALHOST.into())
+        Ok(self.number.loopback().into())
+    }
+
+    fn shared(&self) -> Result<String, Reason> {
+        self.shared.clone().ok_or_else(|| {
+            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
+        })
     }
 
     /// On the host itself a server's port is open as it is: what publishing is compared with.

@@ -12,10 +12,11 @@ use std::time::Duration;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{Reply, Request};
 use tare_model::{
-    End, Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
+    Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
     Recipe, Study, Trial,
 };
 
+use super::cluster::Calls;
 use super::pair::Others;
 use super::rig::{Arm, NoStart, SLICE, Trouble, greet, stop};
 use crate::cx::Context;
@@ -92,10 +93,7 @@ impl<'a> Dispatcher<'a> {
         if matches!(recipe, Recipe::Lifecycle) {
             return self.lifecycle(arm);
         }
-        let needs_second = trial
-            .cell
-            .path
-            .is_some_and(|path| path.touches(End::Second));
+        let nodes = recipe.nodes(trial.cell.path);
         if !self.is_cold {
             let Some(instance) = arm.instance.as_mut() else {
                 return Ok(self.nothing(
@@ -103,10 +101,10 @@ impl<'a> Dispatcher<'a> {
                     true,
                 ));
             };
-            let second = arm.second.as_mut().map_err(|reason| reason.clone());
+            let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
             let others = Others {
                 peer,
-                second: second.map(|second| second.as_mut() as &mut dyn Instance),
+                siblings: siblings.map(Vec::as_mut_slice),
             };
             return self.execute(trial, recipe, instance.as_mut(), others);
         }
@@ -123,21 +121,21 @@ impl<'a> Dispatcher<'a> {
                 return Ok(self.not_started(trouble));
             }
         }
-        if needs_second {
-            arm.start_second(&self.cx)?;
+        if nodes > 1 {
+            arm.start_siblings(&self.cx, nodes)?;
         }
         let instance = arm
             .passing
             .as_mut()
             .expect("it is there until it is stopped");
-        let second = arm.second.as_mut().map_err(|reason| reason.clone());
+        let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
         let others = Others {
             peer,
-            second: second.map(|second| second.as_mut() as &mut dyn Instance),
+            siblings: siblings.map(Vec::as_mut_slice),
         };
         let mut measured = self.execute(trial, recipe, instance.as_mut(), others)?;
         let stopped = arm
-            .stop_second(&self.cx)
+            .stop_siblings(&self.cx)
             .and(stop(&self.cx, &mut arm.passing));
         if let Err(error) = stopped {
             measured.aside = Some(format!("stopping an instance: {error}"));
@@ -177,6 +175,20 @@ impl<'a> Dispatcher<'a> {
             Recipe::Pair { server, client } => {
                 let path = trial.cell.path.unwrap_or(Path::Loopback);
                 self.pair(number, path, server, client, instance, others)
+            }
+            Recipe::Cluster {
+                nodes,
+                slots,
+                service,
+                client,
+            } => {
+                let calls = Calls {
+                    nodes: *nodes,
+                    slots: *slots,
+                    service,
+                    client,
+                };
+                self.cluster(number, &calls, instance, others.siblings)
             }
             Recipe::Lifecycle => unreachable!("a lifecycle needs no instance and was dealt with"),
         }

@@ -389,9 +389,14 @@ fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
             .filter_map(|(workload, _)| workload.path)
             .any(|path| path.touches(end))
     };
+    let nodes = study
+        .workloads
+        .iter()
+        .zip(recipes)
+        .map(|(workload, recipe)| recipe.nodes(workload.path));
     Needs {
         peer: touches(End::Host),
-        second: touches(End::Second),
+        nodes: nodes.max().unwrap_or(1),
         is_cold,
     }
 }

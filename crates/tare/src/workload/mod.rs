@@ -25,6 +25,7 @@ pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
 pub mod fsync;
+pub mod hpcc;
 pub mod paired;
 pub mod probe_output;
 pub mod start_up;
@@ -43,6 +44,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &float::ENTRY,
     &fsync::WORKLOAD,
     &getppid::ENTRY,
+    &hpcc::WORKLOAD,
     &integer::ENTRY,
     &matrix::ENTRY,
     &pipe::ENTRY,
