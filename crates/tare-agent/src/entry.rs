@@ -33,6 +33,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         #[cfg(target_os = "linux")]
         Some("guest") => crate::guest::main(&rest),
         #[cfg(target_os = "linux")]
+        Some("hub") => crate::hub::main(),
+        #[cfg(target_os = "linux")]
         Some("leash") => crate::leash::main(&rest),
         #[cfg(target_os = "linux")]
         Some("allocate") => crate::allocate::main(&rest),

@@ -1,4 +1,4 @@
-//! `leash [--tap RUN LABEL] -- PROGRAM ARGUMENTS…`: a program that ends when whoever asked for it ends.
+//! `leash [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program that ends when whoever asked for it ends.
 //!
 //! For programs that would go on without their host, such as a machine emulator whose guest hangs. The leash
 //! stays beside the program: the kernel kills the program when the leash dies however that happens, and the
@@ -6,10 +6,11 @@
 //! asking for the kernel's signal directly would tie the program to one thread of the host.
 //! The program has a session of its own: Ctrl-C in the terminal is for the host to understand.
 //! With `--tap` a TAP device is made first and inherited; `{tare.fd}`, `{tare.host}`, `{tare.arm}` and
-//! `{tare.bits}` in the arguments become its descriptor and addresses.
+//! `{tare.bits}` in the arguments become its descriptor and addresses. With `--sibling` another one is made in
+//! the hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,13 +38,24 @@ pub fn main(arguments: &[String]) -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<i32, String> {
-    let usage = || "leash [--tap RUN LABEL] -- PROGRAM ARGUMENTS is expected".to_owned();
-    let (wanted, argv) = match arguments {
-        [option, run, label, end, argv @ ..] if option == "--tap" && end == "--" => {
-            (Some((run, label)), argv)
-        }
-        [end, argv @ ..] if end == "--" => (None, argv),
-        _ => return Err(usage()),
+    let usage = || {
+        "leash [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected".to_owned()
+    };
+    let (mut wanted, mut sibling, mut rest) = (None, None, arguments);
+    let argv = loop {
+        rest = match rest {
+            [end, argv @ ..] if end == "--" => break argv,
+            [option, run, label, rest @ ..] if option == "--tap" => {
+                wanted = Some((run, label));
+                rest
+            }
+            [option, hub, number, rest @ ..] if option == "--sibling" => {
+                let numbers = hub.parse().ok().zip(number.parse().ok());
+                sibling = Some(numbers.ok_or_else(usage)?);
+                rest
+            }
+            _ => return Err(usage()),
+        };
     };
     let program = argv.first().ok_or_else(usage)?;
     let program = find(program).ok_or_else(|| format!("there is no program `{program}`"))?;
@@ -53,11 +65,14 @@ fn run(arguments: &[String]) -> Result<i32, String> {
             tap::make(&run, label)
         })
         .transpose()?;
+    let sibling = sibling
+        .map(|(hub, number)| tap::make_sibling(hub, number))
+        .transpose()?;
     let rest = argv[1..]
         .iter()
-        .map(|argument| filled_in(argument, tap.as_ref()));
+        .map(|argument| filled_in(argument, tap.as_ref(), sibling.as_ref()));
     let argv: Vec<String> = std::iter::once(program).chain(rest).collect();
-    hold(&argv, tap).map_err(|error| error.to_string())
+    hold(&argv, (tap, sibling)).map_err(|error| error.to_string())
 }
 
 /// The path of a program, as a shell finds it.
@@ -72,9 +87,13 @@ fn find(name: &str) -> Option<String> {
         .map(|path| path.display().to_string())
 }
 
-fn filled_in(argument: &str, tap: Option<&Tap>) -> String {
+fn filled_in(argument: &str, tap: Option<&Tap>, sibling: Option<&OwnedFd>) -> String {
+    let argument = match sibling {
+        Some(sibling) => argument.replace("{tare.sibling.fd}", &sibling.as_raw_fd().to_string()),
+        None => argument.to_owned(),
+    };
     let Some(tap) = tap else {
-        return argument.to_owned();
+        return argument;
     };
     argument
         .replace("{tare.fd}", &tap.descriptor.as_raw_fd().to_string())
@@ -84,7 +103,7 @@ fn filled_in(argument: &str, tap: Option<&Tap>) -> String {
 }
 
 /// Starts the program and waits for its end, or ends it with our parent.
-fn hold(argv: &[String], tap: Option<Tap>) -> io::Result<i32> {
+fn hold(argv: &[String], devices: (Option<Tap>, Option<OwnedFd>)) -> io::Result<i32> {
     let (own, parent) = (std::process::id() as libc::pid_t, sys::parent());
     let heeded = [
         libc::SIGCHLD,
@@ -99,8 +118,8 @@ fn hold(argv: &[String], tap: Option<Tap>) -> io::Result<i32> {
     if program == 0 {
         become_program(argv, own);
     }
-    // The device is the program's alone from here, and goes with it.
-    drop(tap);
+    // The devices are the program's alone from here, and go with it.
+    drop(devices);
     loop {
         if let Some(status) = sys::reap(program, false)? {
             return Ok(status);
@@ -166,12 +185,13 @@ mod tests {
         assert!(problem("sleep 1").contains("expected"));
         assert!(problem("--").contains("expected"));
         assert!(problem("--tap run -- x").contains("expected"));
+        assert!(problem("--sibling x 1 -- true").contains("expected"));
         assert!(problem("-- tare-no-such-program").contains("tare-no-such-program"));
         assert!(problem("--tap a/b arm -- true").contains("a/b"));
     }
 
     #[test]
     fn arguments_without_a_device_stay_as_they_are() {
-        assert_eq!(filled_in("{tare.arm}", None), "{tare.arm}");
+        assert_eq!(filled_in("{tare.arm}", None, None), "{tare.arm}");
     }
 }

@@ -26,6 +26,8 @@ pub mod guest;
 #[cfg(target_os = "linux")]
 pub mod hold;
 #[cfg(target_os = "linux")]
+pub mod hub;
+#[cfg(target_os = "linux")]
 pub mod launch;
 #[cfg(target_os = "linux")]
 pub mod leash;

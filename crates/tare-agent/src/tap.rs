@@ -44,6 +44,20 @@ pub fn make(run: &RunId, label: &str) -> Result<Tap, String> {
     })
 }
 
+/// Makes a device in the network namespace of a hub and plugs it into the bridge there.
+///
+/// # Errors
+/// What was refused, in words.
+pub fn make_sibling(hub: u32, number: u32) -> Result<OwnedFd, String> {
+    let name = network::port_name(number, std::process::id());
+    network::within_hub(hub, || {
+        let descriptor = open(&name)?;
+        network::plug_in(&name)?;
+        Ok(descriptor)
+    })
+    .map_err(|error| format!("cannot make a TAP device between the machines: {error}"))
+}
+
 fn open(name: &str) -> io::Result<OwnedFd> {
     // SAFETY: the path ends with NUL and lives for ever. Without O_CLOEXEC on purpose: it is to be inherited.
     let descriptor = unsafe { libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR) };

@@ -22,6 +22,9 @@ pub struct GuestReport {
     pub nic_driver: Option<String>,
     /// The addresses of both ends of the network, as the guest was told them.
     pub addresses: Option<PairAddresses>,
+    /// The address on the network of the guest's siblings, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sibling_address: Option<std::net::Ipv4Addr>,
     /// Why the guest is not what was asked for; it powers off after this.
     pub error: Option<String>,
 }

@@ -67,6 +67,36 @@ pub struct LaunchSpec {
     pub workdir: String,
     /// How the standard streams reach the inside.
     pub stdio: Stdio,
+    /// The network that it shares with the other instances of its arm, beside its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<SiblingLink>,
+    /// A folder of the host's that is bound into the inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedFolder>,
+}
+
+/// The place of an instance on the network of its siblings: a port of the hub's bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiblingLink {
+    /// The process whose network namespace holds the bridge.
+    pub hub: u32,
+    /// The instance's number among its siblings, from 1.
+    pub number: u32,
+    /// The instance's address.
+    pub address: Ipv4Addr,
+    /// Length of the network's prefix, bits.
+    pub prefix_bits: u8,
+}
+
+/// A folder that the inside shares with the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedFolder {
+    /// On the host.
+    pub source: String,
+    /// Inside; made if it is missing.
+    pub target: String,
 }
 
 /// When to enter a user namespace.

@@ -5,6 +5,7 @@
 //! Nothing here reads a clock, a file or the environment; reading and writing frames works on any
 //! `Read` and `Write` that the caller brings.
 
+pub mod cluster;
 pub mod command;
 pub mod dossier;
 pub mod facts;
@@ -25,6 +26,7 @@ pub mod trial;
 pub mod unit;
 pub mod wire;
 
+pub use cluster::ClusterView;
 pub use command::{CommandCall, CommandReport};
 pub use facts::Facts;
 pub use id::{ArmId, IdError, MetricId, RunId, WorkloadId};

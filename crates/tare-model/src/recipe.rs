@@ -113,8 +113,33 @@ pub enum Recipe {
         /// Runs at the path's client end.
         client: ProbeCall,
     },
+    /// A service on every node, and then a client on the first; the client measures. The nodes are instances of
+    /// one environment on one network. Each service reports its port in `Reply::Listening`, and it is the same
+    /// port on every node: node 1 finds it. The engine passes `address` (text; the node's own), `port` (whole
+    /// number) and a [`ClusterView`](crate::cluster::ClusterView) to the arguments of both.
+    Cluster {
+        /// How many nodes, at least 1.
+        nodes: u32,
+        /// How many processes each node takes.
+        slots: u32,
+        /// Runs on every node until the client has ended.
+        service: ProbeCall,
+        /// Runs on node 1.
+        client: ProbeCall,
+    },
     /// Create the environment, wait for its first instruction, remove it: timed from outside.
     Lifecycle,
+}
+
+impl Recipe {
+    /// How many instances of the arm it takes at once, over `path`.
+    pub fn nodes(&self, path: Option<Path>) -> u32 {
+        match self {
+            Self::Cluster { nodes, .. } => (*nodes).max(1),
+            Self::Pair { .. } if path.is_some_and(|path| path.touches(End::Second)) => 2,
+            Self::Probe(_) | Self::Pair { .. } | Self::Lifecycle => 1,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,5 +153,29 @@ mod tests {
             assert_eq!(json, format!("\"{}\"", path.label()));
             assert_eq!(serde_json::from_str::<Path>(&json).unwrap(), path);
         }
+    }
+
+    #[test]
+    fn a_recipe_says_how_many_instances_it_takes() {
+        let call = |name: &str| ProbeCall {
+            name: name.into(),
+            args: Params::new(),
+        };
+        let pair = Recipe::Pair {
+            server: call("a"),
+            client: call("b"),
+        };
+        assert_eq!(pair.nodes(Some(Path::ArmToArm)), 2);
+        assert_eq!(pair.nodes(Some(Path::HostToArm)), 1);
+        assert_eq!(Recipe::Probe(call("a")).nodes(None), 1);
+        let cluster = Recipe::Cluster {
+            nodes: 3,
+            slots: 1,
+            service: call("a"),
+            client: call("b"),
+        };
+        assert_eq!(cluster.nodes(Some(Path::ArmToArm)), 3);
+        let json = serde_json::to_string(&cluster).unwrap();
+        assert!(json.starts_with(r#"{"kind":"cluster","nodes":3"#), "{json}");
     }
 }

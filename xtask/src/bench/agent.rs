@@ -80,6 +80,7 @@ impl Agent {
         };
         let workdir = self.workdir.to_string_lossy().into_owned();
         self.ask(&Request::Run {
+            hold: false,
             trial: self.n_trials,
             call,
             target_ns,

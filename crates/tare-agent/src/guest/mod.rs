@@ -39,12 +39,14 @@ struct Wanted {
     addresses: Option<PairAddresses>,
     has_nic: bool,
     has_disk: bool,
+    /// The address on the network of the guest's siblings.
+    sibling: Option<(Ipv4Addr, u8)>,
     /// Passed on to `serve`.
     serve: Vec<String>,
 }
 
 impl Wanted {
-    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--disk` and `--no-spare`.
+    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk` and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let (mut arm, mut host) = (None, None);
@@ -55,6 +57,10 @@ impl Wanted {
                 "--disk" => wanted.has_disk = true,
                 "--no-spare" => wanted.serve.push(argument.to_owned()),
                 "--address" => arm = arguments.next().and_then(address),
+                "--sibling" => {
+                    let found = arguments.next().and_then(address);
+                    wanted.sibling = Some(found.ok_or("`--sibling ADDRESS/BITS` is expected")?);
+                }
                 "--gateway" => host = arguments.next().and_then(|text| text.parse().ok()),
                 other => return Err(format!("no option `{}`", other.escape_debug())),
             }
@@ -147,6 +153,14 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
     }
     network::raise_inside(addresses).map_err(|error| error.to_string())?;
     report.addresses = addresses.copied();
+    if let Some((address, prefix_bits)) = wanted.sibling {
+        let device = Path::new("/sys/class/net").join(network::SIBLING);
+        wait_for("the network device between the machines", || {
+            device.exists().then_some(())
+        })?;
+        network::raise_sibling(address, prefix_bits).map_err(|error| error.to_string())?;
+        report.sibling_address = Some(address);
+    }
     WORKDIR.clone_into(&mut report.workdir);
     let (source, kind) = if wanted.has_disk {
         let disk = wait_for("the disk", disk)?;
@@ -241,6 +255,9 @@ mod tests {
         assert_eq!(addresses.prefix_bits, 30);
         assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
         assert!(wanted("--nic").unwrap().addresses.is_none());
+        let beside = wanted("--nic --sibling 192.0.2.2/24").unwrap().sibling;
+        assert_eq!(beside, Some((Ipv4Addr::new(192, 0, 2, 2), 24)));
+        assert!(wanted("--sibling 192.0.2.2").is_err());
         for wrong in [
             "--address 198.18.0.2/30",
             "--gateway 198.18.0.1",

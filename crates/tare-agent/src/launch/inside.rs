@@ -121,12 +121,18 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
             None => Path::new("/").to_owned(),
         };
         mounts::mount_all(spec, &root, inside.groups, plan.has_user_namespace, missing)?;
+        if let (Some(folder), Some(_)) = (&spec.shared, inside.layers) {
+            mounts::bind_shared(folder, &root)?;
+        }
         if inside.layers.is_some() {
             rootfs::enter(&root)?;
         }
     }
     if spec.namespaces.net {
         network::raise_inside(inside.addresses)?;
+        if let Some(link) = &spec.siblings {
+            network::raise_sibling(link.address, link.prefix_bits)?;
+        }
     }
     if spec.namespaces.uts {
         sys::set_host_name(&spec.hostname).map_err(refused("set the host name"))?;

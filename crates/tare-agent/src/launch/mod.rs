@@ -101,6 +101,8 @@ impl Reporter {
 struct Made {
     groups: Groups,
     link: Option<String>,
+    /// The hub and the port there.
+    port: Option<(u32, String)>,
     process: Option<libc::pid_t>,
     scratch: PathBuf,
 }
@@ -121,6 +123,9 @@ impl Made {
         }
         if let Some(link) = self.link.take() {
             keep_first(network::remove(&link).map(drop));
+        }
+        if let Some((hub, port)) = self.port.take() {
+            keep_first(network::leave_hub(hub, &port));
         }
         keep_first(self.groups.remove());
         rootfs::open_work_layers(&self.scratch);
@@ -259,6 +264,10 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
         network::make_pair(&outer, &spec.run, process, &addresses)?;
         report.links.push(outer.clone());
         made.link = Some(outer);
+    }
+    if let Some(link) = &spec.siblings {
+        let port = network::join_hub(process, link)?;
+        made.port = Some((link.hub, port));
     }
     // Written before anything runs inside, so that a crash from here on leaves a record of what to remove.
     reporter.write(LaunchState::Starting)?;

@@ -12,7 +12,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use tare_model::launch::{LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS};
+use tare_model::launch::{
+    LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS, SharedFolder,
+};
 
 use super::cgroup::Group;
 use super::{devices, refused, sys};
@@ -34,6 +36,14 @@ pub(super) fn make_private() -> Result<(), LaunchError> {
 /// Binds a file or folder, with what is mounted below it.
 pub(super) fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
     sys::mount(source, target, "", libc::MS_BIND | libc::MS_REC, "")
+}
+
+/// Binds the folder that the inside shares with the host.
+pub(super) fn bind_shared(folder: &SharedFolder, root: &Path) -> Result<(), LaunchError> {
+    bind(OsStr::new(&folder.source), &below(root, &folder.target)).map_err(refused(&format!(
+        "bind the shared folder `{}`",
+        folder.source
+    )))
 }
 
 /// Remounts a bind read-only. Flags that the mount was locked with must be repeated in a user namespace.

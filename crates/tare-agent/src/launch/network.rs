@@ -9,11 +9,12 @@
 //! The outer device is called `tare-` and eight hexadecimal digits and carries the run as its alias. It vanishes
 //! with the inner one, that is with the network namespace.
 
+use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
 
 use tare_model::RunId;
-use tare_model::launch::{LaunchError, PairAddresses};
+use tare_model::launch::{LaunchError, PairAddresses, SiblingLink};
 
 use super::netlink::{Message, aliases, ask, destinations, link_index};
 use super::{refused, sys};
@@ -116,14 +117,8 @@ fn missing_device(name: &str) -> io::Error {
 /// What the alias of every outer device begins with; the run follows.
 const ALIAS: &str = "tare.run=";
 
-/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end.
-pub(super) fn make_pair(
-    outer: &str,
-    run: &RunId,
-    process: libc::pid_t,
-    addresses: &PairAddresses,
-) -> Result<(), LaunchError> {
-    let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
+/// The request for a veth pair whose inner end is in the network namespace of `process`.
+fn veth(outer: &str, inner: &str, process: libc::pid_t) -> Message {
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     let (message, info) = Message::new(libc::RTM_NEWLINK, flags)
         .link(0, 0, 0)
@@ -133,14 +128,24 @@ pub(super) fn make_pair(
         .text(libc::IFLA_INFO_KIND, "veth")
         .open(libc::IFLA_INFO_DATA);
     let (message, peer) = message.open(VETH_INFO_PEER);
-    let message = message
+    message
         .link(0, 0, 0)
-        .text(libc::IFLA_IFNAME, INNER)
+        .text(libc::IFLA_IFNAME, inner)
         .attribute(libc::IFLA_NET_NS_PID, &(process as u32).to_ne_bytes())
         .close(&peer)
         .close(&data)
-        .close(&info);
-    ask(&socket, message).map_err(|error| {
+        .close(&info)
+}
+
+/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end.
+pub(super) fn make_pair(
+    outer: &str,
+    run: &RunId,
+    process: libc::pid_t,
+    addresses: &PairAddresses,
+) -> Result<(), LaunchError> {
+    let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
+    ask(&socket, veth(outer, INNER, process)).map_err(|error| {
         let mut refusal = refused("make the veth pair")(error);
         refusal.hint = Some(match refusal.errno {
             Some(libc::EEXIST) => format!("remove the device `{outer}` with `tare clean`"),
@@ -194,6 +199,88 @@ pub(crate) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), Laun
         .route(libc::RT_TABLE_MAIN, libc::RTN_UNICAST)
         .attribute(libc::RTA_GATEWAY, &addresses.host.octets());
     ask(&socket, message).map_err(refused("add the default route inside"))
+}
+
+/// The bridge in the namespace of a hub.
+const BRIDGE: &str = "tare0";
+/// The second device inside, on the network of the instance's siblings.
+pub(crate) const SIBLING: &str = "eth1";
+
+/// Makes the bridge of a hub in this network namespace and raises it.
+pub(crate) fn make_bridge() -> io::Result<()> {
+    let socket = sys::route_socket()?;
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let (message, info) = Message::new(libc::RTM_NEWLINK, flags)
+        .link(0, 0, 0)
+        .text(libc::IFLA_IFNAME, BRIDGE)
+        .open(libc::IFLA_LINKINFO);
+    let message = message.text(libc::IFLA_INFO_KIND, "bridge").close(&info);
+    ask(&socket, message)?;
+    let index = link_index(&socket, BRIDGE)?.ok_or_else(|| missing_device(BRIDGE))?;
+    raise(&socket, index, None)
+}
+
+/// Does something in the network namespace of a hub and comes back. For programs with one thread.
+pub(crate) fn within_hub<T>(hub: u32, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let own = File::open("/proc/self/ns/net")?;
+    let hub = File::open(format!("/proc/{hub}/ns/net"))?;
+    sys::enter_network(&hub)?;
+    let done = action();
+    // Whoever stays in the wrong namespace must not go on, whatever was done there.
+    sys::enter_network(&own)?;
+    done
+}
+
+/// Makes a device of this namespace a port of the hub's bridge and raises it.
+pub(crate) fn plug_in(device: &str) -> io::Result<()> {
+    let socket = sys::route_socket()?;
+    let bridge = link_index(&socket, BRIDGE)?.ok_or_else(|| missing_device(BRIDGE))?;
+    let index = link_index(&socket, device)?.ok_or_else(|| missing_device(device))?;
+    let message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
+        .link(index, 0, 0)
+        .attribute(libc::IFLA_MASTER, &bridge.to_ne_bytes());
+    ask(&socket, message)?;
+    raise(&socket, index, None)
+}
+
+/// The name of an instance's port in the hub's namespace. With a process's number in it, because a port that
+/// was left by an instance with the same number vanishes only a moment after that instance.
+pub(crate) fn port_name(number: u32, process: u32) -> String {
+    format!("n{}-{process}", number % 1000)
+}
+
+/// Plugs the network namespace of `process` into the hub's bridge; the port there.
+pub(super) fn join_hub(process: libc::pid_t, link: &SiblingLink) -> Result<String, LaunchError> {
+    let port = port_name(link.number, process as u32);
+    within_hub(link.hub, || {
+        let socket = sys::route_socket()?;
+        let message = veth(&port, SIBLING, process);
+        ask(&socket, message)?;
+        plug_in(&port)
+    })
+    .map_err(|error| {
+        let mut refusal = refused("join the network of the arm's instances")(error);
+        refusal.hint = Some("run as root".into());
+        refusal
+    })?;
+    Ok(port)
+}
+
+/// Takes an instance's port out of the hub; fine if the hub or the port is gone.
+pub(super) fn leave_hub(hub: u32, port: &str) -> io::Result<()> {
+    match within_hub(hub, || remove(port).map(drop)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Inside: raises the device on the network of the siblings.
+pub(crate) fn raise_sibling(address: Ipv4Addr, prefix_bits: u8) -> Result<(), LaunchError> {
+    let socket = sys::route_socket().map_err(refused("open a netlink socket inside"))?;
+    link_index(&socket, SIBLING)
+        .and_then(|index| index.ok_or_else(|| missing_device(SIBLING)))
+        .and_then(|index| raise(&socket, index, Some((address, prefix_bits))))
+        .map_err(refused("give the device between the instances its address"))
 }
 
 /// Removes a device; whether it was there.

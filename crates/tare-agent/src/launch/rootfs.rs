@@ -95,6 +95,9 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
         // The upper layer's own folder becomes `/` inside.
         fs::set_permissions(&layers.upper, fs::Permissions::from_mode(0o755))?;
         fs::create_dir_all(&inside)?;
+        if let Some(folder) = &spec.shared {
+            fs::create_dir_all(layers.upper.join(folder.target.trim_start_matches('/')))?;
+        }
         fs::copy(&spec.agent, &agent)?;
         fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))
     };

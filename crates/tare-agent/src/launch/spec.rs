@@ -116,6 +116,29 @@ fn plan_for(
                 .into(),
         });
     }
+    let mut spec = spec;
+    if spec.siblings.is_some() && (is_rootless || !spec.namespaces.net) {
+        spec.siblings = None;
+        missing.push(Missing {
+            what: "network of the arm's instances".into(),
+            why: if is_rootless {
+                "only root can plug a container into a bridge".into()
+            } else {
+                "there is no network namespace to plug into it".into()
+            },
+        });
+    }
+    if let Some(folder) = &spec.shared
+        && (!folder.target.starts_with('/') || folder.target.split('/').any(|part| part == ".."))
+    {
+        return Err(wrong(
+            format!(
+                "`{}` is no place for a folder",
+                folder.target.escape_debug()
+            ),
+            "an absolute path without `..`",
+        ));
+    }
     Ok(Plan {
         spec,
         has_user_namespace,
@@ -198,6 +221,8 @@ mod tests {
             hostname: "tare".into(),
             workdir: "/tare-work".into(),
             stdio: Stdio::Inherit,
+            siblings: None,
+            shared: None,
         }
     }
 
@@ -210,6 +235,27 @@ mod tests {
         let plan = plan_for(spec(), false, &mut Vec::new()).unwrap();
         assert!(!plan.has_user_namespace && plan.has_pair);
         assert_eq!(plan.cgroup_name(), "tare-run-arm-1");
+    }
+
+    #[test]
+    fn without_root_or_a_network_of_ones_own_there_is_no_network_of_siblings() {
+        let mut spec = spec();
+        spec.siblings = Some(tare_model::launch::SiblingLink {
+            hub: 1,
+            number: 1,
+            address: [192, 0, 2, 1].into(),
+            prefix_bits: 24,
+        });
+        let plan = plan_for(spec.clone(), false, &mut Vec::new()).unwrap();
+        assert!(plan.spec.siblings.is_some());
+        let mut missing = Vec::new();
+        let plan = plan_for(spec.clone(), true, &mut missing).unwrap();
+        assert!(plan.spec.siblings.is_none());
+        assert!(missing.iter().any(|one| one.why.contains("only root")));
+        spec.namespaces.net = false;
+        spec.network = Network::Host;
+        let plan = plan_for(spec, false, &mut Vec::new()).unwrap();
+        assert!(plan.spec.siblings.is_none());
     }
 
     #[test]

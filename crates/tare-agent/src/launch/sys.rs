@@ -53,6 +53,12 @@ pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::unshare(namespaces) }).map(drop)
 }
 
+/// Moves this thread into a network namespace.
+pub(crate) fn enter_network(namespace: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the call changes only which network this thread uses.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
 /// `prctl` with one number as argument.
 pub(crate) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
     // SAFETY: used only with options whose arguments are numbers; unused ones must be 0 and are.

@@ -36,12 +36,13 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
 mod unix {
     use std::collections::BTreeMap;
     use std::io::{self, Read, Write};
-    use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
     use std::path::{Component, Path, PathBuf};
     use std::process::{Child, Command, Stdio};
     use std::thread::JoinHandle;
     use std::time::{Duration, Instant};
 
+    use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
     use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout, Transport};
     use tare_model::outcome::{Bytes, Exit};
     use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
@@ -64,15 +65,27 @@ mod unix {
 
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let call = CommandCall::from_args(params).map_err(refused)?;
+        let view = ClusterView::from_args(params).map_err(refused)?;
         let folder = Folder::new(meter.workdir(), "tare-command")?;
+        // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
+        let own = view.as_ref().and_then(|_| params.text("bind"));
+        let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
         let port = match call.listens {
-            Some(transport) => Some(free_port(transport, params)?),
+            Some(transport) => Some(free_port(transport, own, params)?),
             None => match params.value("port") {
                 Some(_) => Some(whole(params, "port", 0, 1..=65_535)? as u16),
                 None => None,
             },
         };
+        let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
+        if let Some(view) = &view {
+            let path = folder.path().join(HOSTFILE_NAME);
+            std::fs::write(&path, view.hostfile())
+                .map_err(|error| ProbeError::system("write the hostfile", &error))?;
+            others.push((HOSTFILE, path.to_string_lossy().into_owned()));
+        }
         let blanks = Blanks {
+            others,
             address: params.text("address").unwrap_or("127.0.0.1").to_owned(),
             bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
             port: port.map(|port| port.to_string()),
@@ -109,6 +122,9 @@ mod unix {
         if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
             command.env("PATH", SEARCH_PATH);
         }
+        if call.listens.is_some() {
+            end_with_this_process(&mut command);
+        }
         meter.ready()?;
         let begin = Instant::now();
         let mut child = command
@@ -116,7 +132,8 @@ mod unix {
             .map_err(|error| not_started(&program, &error))?;
         let streams = Streams::of(&mut child, call.stdin.as_deref());
         if let (Some(transport), Some(port)) = (call.listens, port) {
-            if let Err(why) = wait_until_it_listens(&mut child, transport, port, begin) {
+            let place = (transport, own, port);
+            if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
                 let (_, stderr) = streams.finish();
                 let end = stderr.bytes.len().min(2_048);
                 let text = String::from_utf8_lossy(&stderr.bytes[..end]);
@@ -150,8 +167,29 @@ mod unix {
         Ok(())
     }
 
+    /// Has the kernel end a server with its worker, also where the worker is killed because its agent was. Not
+    /// for a program that is measured: its start would be another, slower one.
+    fn end_with_this_process(command: &mut Command) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
+        unsafe {
+            use std::os::unix::process::CommandExt;
+            command.pre_exec(|| {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                    Ok(())
+                } else {
+                    Err(io::Error::last_os_error())
+                }
+            });
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = command;
+    }
+
     /// What the placeholders stand for.
     struct Blanks {
+        /// Those of a cluster, by placeholder.
+        others: Vec<(&'static str, String)>,
         address: String,
         bind: String,
         port: Option<String>,
@@ -160,10 +198,13 @@ mod unix {
 
     impl Blanks {
         fn fill(&self, text: &str) -> Result<String, ProbeError> {
-            let text = text
+            let mut text = text
                 .replace(FOLDER, &self.folder)
                 .replace(ADDRESS, &self.address)
                 .replace(BIND, &self.bind);
+            for (blank, value) in &self.others {
+                text = text.replace(blank, value);
+            }
             match &self.port {
                 Some(port) => Ok(text.replace(PORT, port)),
                 None if text.contains(PORT) => Err(refused(format!(
@@ -212,10 +253,16 @@ mod unix {
         }
     }
 
-    /// A port that nobody listens on, or the one that the argument `port` names.
-    fn free_port(transport: Transport, params: &Params) -> Result<u16, ProbeError> {
+    /// A port that nobody listens on, or the one that the argument `port` names: on every address, or on `own`
+    /// where a port was named, because other nodes may have the same one at addresses of theirs.
+    fn free_port(
+        transport: Transport,
+        own: Option<IpAddr>,
+        params: &Params,
+    ) -> Result<u16, ProbeError> {
         let wanted = whole(params, "port", 0, 0..=65_535)? as u16;
-        let address = (Ipv4Addr::UNSPECIFIED, wanted);
+        let address = own.filter(|_| wanted != 0);
+        let address = (address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), wanted);
         let port = match transport {
             Transport::Tcp => TcpListener::bind(address).and_then(|socket| socket.local_addr()),
             Transport::Udp => UdpSocket::bind(address).and_then(|socket| socket.local_addr()),
@@ -228,12 +275,11 @@ mod unix {
     /// Waits until the server listens; says why it never will. The server has ended then.
     fn wait_until_it_listens(
         child: &mut Child,
-        transport: Transport,
-        port: u16,
+        (transport, own, port): (Transport, Option<IpAddr>, u16),
         begin: Instant,
     ) -> Result<(), String> {
         loop {
-            if listens(transport, port) {
+            if listens(transport, own, port) {
                 return Ok(());
             }
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
@@ -253,22 +299,32 @@ mod unix {
     }
 
     /// Whether somebody in this network namespace listens on the port, by the kernel's own table: connecting
-    /// would use up the one connection that some servers take (proc_net_tcp(5); state 0A is LISTEN).
-    fn listens(transport: Transport, port: u16) -> bool {
+    /// would use up the one connection that some servers take (proc_net_tcp(5); state 0A is LISTEN). On `own`
+    /// or on every address, where `own` is named; else wherever it is.
+    fn listens(transport: Transport, own: Option<IpAddr>, port: u16) -> bool {
         let (tables, state) = match transport {
             Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], Some("0A")),
             Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], None),
         };
         let wanted = format!("{port:04X}");
+        let is_place = |place: &str| match own {
+            // The kernel prints the address as a number of the machine's byte order.
+            Some(IpAddr::V4(own)) => {
+                let own = format!("{:08X}", u32::from_ne_bytes(own.octets()));
+                place.ends_with(&own) || place.bytes().all(|digit| digit == b'0')
+            }
+            Some(IpAddr::V6(_)) | None => true,
+        };
         tables
             .iter()
             .filter_map(|table| std::fs::read_to_string(table).ok())
             .any(|table| {
                 table.lines().skip(1).any(|line| {
                     let mut fields = line.split_whitespace().skip(1);
-                    let local = fields.next().and_then(|local| local.rsplit(':').next());
+                    let local = fields.next().and_then(|local| local.rsplit_once(':'));
                     let found = fields.nth(1);
-                    local == Some(wanted.as_str()) && (state.is_none() || found == state)
+                    local.is_some_and(|(place, port)| port == wanted && is_place(place))
+                        && (state.is_none() || found == state)
                 })
             })
     }
@@ -474,9 +530,31 @@ mod unix {
         fn only_a_port_that_somebody_listens_on_listens() {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let port = listener.local_addr().unwrap().port();
-            assert!(listens(Transport::Tcp, port));
+            assert!(listens(Transport::Tcp, None, port));
+            let at = |text: &str| Some(text.parse().unwrap());
+            assert!(listens(Transport::Tcp, at("127.0.0.1"), port));
+            assert!(!listens(Transport::Tcp, at("127.0.0.2"), port));
             drop(listener);
-            assert!(!listens(Transport::Tcp, port));
+            assert!(!listens(Transport::Tcp, None, port));
+        }
+
+        #[test]
+        fn a_program_of_a_cluster_is_told_of_the_others_and_finds_a_hostfile() {
+            let view = ClusterView {
+                node: 2,
+                addresses: vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()],
+                slots: 4,
+                shared: Some("/shared".into()),
+            };
+            let call = shell("cat {hostfile}; echo {node}/{nodes} {addresses} {subnet} {shared}");
+            let mut meter = Meter::new(1, &std::env::temp_dir());
+            run(&mut meter, &view.laid_into(call.to_probe().args)).unwrap();
+            let report = meter.take_command().unwrap();
+            let text = String::from_utf8(report.stdout.0).unwrap();
+            assert_eq!(
+                text,
+                "192.0.2.1 slots=4\n192.0.2.2 slots=4\n2/2 192.0.2.1,192.0.2.2 192.0.2.0/30 /shared\n"
+            );
         }
 
         #[test]

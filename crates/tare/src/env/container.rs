@@ -18,12 +18,14 @@ use std::time::Duration;
 
 use tare_model::launch::{
     LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network, RUN_VARIABLE, Rootfs,
+    SharedFolder,
 };
 use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use self::settings::{SETTINGS, Settings};
 use super::channel::ProcessChannel;
+use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
@@ -43,6 +45,9 @@ const STEP: Duration = Duration::from_micros(200);
 
 /// Where probes put their files inside an overlay.
 const WORKDIR: &str = "/tare-work";
+
+/// Where the folder that the instances share lies inside an overlay.
+const SHARED: &str = "/tare-shared";
 
 /// The driver.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +94,8 @@ impl Driver for Container {
             settings: Settings::read(settings)?,
             living: Arc::default(),
             report: None,
+            numbers: Numbers::default(),
+            gathering: Gathering::default(),
         }))
     }
 
@@ -193,6 +200,8 @@ fn specification(
         hostname: "tare".into(),
         workdir,
         stdio: settings.stdio,
+        siblings: None,
+        shared: None,
     }
 }
 
@@ -307,6 +316,8 @@ struct ContainerEnvironment {
     living: Living,
     /// What the launcher said of the instance started last.
     report: Option<LaunchReport>,
+    numbers: Numbers,
+    gathering: Gathering,
 }
 
 /// Waits until the program inside has been executed.
@@ -343,6 +354,30 @@ fn wait_for_start(
 }
 
 impl ContainerEnvironment {
+    /// The folder on the host that the instances share, if several are wanted.
+    fn shared(&self, cx: &Context<'_>) -> Option<PathBuf> {
+        let is_wanted = self.gathering.is_wanted();
+        is_wanted.then(|| cx.scratch.join(format!("{}-shared", self.arm)))
+    }
+
+    /// Where an instance finds its siblings: an address that it has to itself.
+    fn place(
+        &mut self,
+        cx: &Context<'_>,
+        number: &Number,
+        spec: &mut LaunchSpec,
+    ) -> Result<IpAddr, Reason> {
+        match self.settings.network {
+            Network::Host => Ok(number.loopback().into()),
+            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
+            Network::Veth => {
+                let link = self.gathering.link(cx, number)?;
+                spec.siblings = Some(link);
+                Ok(link.address.into())
+            }
+        }
+    }
+
     /// Without the pair that was asked for by name the arm would measure something else.
     fn check(&self, report: &LaunchReport) -> Result<(), EnvError> {
         let is_lost = self.settings.network == Network::Veth && report.addresses.is_none();
@@ -370,7 +405,15 @@ impl Environment for ContainerEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        Ok(files::create_folder(cx.scratch)?)
+        files::create_folder(cx.scratch)?;
+        if let Some(shared) = self.shared(cx) {
+            files::create_folder(&shared)?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, nodes: u32) {
+        self.gathering.want(nodes);
     }
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
@@ -380,7 +423,23 @@ impl Environment for ContainerEnvironment {
             StartMode::Resident => &["serve"],
             StartMode::Once => &["serve", "--no-spare"],
         };
-        let spec = specification(cx, &self.settings, &name, &folder, arguments);
+        let mut spec = specification(cx, &self.settings, &name, &folder, arguments);
+        let number = self.numbers.take();
+        // An instance for a first instruction alone meets no other.
+        let place = match mode {
+            StartMode::Resident => self.place(cx, &number, &mut spec),
+            StartMode::Once => Err(Reason::NoPath("it is there for one instruction".into())),
+        };
+        let shared = self.shared(cx).filter(|_| mode == StartMode::Resident);
+        let shared = shared.map(|folder| folder.display().to_string());
+        let shared = match self.settings.rootfs {
+            Rootfs::Host => shared,
+            Rootfs::Overlay => shared.map(|source| {
+                let target = SHARED.to_owned();
+                spec.shared = Some(SharedFolder { source, target });
+                SHARED.to_owned()
+            }),
+        };
         let command = write(cx, &spec, &folder)?;
         let mut running = cx.exec.spawn(&command)?;
         let started = wait_for_start(cx, running.as_mut(), &folder)
@@ -408,6 +467,9 @@ impl Environment for ContainerEnvironment {
             folder,
             workdir: spec.workdir,
             network: self.settings.network,
+            place: lost_place(&report, spec.siblings.is_some()).map_or(place, Err),
+            shared,
+            _number: number,
             report,
             living,
         }))
@@ -431,8 +493,19 @@ impl Environment for ContainerEnvironment {
             let cleaned = clean(cx, &name, &folder);
             first = first.and(cleaned);
         }
+        self.gathering.end();
+        if let Some(shared) = self.shared(cx) {
+            first = first.and(files::remove_folder(&shared).map_err(EnvError::from));
+        }
         first
     }
+}
+
+/// Why an instance that was to be joined to its siblings is not, if the launcher says so.
+fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
+    let mut missing = report.missing.iter().filter(|_| is_wanted);
+    let missing = missing.find(|missing| missing.what.contains("the arm's instances"))?;
+    Some(Reason::NoPath(escaped(&missing.why)))
 }
 
 /// A started `container`.
@@ -442,6 +515,11 @@ struct ContainerInstance {
     folder: PathBuf,
     workdir: String,
     network: Network,
+    /// Where its siblings reach it.
+    place: Result<IpAddr, Reason>,
+    /// The folder that they share, as it is called inside.
+    shared: Option<String>,
+    _number: Number,
     report: LaunchReport,
     living: Living,
 }
@@ -486,14 +564,13 @@ impl Instance for ContainerInstance {
     }
 
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Host => Ok(Ipv4Addr::LOCALHOST.into()),
-            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
-            Network::Veth => Err(Reason::NoPath(
-                "each container has a pair of its own to the host, and nothing joins two of them"
-                    .into(),
-            )),
-        }
+        self.place.clone()
+    }
+
+    fn shared(&self) -> Result<String, Reason> {
+        self.shared.clone().ok_or_else(|| {
+            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
+        })
     }
 
     fn workdir(&self) -> String {

@@ -13,6 +13,7 @@ use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use super::channel::ProcessChannel;
+use super::siblings::{Number, Numbers};
 use super::{
     Availability, Channel, Driver, EnvError, Environment, Instance, Published, PublishedAt,
     SettingSpec, SettingsError, StartMode,
@@ -98,6 +99,8 @@ impl Driver for Host {
             arm,
             cpus,
             variables,
+            numbers: Numbers::default(),
+            nodes: 1,
         }))
     }
 
@@ -205,11 +208,18 @@ struct HostEnvironment {
     arm: ArmId,
     cpus: Option<String>,
     variables: Vec<(String, String)>,
+    numbers: Numbers,
+    nodes: u32,
 }
 
 impl HostEnvironment {
     fn folder(&self, cx: &Context<'_>) -> PathBuf {
         cx.scratch.join(self.arm.as_str())
+    }
+
+    /// The folder that the instances share, if several are wanted: one that all have anyway.
+    fn shared(&self, cx: &Context<'_>) -> Option<PathBuf> {
+        (self.nodes > 1).then(|| self.folder(cx).join("shared"))
     }
 }
 
@@ -219,7 +229,15 @@ impl Environment for HostEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        Ok(files::create_folder(&self.folder(cx))?)
+        files::create_folder(&self.folder(cx))?;
+        if let Some(shared) = self.shared(cx) {
+            files::create_folder(&shared)?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, nodes: u32) {
+        self.nodes = nodes;
     }
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
@@ -240,6 +258,8 @@ impl Environment for HostEnvironment {
         Ok(Box::new(HostInstance {
             channel: ProcessChannel::new(cx.exec.spawn(&command)?)?,
             workdir: workdir.display().to_string(),
+            shared: self.shared(cx).map(|path| path.display().to_string()),
+            number: self.numbers.take(),
         }))
     }
 
@@ -260,6 +280,8 @@ impl Environment for HostEnvironment {
 struct HostInstance {
     channel: ProcessChannel,
     workdir: String,
+    shared: Option<String>,
+    number: Number,
 }
 
 impl Instance for HostInstance {
@@ -275,8 +297,15 @@ impl Instance for HostInstance {
         Ok(Ipv4Addr::LOCALHOST.into())
     }
 
+    /// Each instance has an address of the loopback to itself.
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
-        Ok(Ipv4Addr::LOCALHOST.into())
+        Ok(self.number.loopback().into())
+    }
+
+    fn shared(&self) -> Result<String, Reason> {
+        self.shared.clone().ok_or_else(|| {
+            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
+        })
     }
 
     /// On the host itself a server's port is open as it is: what publishing is compared with.

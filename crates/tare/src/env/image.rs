@@ -23,6 +23,12 @@ pub const AGENT_PATH: &str = "/tare-agent";
 /// The directory for the probes' files inside.
 pub const WORKDIR: &str = "/tare-work";
 
+/// The accounts inside. Root's shell is there only if it was packed; it is what a packed `sshd` starts commands
+/// with, and `sshd` is the account that it gives up its rights for.
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
+     sshd:x:100:65534::/run/sshd:/tare-agent\n\
+     nobody:x:65534:65534:nobody:/:/tare-agent\n";
+
 /// A root file system to be packed. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageTar {
@@ -52,12 +58,10 @@ impl ImageTar {
             .with_folder("tare-work", 0o1777)
             .with_folder("etc", 0o755)
             .with_folder("root", 0o700)
+            .with_folder("run", 0o755)
+            .with_folder("run/sshd", 0o755)
             .with_file("tare-agent", 0o755, agent)
-            .with_file(
-                "etc/passwd",
-                0o644,
-                b"root:x:0:0:root:/root:/tare-agent\nnobody:x:65534:65534:nobody:/:/tare-agent\n",
-            )
+            .with_file("etc/passwd", 0o644, PASSWD.as_bytes())
             .with_file("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n")
     }
 

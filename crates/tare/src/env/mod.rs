@@ -23,6 +23,7 @@ pub mod image;
 pub mod oci;
 pub mod podman;
 mod reader;
+mod siblings;
 pub mod ssh;
 mod text;
 pub mod vm;
@@ -115,6 +116,9 @@ pub trait Environment: Send {
     /// Has these programs ready inside, besides what the settings say; asked before `prepare`. An environment
     /// in which the host's files are anyway, or whose files the user chose, has nothing to do.
     fn provide(&mut self, _wanted: &Wanted) {}
+    /// Has room for so many instances at once on one network, and a folder that all of them share; asked before
+    /// `prepare`. An environment whose instances meet anyway has nothing to do for the network.
+    fn gather(&mut self, _nodes: u32) {}
     /// Makes what every instance needs, such as an image: untimed; twice is fine.
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
     /// Starts an instance; its agent has not been spoken to yet.
@@ -174,6 +178,12 @@ pub trait Instance: Send {
     fn published(&self, at: PublishedAt) -> Result<Published, Reason> {
         let _ = at;
         Err(Reason::NoPath("this environment publishes no port".into()))
+    }
+    /// A folder that every instance of the arm has at this path, with the same files in it.
+    fn shared(&self) -> Result<String, Reason> {
+        Err(Reason::Unsupported(
+            "a folder that the instances of this environment share".into(),
+        ))
     }
     /// A directory inside for the probes' files, on the environment's own storage.
     fn workdir(&self) -> String;
@@ -263,7 +273,9 @@ mod tests {
 
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
-        let helpers = ["mod", "channel", "image", "grammar", "reader", "text"];
+        let helpers = [
+            "mod", "channel", "image", "grammar", "reader", "siblings", "text",
+        ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

@@ -78,6 +78,13 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
             ),
             Some("run it over `loopback`, or leave `instances` out".to_owned()),
         ),
+        Recipe::Cluster { .. } => refused(
+            format!(
+                "`{}` has several nodes already, and several clusters at once are not told apart",
+                spec.id
+            ),
+            Some("leave `instances` out, and say how many nodes it has".to_owned()),
+        ),
         Recipe::Lifecycle => refused(
             format!(
                 "`{}` starts and stops an environment and runs nothing in it",

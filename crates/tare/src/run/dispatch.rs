@@ -12,10 +12,11 @@ use std::time::Duration;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{Reply, Request};
 use tare_model::{
-    End, Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
+    Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
     Recipe, Spread, Study, Trial,
 };
 
+use super::cluster::Calls;
 use super::pair::Others;
 use super::rig::{Arm, NoStart, SLICE, Trouble, greet, stop};
 use crate::cx::Context;
@@ -95,16 +96,13 @@ impl<'a> Dispatcher<'a> {
         if matches!(recipe, Recipe::Lifecycle) {
             return self.lifecycle(arm);
         }
-        let needs_second = trial
-            .cell
-            .path
-            .is_some_and(|path| path.touches(End::Second));
         let spread = self.spreads.get(trial.workload_index as usize);
         let several = match (recipe, spread.copied().flatten()) {
             (Recipe::Probe(call), Some(spread)) => Some((call, spread)),
             _ => None,
         };
         let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
+        let nodes = recipe.nodes(trial.cell.path);
         if !self.is_cold {
             let Some(instance) = arm.instance.as_mut() else {
                 return Ok(self.nothing(
@@ -118,10 +116,10 @@ impl<'a> Dispatcher<'a> {
                     Err(reason) => Ok(self.nothing(Outcome::Unavailable(reason), false)),
                 };
             }
-            let second = arm.second.as_mut().map_err(|reason| reason.clone());
+            let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
             let others = Others {
                 peer,
-                second: second.map(|second| second.as_mut() as &mut dyn Instance),
+                siblings: siblings.map(Vec::as_mut_slice),
             };
             return self.execute(trial, recipe, instance.as_mut(), others);
         }
@@ -138,8 +136,8 @@ impl<'a> Dispatcher<'a> {
                 return Ok(self.not_started(trouble));
             }
         }
-        if needs_second {
-            arm.start_second(&self.cx)?;
+        if nodes > 1 {
+            arm.start_siblings(&self.cx, nodes)?;
         }
         if matches!(several, Some((_, Spread::Environments))) {
             arm.start_extra_up_to(&self.cx, count.saturating_sub(1))?;
@@ -154,16 +152,16 @@ impl<'a> Dispatcher<'a> {
                 Err(reason) => self.nothing(Outcome::Unavailable(reason), false),
             }
         } else {
-            let second = arm.second.as_mut().map_err(|reason| reason.clone());
+            let siblings = arm.siblings.as_mut().map_err(|reason| reason.clone());
             let others = Others {
                 peer,
-                second: second.map(|second| second.as_mut() as &mut dyn Instance),
+                siblings: siblings.map(Vec::as_mut_slice),
             };
             self.execute(trial, recipe, instance.as_mut(), others)?
         };
         let stopped = arm
             .stop_extra(&self.cx)
-            .and(arm.stop_second(&self.cx))
+            .and(arm.stop_siblings(&self.cx))
             .and(stop(&self.cx, &mut arm.passing));
         if let Err(error) = stopped {
             measured.aside = Some(format!("stopping an instance: {error}"));
@@ -203,6 +201,20 @@ impl<'a> Dispatcher<'a> {
             Recipe::Pair { server, client } => {
                 let path = trial.cell.path.unwrap_or(Path::Loopback);
                 self.pair(number, path, server, client, instance, others)
+            }
+            Recipe::Cluster {
+                nodes,
+                slots,
+                service,
+                client,
+            } => {
+                let calls = Calls {
+                    nodes: *nodes,
+                    slots: *slots,
+                    service,
+                    client,
+                };
+                self.cluster(number, &calls, instance, others.siblings)
             }
             Recipe::Lifecycle => unreachable!("a lifecycle needs no instance and was dealt with"),
         }

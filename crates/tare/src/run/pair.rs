@@ -15,7 +15,7 @@ use super::rig::Arm;
 use crate::env::{Channel, Instance, Published, PublishedAt};
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
-const SERVER: u64 = 1 << 32;
+pub(super) const SERVER: u64 = 1 << 32;
 
 impl Dispatcher<'_> {
     /// A server and a client. The client's raw output is the trial's.
@@ -39,7 +39,10 @@ impl Dispatcher<'_> {
             return self.serve_and_measure(number, path, route, server, client, &mut ends);
         }
         let other: Result<&mut dyn Instance, Reason> = if path.touches(End::Second) {
-            others.second
+            others.siblings.and_then(|siblings| match siblings {
+                [second, ..] => Ok(second.as_mut()),
+                [] => Err(Reason::NoPath("there is no second instance".into())),
+            })
         } else {
             let peer = others.peer.filter(|peer| peer.is_usable());
             match peer.and_then(|peer| peer.instance.as_mut()) {
@@ -169,7 +172,7 @@ impl Dispatcher<'_> {
 impl Measured {
     fn note_lost(&mut self, end: End, is_lost: bool) {
         match end {
-            // An arm is started again with both of its instances.
+            // An arm is started again with all of its instances.
             End::Arm | End::Second => self.is_arm_lost |= is_lost,
             End::Host => self.is_peer_lost |= is_lost,
         }
@@ -180,8 +183,8 @@ impl Measured {
 pub(super) struct Others<'a> {
     /// The agent on the host.
     pub(super) peer: Option<&'a mut Arm>,
-    /// A second instance of the arm, or why there is none.
-    pub(super) second: Result<&'a mut dyn Instance, Reason>,
+    /// The instances of the arm beside the first, or why there are none.
+    pub(super) siblings: Result<&'a mut [Box<dyn Instance>], Reason>,
 }
 
 /// Where the server listens and where the client connects.

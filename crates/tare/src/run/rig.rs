@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use tare_model::cluster::node_name;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
@@ -54,8 +55,8 @@ impl From<EnvError> for Trouble {
 pub(super) struct Needs {
     /// An agent on the host.
     pub(super) peer: bool,
-    /// Two instances of an arm at once.
-    pub(super) second: bool,
+    /// How many instances of an arm at once, as the nodes of one workload.
+    pub(super) nodes: u32,
     /// So many instances of an arm beside the first, for workloads of which each has an environment of its own.
     pub(super) extra: u32,
     /// Every trial has instances of its own.
@@ -83,10 +84,10 @@ pub(super) struct Arm {
     pub(super) environment: Box<dyn Environment>,
     /// The resident instance.
     pub(super) instance: Option<Box<dyn Instance>>,
-    /// A second one beside it for the workloads between two, or why there is none.
-    pub(super) second: Result<Box<dyn Instance>, Reason>,
-    /// Whether some workload is between two instances.
-    needs_second: bool,
+    /// Those beside it for the workloads of several, or why there are none: the second node, the third, …
+    pub(super) siblings: Result<Vec<Box<dyn Instance>>, Reason>,
+    /// How many nodes some workload takes.
+    nodes: u32,
     /// The tools that it is asked about at every start.
     tools: Vec<ToolQuestion>,
     /// Those beside it for workloads of which each has an environment of its own.
@@ -136,58 +137,104 @@ impl Arm {
             let _ = stop(cx, &mut self.instance);
             return facts;
         }
-        if self.needs_second {
-            self.start_second(cx)
+        let mut facts = facts?;
+        if self.nodes > 1 {
+            self.start_siblings(cx, self.nodes)
                 .map_err(|Cancelled| NoStart::Cancelled)?;
+            self.tell_of_siblings(&mut facts);
         }
         self.start_extra(cx)
             .map_err(|Cancelled| NoStart::Cancelled)?;
-        facts
+        Ok(facts)
     }
 
-    /// Starts a second instance. An arm that can have only one is an arm all the same: then the reason is
-    /// kept for the workloads that need two.
-    pub(super) fn start_second(&mut self, cx: &Context<'_>) -> Result<(), Cancelled> {
-        let started = self
-            .environment
-            .start(cx, StartMode::Resident)
-            .map_err(NoStart::from)
-            .and_then(|mut second| match greet(cx, second.channel()) {
-                Ok(_) => Ok(second),
-                Err(silence) => {
-                    // Why it does not answer is what the reader needs.
-                    let _ = second.stop(cx);
-                    Err(silence)
-                }
-            });
-        self.second = match started {
-            Ok(second) => Ok(second),
-            Err(NoStart::Cancelled) => return Err(Cancelled),
-            Err(NoStart::Trouble(trouble)) => Err(Reason::NoEnvironment(format!(
-                "a second instance beside the first: {}",
-                trouble.why
-            ))),
+    /// Which nodes there are, and where they meet.
+    fn tell_of_siblings(&self, facts: &mut Facts) {
+        let mut tell = |name: String, value: String| facts.insert(format!("cluster.{name}"), value);
+        let siblings = match &self.siblings {
+            Ok(siblings) => siblings,
+            Err(reason) => {
+                tell("absent".into(), reason.to_string());
+                return;
+            }
         };
-        Ok(())
+        let nodes = self.instance.iter().chain(siblings);
+        for (number, node) in (1..).zip(nodes) {
+            let address = node.address_from_arm();
+            let address = address.map_or_else(|reason| reason.to_string(), |ip| ip.to_string());
+            tell(node_name(number), address);
+            if number == 1 {
+                let shared = node.shared().unwrap_or_else(|reason| reason.to_string());
+                tell("shared".into(), shared);
+            }
+        }
+        tell("nodes".into(), (siblings.len() + 1).to_string());
     }
 
-    /// Stops the second instance, if there is one.
-    pub(super) fn stop_second(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        match std::mem::replace(&mut self.second, Err(not_started())) {
-            Ok(second) => second.stop(cx),
-            Err(_) => Ok(()),
+    /// Starts instances beside the first until there are so many `nodes`. An arm that cannot have them is an arm
+    /// all the same: then the reason is kept for the workloads that need them.
+    pub(super) fn start_siblings(&mut self, cx: &Context<'_>, nodes: u32) -> Result<(), Cancelled> {
+        let mut siblings: Vec<Box<dyn Instance>> = Vec::new();
+        let mut lacking = None;
+        while lacking.is_none() && (siblings.len() as u32) + 1 < nodes {
+            let started = self
+                .environment
+                .start(cx, StartMode::Resident)
+                .map_err(NoStart::from)
+                .and_then(|mut sibling| match greet(cx, sibling.channel()) {
+                    Ok(_) => Ok(sibling),
+                    Err(silence) => {
+                        // Why it does not answer is what the reader needs.
+                        let _ = sibling.stop(cx);
+                        Err(silence)
+                    }
+                });
+            match started {
+                Ok(sibling) => siblings.push(sibling),
+                Err(no_start) => lacking = Some(no_start),
+            }
         }
+        let Some(no_start) = lacking else {
+            self.siblings = Ok(siblings);
+            return Ok(());
+        };
+        let number = siblings.len() as u32 + 2;
+        for sibling in siblings {
+            // A part of the nodes is of no use; `remove` comes back to what cannot be stopped.
+            let _ = sibling.stop(cx);
+        }
+        match no_start {
+            NoStart::Cancelled => Err(Cancelled),
+            NoStart::Trouble(trouble) => {
+                self.siblings = Err(Reason::NoEnvironment(format!(
+                    "{} beside the first instance: {}",
+                    node_name(number),
+                    trouble.why
+                )));
+                Ok(())
+            }
+        }
+    }
+
+    /// Stops the instances beside the first, if there are any; goes on after a failure and tells the first.
+    pub(super) fn stop_siblings(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        let siblings = std::mem::replace(&mut self.siblings, Err(not_started()));
+        let mut first = Ok(());
+        for sibling in siblings.into_iter().flatten() {
+            first = first.and(sibling.stop(cx));
+        }
+        first
     }
 
     /// Stops the resident instance and those beside it.
     pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let beside = self.stop_extra(cx).and(self.stop_second(cx));
+        let beside = self.stop_extra(cx).and(self.stop_siblings(cx));
         stop(cx, &mut self.instance).and(beside)
     }
 }
 
 fn not_started() -> Reason {
-    Reason::NoEnvironment("a second instance has not been started".into())
+    Reason::NoEnvironment("instances beside the first have not been started".into())
 }
 
 /// Stops an instance, if there is one.
@@ -313,13 +360,18 @@ impl<'a> Rig<'a> {
                         source,
                     })?;
             environment.provide(wanted);
+            let is_peer = spec.id.as_str() == PEER;
+            let nodes = if is_peer { 1 } else { needs.nodes.max(1) };
+            if nodes > 1 {
+                environment.gather(nodes);
+            }
             Ok::<Arm, RunError>(Arm {
                 spec: spec.clone(),
                 driver,
                 environment,
                 instance: None,
-                second: Err(not_started()),
-                needs_second: needs.second && spec.id.as_str() != PEER && !needs.is_cold,
+                siblings: Err(not_started()),
+                nodes: if needs.is_cold { 1 } else { nodes },
                 tools: tools.to_vec(),
                 extra: Extra::new(if spec.id.as_str() == PEER || needs.is_cold {
                     0
@@ -393,7 +445,7 @@ impl<'a> Rig<'a> {
                 trouble.push(format!("{id}: {problem}"));
             };
             attempt(&mut || stop(&cx, &mut arm.passing));
-            attempt(&mut || arm.stop_second(&cx));
+            attempt(&mut || arm.stop_siblings(&cx));
             attempt(&mut || arm.stop_extra(&cx));
             attempt(&mut || stop(&cx, &mut arm.instance));
             attempt(&mut || arm.environment.remove(&cx));

@@ -439,9 +439,14 @@ fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
         .filter(|workload| workload.spread == Some(Spread::Environments))
         .map(|workload| workload.instances.saturating_sub(1))
         .max();
+    let nodes = study
+        .workloads
+        .iter()
+        .zip(recipes)
+        .map(|(workload, recipe)| recipe.nodes(workload.path));
     Needs {
         peer: touches(End::Host),
-        second: touches(End::Second),
+        nodes: nodes.max().unwrap_or(1),
         extra: extra.unwrap_or(0),
         is_cold,
     }

@@ -28,6 +28,7 @@ pub mod disk_random;
 pub mod disk_sequential;
 pub mod fio;
 pub mod fsync;
+pub mod hpcc;
 pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
@@ -53,6 +54,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &float::ENTRY,
     &fsync::WORKLOAD,
     &getppid::ENTRY,
+    &hpcc::WORKLOAD,
     &integer::ENTRY,
     &iozone::WORKLOAD,
     &iperf3::WORKLOAD,

@@ -62,6 +62,8 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         hostname: "tare".into(),
         workdir: "/tare-work".into(),
         stdio: Streams::Inherit,
+        siblings: None,
+        shared: None,
     }
 }
 

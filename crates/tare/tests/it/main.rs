@@ -10,6 +10,8 @@
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod cli;
+#[cfg(target_os = "linux")]
+mod cluster;
 mod container;
 mod contract;
 mod docker;

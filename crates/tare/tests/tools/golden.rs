@@ -126,6 +126,7 @@ impl Capture {
                 wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
                 usage: provenance.usage.clone(),
             }),
+            span: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

@@ -566,15 +566,6 @@ mod tests {
     }
 
     #[test]
-    fn amounts_of_memory_are_powers_of_1024() {
-        assert_eq!(amount("512m"), Some(512 << 20));
-        assert_eq!(amount(" 2 GiB "), Some(2 << 30));
-        assert_eq!(amount("100"), Some(100));
-        assert_eq!(amount("m"), None);
-        assert_eq!(amount("1.5g"), None);
-    }
-
-    #[test]
     fn what_is_not_said_follows_from_the_namespaces() {
         let none = read("namespaces", "none").unwrap();
         assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));

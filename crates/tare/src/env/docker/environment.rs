@@ -18,15 +18,19 @@ use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
+use super::super::siblings::Numbers;
 use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
-use super::instance::{Belongings, DockerInstance};
+use super::instance::{Belongings, DockerInstance, Siblings};
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::{DETECT_LIMIT, Docker, facts, image, locality, places, profile, request};
 use crate::cx::{CONTROL_LIMIT, Context, files};
+
+/// Where the volume that the instances share is mounted inside.
+const SHARED: &str = "/tare-shared";
 
 /// One `docker` arm.
 pub(super) struct DockerEnvironment {
@@ -37,6 +41,9 @@ pub(super) struct DockerEnvironment {
     provided: Wanted,
     prepared: Option<Prepared>,
     instances: u32,
+    numbers: Numbers,
+    /// How many instances are wanted at once.
+    nodes: u32,
 }
 
 /// What `prepare` found and made.
@@ -59,6 +66,26 @@ impl DockerEnvironment {
             provided: Wanted::default(),
             prepared: None,
             instances: 0,
+            numbers: Numbers::default(),
+            nodes: 1,
+        }
+    }
+
+    /// The volume that the instances share, if several are wanted: wherever the engine is, it has its volumes.
+    fn shared(&self, cx: &Context<'_>) -> Option<String> {
+        (self.nodes > 1).then(|| format!("tare-{}-{}-shared", cx.run, self.arm))
+    }
+
+    fn volume(&self, cx: &Context<'_>, name: &str, target: &str) -> Mount {
+        Mount {
+            target: Some(target.to_owned()),
+            source: Some(name.to_owned()),
+            typ: Some(MountType::VOLUME),
+            volume_options: Some(MountVolumeOptions {
+                labels: Some(self.labels(cx)),
+                ..Default::default()
+            }),
+            ..Default::default()
         }
     }
 
@@ -94,16 +121,7 @@ impl DockerEnvironment {
         let target = Some(WORKDIR.to_owned());
         match self.settings.storage {
             Storage::Layer => None,
-            Storage::Volume => Some(Mount {
-                target,
-                source: Some(belongings.name.clone()),
-                typ: Some(MountType::VOLUME),
-                volume_options: Some(MountVolumeOptions {
-                    labels: Some(self.labels(cx)),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            }),
+            Storage::Volume => Some(self.volume(cx, &belongings.name, WORKDIR)),
             Storage::Bind => Some(Mount {
                 target,
                 source: belongings
@@ -135,8 +153,15 @@ impl DockerEnvironment {
         let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
         host_config.port_bindings =
             request::port_bindings(&self.settings.network, prepared.gateway);
-        host_config.mounts = self.mount(cx, belongings).map(|mount| vec![mount]);
         let is_once = mode == StartMode::Once;
+        let shared = self.shared(cx).filter(|_| !is_once);
+        let shared = shared.map(|name| self.volume(cx, &name, SHARED));
+        let mounts: Vec<Mount> = self
+            .mount(cx, belongings)
+            .into_iter()
+            .chain(shared)
+            .collect();
+        host_config.mounts = (!mounts.is_empty()).then_some(mounts);
         ContainerCreateBody {
             image: Some(prepared.image.clone()),
             exposed_ports: host_config
@@ -299,6 +324,10 @@ impl Environment for DockerEnvironment {
         }
     }
 
+    fn gather(&mut self, nodes: u32) {
+        self.nodes = nodes;
+    }
+
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let profile = match &self.settings.seccomp {
             Seccomp::File(path) => Some(profile::read(path)?),
@@ -388,6 +417,11 @@ impl Environment for DockerEnvironment {
                 belongings,
                 self.settings.network.clone(),
                 prepared.elsewhere.clone(),
+                Siblings {
+                    number: self.numbers.take(),
+                    shared: (self.nodes > 1 && mode == StartMode::Resident)
+                        .then(|| SHARED.to_owned()),
+                },
             ))),
             Err(error) => Err(and_cleanup(error, belongings.discard(&api))),
         }

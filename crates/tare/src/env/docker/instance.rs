@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tare_model::Reason;
 
 use super::super::image::WORKDIR;
+use super::super::siblings::Number;
 use super::super::{Channel, EnvError, Instance, Published, PublishedAt};
 use super::api::Api;
 use super::channel::EngineChannel;
@@ -38,12 +39,20 @@ impl Belongings {
     }
 }
 
+/// What an instance has in common with others of its arm.
+pub(super) struct Siblings {
+    pub(super) number: Number,
+    /// Where the folder that all share is mounted, if there is one.
+    pub(super) shared: Option<String>,
+}
+
 /// The instance.
 pub(super) struct DockerInstance {
     channel: EngineChannel,
     belongings: Belongings,
     network: Network,
     elsewhere: Option<String>,
+    siblings: Siblings,
 }
 
 impl DockerInstance {
@@ -52,12 +61,14 @@ impl DockerInstance {
         belongings: Belongings,
         network: Network,
         elsewhere: Option<String>,
+        siblings: Siblings,
     ) -> Self {
         Self {
             channel,
             belongings,
             network,
             elsewhere,
+            siblings,
         }
     }
 
@@ -105,7 +116,8 @@ impl Instance for DockerInstance {
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {
         match &self.network {
             Network::None => Err(Reason::NoPath(NO_NETWORK.into())),
-            Network::Host | Network::Container(_) => Ok(Ipv4Addr::LOCALHOST.into()),
+            // All share one loopback, and each has an address of it to itself.
+            Network::Host | Network::Container(_) => Ok(self.siblings.number.loopback().into()),
             Network::Bridge | Network::Published(_) => {
                 locality::own(&self.channel.api, &self.belongings.name)
             }
@@ -134,6 +146,12 @@ impl Instance for DockerInstance {
                 "the arm publishes no port; that takes `network = \"published\"`".into(),
             )),
         }
+    }
+
+    fn shared(&self) -> Result<String, Reason> {
+        self.siblings.shared.clone().ok_or_else(|| {
+            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
+        })
     }
 
     fn workdir(&self) -> String {

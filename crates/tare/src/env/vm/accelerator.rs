@@ -107,6 +107,7 @@ fn try_out(
     let folder = cx.scratch.join(format!("vm-detect-{}", std::process::id()));
     let tried = initramfs::make(agent, kernel, &settings, &folder).and_then(|initramfs| {
         let machine = Machine {
+            sibling: None,
             settings: &settings,
             accelerator: Accelerator::Kvm,
             link: Link::None,

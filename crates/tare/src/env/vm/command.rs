@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use tare_model::launch::SiblingLink;
+
 use super::settings::{Disk, Nic, Settings};
 use crate::cx::{AgentBinary, CommandLine};
 use crate::env::StartMode;
@@ -74,6 +76,8 @@ pub(super) struct Machine<'a> {
     pub(super) label: &'a str,
     pub(super) run: &'a str,
     pub(super) mode: StartMode,
+    /// The machine's place on the network of its siblings.
+    pub(super) sibling: Option<SiblingLink>,
 }
 
 /// A path inside of an option of the emulator, in which a comma ends a value and two are one.
@@ -109,6 +113,9 @@ impl Machine<'_> {
             // The addresses that the emulator's stack has.
             Link::User => add("--address 10.0.2.15/24 --gateway 10.0.2.2"),
         }
+        if let Some(link) = &self.sibling {
+            add(&format!("--sibling {}/{}", link.address, link.prefix_bits));
+        }
         if self.disk.is_some() {
             add("--disk");
         }
@@ -135,6 +142,17 @@ impl Machine<'_> {
         if let (Some(nic), true) = (nic, self.link != Link::None) {
             // Without the program that would boot from the network, which may not be installed.
             add("-device", format!("{nic},netdev=network,romfile="));
+            if let Some(link) = &self.sibling {
+                // Behind the first, so that it is the guest's second device; with an address that no sibling has.
+                add("-netdev", "tap,id=siblings,fd={tare.sibling.fd}".into());
+                let [_, high, middle, low] = link.number.to_be_bytes();
+                add(
+                    "-device",
+                    format!(
+                        "{nic},netdev=siblings,romfile=,mac=52:54:01:{high:02x}:{middle:02x}:{low:02x}"
+                    ),
+                );
+            }
         }
         if let Some(disk) = self.disk {
             let cache = self.settings.cache;
@@ -201,6 +219,10 @@ impl Machine<'_> {
         if self.link == Link::Tap {
             arguments.extend(["--tap", self.run, self.label].map(str::to_owned));
         }
+        if let Some(link) = &self.sibling {
+            arguments.push("--sibling".to_owned());
+            arguments.extend([link.hub, link.number].map(|number| number.to_string()));
+        }
         arguments.extend(["--".to_owned(), PROGRAM.to_owned()]);
         arguments.extend(self.arguments());
         CommandLine::new(agent.path.display().to_string(), arguments)
@@ -226,6 +248,7 @@ mod tests {
             label: "arm-1",
             run: "run",
             mode: StartMode::Once,
+            sibling: None,
         };
         let agent = AgentBinary {
             path: "/agent".into(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tare_model::facts::{EMULATED, EMULATED_DETAIL};
 use tare_model::guest::GuestReport;
+use tare_model::launch::SiblingLink;
 use tare_model::wire::{Reply, Request};
 use tare_model::{ArmId, Facts, Reason};
 
@@ -19,6 +20,7 @@ use super::settings::{Disk, Network, Nic, Settings};
 use super::{guest_agent, initramfs, version};
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
 use crate::env::channel::StreamChannel;
+use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::{Channel, ChannelError, EnvError, Environment, Instance, StartMode};
 
 /// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
@@ -46,6 +48,8 @@ pub(super) struct VmEnvironment {
     prepared: Option<Prepared>,
     /// What the guest started last said, and how long it took to say it.
     last: Option<(GuestReport, Duration)>,
+    numbers: Numbers,
+    gathering: Gathering,
 }
 
 impl VmEnvironment {
@@ -56,6 +60,30 @@ impl VmEnvironment {
             disks: Disks::default(),
             prepared: None,
             last: None,
+            numbers: Numbers::default(),
+            gathering: Gathering::default(),
+        }
+    }
+
+    /// A machine's place among its siblings: none without a device, or where another could not be had either.
+    fn place(
+        &mut self,
+        cx: &Context<'_>,
+        number: &Number,
+        prepared: &Prepared,
+        mode: StartMode,
+    ) -> Result<SiblingLink, Reason> {
+        match (prepared.link, &prepared.no_tap) {
+            // A machine for a first instruction alone meets no other.
+            (Link::Tap, _) if mode == StartMode::Resident => self.gathering.link(cx, number),
+            (Link::Tap, _) => Err(Reason::NoPath("it is there for one instruction".into())),
+            (Link::None, _) => Err(Reason::NoPath("nic = \"none\"".into())),
+            (Link::User, None) => Err(Reason::NoPath(
+                "behind the emulator's own network stack no machine can reach another".into(),
+            )),
+            (Link::User, Some(why)) => Err(Reason::NoPath(format!(
+                "machines meet over TAP devices, and those cannot be had: {why}"
+            ))),
         }
     }
 
@@ -148,6 +176,10 @@ impl Environment for VmEnvironment {
         &self.arm
     }
 
+    fn gather(&mut self, nodes: u32) {
+        self.gathering.want(nodes);
+    }
+
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         self.ready(cx).map(drop)
     }
@@ -165,7 +197,10 @@ impl Environment for VmEnvironment {
             ),
         };
         let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
+        let number = self.numbers.take();
+        let place = self.place(cx, &number, &prepared, mode);
         let machine = Machine {
+            sibling: place.as_ref().ok().copied(),
             settings: &self.settings,
             accelerator: prepared.accelerator,
             link: prepared.link,
@@ -207,6 +242,8 @@ impl Environment for VmEnvironment {
             disk,
             link: prepared.link,
             no_tap: prepared.no_tap,
+            place: place.map(|link| link.address.into()),
+            _number: number,
             report,
         }))
     }
@@ -262,6 +299,7 @@ impl Environment for VmEnvironment {
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         self.prepared = None;
+        self.gathering.end();
         Ok(files::remove_folder(&self.folder(cx))?)
     }
 }
@@ -308,6 +346,9 @@ struct VmInstance {
     disk: Option<Lease>,
     link: Link,
     no_tap: Option<String>,
+    /// Where its siblings reach it.
+    place: Result<IpAddr, Reason>,
+    _number: Number,
     report: GuestReport,
 }
 
@@ -342,6 +383,17 @@ impl Instance for VmInstance {
             .addresses
             .map(|addresses| addresses.host.into())
             .ok_or_else(|| self.no_path())
+    }
+
+    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
+        self.place.clone()
+    }
+
+    fn shared(&self) -> Result<String, Reason> {
+        Err(Reason::Unsupported(
+            "a shared folder: a machine has no file system in common with its host or with another"
+                .into(),
+        ))
     }
 
     fn workdir(&self) -> String {

@@ -165,7 +165,10 @@ fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
         Outcome::Unavailable(reason) => Some(reason.to_string()),
         _ => None,
     });
-    assert!(why.unwrap().contains("a second instance"), "{outcomes:?}");
+    assert!(
+        why.unwrap().contains("node-2 beside the first instance"),
+        "{outcomes:?}"
+    );
     assert!(
         outcomes
             .iter()

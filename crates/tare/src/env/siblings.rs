@@ -1,0 +1,190 @@
+//! What instances of one arm have in common when several of them run at once: their numbers, and a network.
+//!
+//! A number is taken at a start and is free again when its instance has been stopped, so that a restarted arm has
+//! the same addresses as before. The network is the agent's `hub`, a bridge in a namespace of its own; its
+//! addresses are from 198.51.100.0/24, which RFC 5737 sets aside, so that they hide nothing that a workload reaches.
+//! What it cannot see: instances of other arms, which have numbers and networks of their own.
+//! This file is no driver; drivers use it.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use tare_model::Reason;
+use tare_model::launch::{RUN_VARIABLE, SiblingLink};
+
+use super::{ChannelError, EnvError};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running};
+
+/// How many instances one network takes.
+const PLACES: u32 = 254;
+/// Length of the network's prefix, bits.
+pub(super) const PREFIX_BITS: u8 = 24;
+/// How long after the hub's death its last words may take.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The numbers of an arm's living instances.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers(Arc<Mutex<BTreeSet<u32>>>);
+
+impl Numbers {
+    /// The smallest number, from 1, that no living instance has.
+    pub(super) fn take(&self) -> Number {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = (1..)
+            .find(|number| !taken.contains(number))
+            .expect("there are more numbers than instances");
+        taken.insert(number);
+        Number {
+            number,
+            taken: self.0.clone(),
+        }
+    }
+}
+
+/// An instance's number among its siblings; free again when dropped.
+#[derive(Debug)]
+pub(super) struct Number {
+    number: u32,
+    taken: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl Number {
+    /// The number, from 1.
+    pub(super) fn get(&self) -> u32 {
+        self.number
+    }
+
+    /// The loopback address that the instance has to itself where all share the host's network.
+    pub(super) fn loopback(&self) -> Ipv4Addr {
+        let [_, high, middle, low] = self.number.to_be_bytes();
+        Ipv4Addr::new(127, high, middle, low)
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.remove(&self.number);
+    }
+}
+
+/// A network between instances, as long as this value lives.
+pub(super) struct Hub {
+    running: Box<dyn Running>,
+    /// Its end tells the hub that nobody needs it any more.
+    _input: Box<dyn Write + Send>,
+}
+
+impl Hub {
+    /// Makes one. Needs root.
+    pub(super) fn start(cx: &Context<'_>) -> Result<Self, EnvError> {
+        let command = CommandLine::new(cx.agent.path.display().to_string(), ["hub"])
+            .variable(RUN_VARIABLE, cx.run.as_str());
+        let mut running = cx.exec.spawn(&command)?;
+        let (Some(input), Some(output)) = (running.take_stdin(), running.take_stdout()) else {
+            return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
+        };
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            // Whatever goes wrong, the word is not said.
+            let _ = BufReader::new(output).read_line(&mut line);
+            let _ = sender.send(line);
+        });
+        match receiver.recv_timeout(CONTROL_LIMIT) {
+            Ok(line) if line.trim() == "ready" => Ok(Self {
+                running,
+                _input: input,
+            }),
+            Ok(_) => {
+                let _ = running.wait(LAST_WORDS);
+                Err(EnvError::Denied {
+                    what: running.stderr_tail().trim().escape_debug().to_string(),
+                    fix: Some("run as root".to_owned()),
+                })
+            }
+            Err(_) => Err(EnvError::Timeout {
+                phase: "making a network between instances".to_owned(),
+                limit: CONTROL_LIMIT,
+            }),
+        }
+    }
+
+    /// The place of an instance; `None` where the network is full.
+    pub(super) fn link(&self, number: &Number) -> Option<SiblingLink> {
+        let number = number.get();
+        (number <= PLACES).then(|| SiblingLink {
+            hub: self.running.id(),
+            number,
+            address: Ipv4Addr::new(198, 51, 100, number as u8),
+            prefix_bits: PREFIX_BITS,
+        })
+    }
+}
+
+/// The network of an arm's instances: made at the first need, and the reason kept where it cannot be had.
+#[derive(Default)]
+pub(super) struct Gathering {
+    nodes: u32,
+    hub: Option<Result<Hub, Reason>>,
+}
+
+impl Gathering {
+    /// From now on so many instances are wanted on one network.
+    pub(super) fn want(&mut self, nodes: u32) {
+        self.nodes = nodes;
+    }
+
+    /// Whether more than one is.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.nodes > 1
+    }
+
+    /// The place of an instance, or why it has none.
+    pub(super) fn link(
+        &mut self,
+        cx: &Context<'_>,
+        number: &Number,
+    ) -> Result<SiblingLink, Reason> {
+        if !self.is_wanted() {
+            return Err(Reason::NoPath(
+                "one instance alone was asked for, so no network joins it to others".to_owned(),
+            ));
+        }
+        let hub = self.hub.get_or_insert_with(|| {
+            Hub::start(cx).map_err(|error| Reason::NoPath(error.to_string()))
+        });
+        match hub {
+            Ok(hub) => hub.link(number).ok_or_else(|| {
+                Reason::NoPath(format!("one network joins at most {PLACES} instances"))
+            }),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+
+    /// Ends the network.
+    pub(super) fn end(&mut self) {
+        self.hub = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_free_again_when_its_instance_is_gone() {
+        let numbers = Numbers::default();
+        let first = numbers.take();
+        let second = numbers.take();
+        assert_eq!((first.get(), second.get()), (1, 2));
+        drop(first);
+        let third = numbers.take();
+        assert_eq!(third.get(), 1);
+        assert_eq!(second.loopback(), Ipv4Addr::new(127, 0, 0, 2));
+        assert_eq!(third.loopback(), Ipv4Addr::LOCALHOST);
+    }
+}

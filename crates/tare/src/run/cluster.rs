@@ -1,0 +1,214 @@
+//! A trial on several nodes: a service on each, and a client on the first that measures.
+//!
+//! The services are started one after another, node 1 first, because it may make what the others need (keys in
+//! the shared folder) and finds the port that all of them use. Then the client runs, and its raw output is
+//! the trial's. In the end every service is ended, whatever came of the client.
+//! A node that is gone makes the trial void, even where the client came to an end: what it measured was not
+//! the cluster. The arm is then started again with all of its nodes.
+//! What it cannot see: what services leave running on a node in sessions of their own. Those of a program that
+//! was ended by its limit end when they notice.
+
+use std::net::IpAddr;
+
+use tare_model::cluster::{ClusterView, SHARED, node_name};
+use tare_model::{Failure, Outcome, ProbeCall, Reason, Value};
+
+use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
+use super::pair::SERVER;
+use crate::env::Instance;
+
+/// What is called on the nodes.
+pub(super) struct Calls<'a> {
+    pub(super) nodes: u32,
+    pub(super) slots: u32,
+    pub(super) service: &'a ProbeCall,
+    pub(super) client: &'a ProbeCall,
+}
+
+impl Calls<'_> {
+    fn mentions(&self, blank: &str) -> bool {
+        [self.service, self.client]
+            .iter()
+            .flat_map(|call| call.args.0.values())
+            .any(|value| matches!(value, Value::Text(text) if text.contains(blank)))
+    }
+}
+
+/// The nodes of a trial with what each is told.
+struct Nodes<'a> {
+    instances: Vec<&'a mut dyn Instance>,
+    addresses: Vec<IpAddr>,
+    shared: Option<String>,
+}
+
+impl<'a> Nodes<'a> {
+    /// As many as are called for, or why there are not.
+    fn gather(
+        calls: &Calls<'_>,
+        first: &'a mut dyn Instance,
+        siblings: Result<&'a mut [Box<dyn Instance>], Reason>,
+    ) -> Result<Self, Reason> {
+        let wanted = calls.nodes.max(1) as usize;
+        let mut instances = vec![first];
+        if wanted > 1 {
+            let siblings = siblings?.iter_mut().take(wanted - 1);
+            instances.extend(siblings.map(|sibling| sibling.as_mut() as &mut dyn Instance));
+        }
+        if instances.len() < wanted {
+            let there = instances.len();
+            return Err(Reason::NoEnvironment(format!(
+                "{wanted} nodes are called for, and there are {there}"
+            )));
+        }
+        let addresses = instances
+            .iter()
+            .map(|node| node.address_from_arm())
+            .collect::<Result<Vec<_>, _>>()?;
+        let shared = match instances[0].shared() {
+            Ok(shared) => Some(shared),
+            Err(reason) if calls.mentions(SHARED) => return Err(reason),
+            Err(_) => None,
+        };
+        Ok(Self {
+            instances,
+            addresses,
+            shared,
+        })
+    }
+
+    /// A call as it is made on the node of this index.
+    fn call(&self, call: &ProbeCall, index: usize, slots: u32, port: Option<u16>) -> ProbeCall {
+        let view = ClusterView {
+            node: index as u32 + 1,
+            addresses: self.addresses.clone(),
+            slots,
+            shared: self.shared.clone(),
+        };
+        let own = self.addresses[index].to_string();
+        let mut args = view.laid_into(call.args.clone());
+        args = args.with("address", own.as_str()).with("bind", own);
+        if let Some(port) = port {
+            args = args.with("port", i64::from(port));
+        }
+        ProbeCall {
+            name: call.name.clone(),
+            args,
+        }
+    }
+}
+
+/// A failure with the node that it happened on.
+fn of_node(index: usize, failure: Failure) -> Failure {
+    let name = node_name(index as u32 + 1);
+    match failure {
+        Failure::Lost(why) => Failure::Lost(format!("{name}: {why}")),
+        Failure::Garbled(why) => Failure::Garbled(format!("{name}: {why}")),
+        Failure::Probe(why) => Failure::Probe(format!("{name}: {why}")),
+        other => other,
+    }
+}
+
+impl Dispatcher<'_> {
+    /// Services on all nodes and a client on the first. The client's raw output is the trial's.
+    pub(super) fn cluster(
+        &self,
+        number: u64,
+        calls: &Calls<'_>,
+        first: &mut dyn Instance,
+        siblings: Result<&mut [Box<dyn Instance>], Reason>,
+    ) -> Result<Measured, Cancelled> {
+        let mut nodes = match Nodes::gather(calls, first, siblings) {
+            Ok(nodes) => nodes,
+            Err(reason) => return Ok(self.nothing(Outcome::Unavailable(reason), false)),
+        };
+        let mut measured = self.nothing(Outcome::Failed(Failure::Lost(String::new())), false);
+        let mut strays = Vec::new();
+        let mut port = None;
+        let mut started = 0;
+        let mut ended = None;
+        while ended.is_none() && started < nodes.instances.len() {
+            match self.serve_on(number, calls, &mut nodes, started, port) {
+                Ok(found) => {
+                    port.get_or_insert(found);
+                    started += 1;
+                }
+                Err(no_service) => ended = Some(no_service),
+            }
+        }
+        let has_services = ended.is_none();
+        let ended = match ended {
+            Some(no_service) => no_service,
+            None => {
+                let call = nodes.call(calls.client, 0, calls.slots, port);
+                let workdir = nodes.instances[0].workdir();
+                let request = self.request(number, &call, self.limit_ns, workdir);
+                measured.started_unix_ns = self.cx.clock.unix_ns();
+                let started_ns = self.cx.clock.now_ns();
+                let channel = nodes.instances[0].channel();
+                let ended = self.round(channel, number, &request, &mut strays);
+                measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+                ended
+            }
+        };
+        // The last service's own end, if it was one, is already told in `ended`.
+        let is_first_lost = has_services && matches!(ended, Err(Silence::Lost(_)));
+        let mut lost = None;
+        for index in (0..started).rev() {
+            let is_over = index == 0
+                && strays
+                    .drain(..)
+                    .any(|stray| matches!(about(stray, number | SERVER), Ok(Word::Last(_))));
+            if is_over || (index == 0 && is_first_lost) {
+                continue;
+            }
+            let channel = nodes.instances[index].channel();
+            let end = self.end_worker(channel, number | SERVER, &mut Vec::new());
+            if let Err(Silence::Lost(failure)) = end {
+                lost = Some(of_node(index, failure));
+            }
+        }
+        let (outcome, is_lost) = self.settle(ended)?;
+        measured.is_arm_lost = is_lost || lost.is_some();
+        measured.outcome = match lost {
+            Some(failure) => Outcome::Failed(failure),
+            None => outcome,
+        };
+        Ok(measured)
+    }
+
+    /// Starts the service of one node and waits until it listens; its port, or the trial's end.
+    fn serve_on(
+        &self,
+        number: u64,
+        calls: &Calls<'_>,
+        nodes: &mut Nodes<'_>,
+        index: usize,
+        port: Option<u16>,
+    ) -> Result<u16, Result<Outcome, Silence>> {
+        let name = |failure| of_node(index, failure);
+        let call = nodes.call(calls.service, index, calls.slots, port);
+        let node = &mut nodes.instances[index];
+        // It outlives the start of the other services and the client by design.
+        let limit_ns = self
+            .limit_ns
+            .saturating_mul(u64::from(calls.nodes) + 2)
+            .saturating_add(GRACE.as_nanos() as u64);
+        let number = number | SERVER;
+        let request = self.request(number, &call, limit_ns, node.workdir());
+        let channel = node.channel();
+        let listening = channel
+            .send(&request)
+            .map_err(|error| self.lost(&error))
+            .and_then(|()| self.word(channel, number, self.limit_ns, &mut Vec::new()));
+        match listening {
+            Ok(Word::Listening(port)) => Ok(port),
+            Ok(Word::Last(Outcome::Completed(_))) => Err(Ok(Outcome::Failed(name(
+                Failure::Garbled("the service ended without having listened".into()),
+            )))),
+            Ok(Word::Last(Outcome::Failed(failure))) => Err(Ok(Outcome::Failed(name(failure)))),
+            Ok(Word::Last(outcome)) => Err(Ok(outcome)),
+            Err(Silence::Lost(failure)) => Err(Err(Silence::Lost(name(failure)))),
+            Err(silence) => Err(Err(silence)),
+        }
+    }
+}

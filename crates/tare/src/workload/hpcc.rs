@@ -1,0 +1,468 @@
+//! `hpcc`: HPC Challenge over MPI on several nodes, started by `mpirun` through ssh between them.
+//!
+//! Inside a rate's timed region is what HPCC itself times for it, by MPI's clock. Outside: starting the servers,
+//! the daemons of MPI and the processes. Every node runs an ssh server of its own, with keys that node 1 makes
+//! for the trial in the shared folder; it listens at the node's address on a port that was free, lets in
+//! nobody without the key, and is ended with the trial.
+//! The processes speak TCP, also within a node, and no other transport is tried: copying out of another process's
+//! memory (CMA), which Open MPI prefers on a host, needs a right (`CAP_SYS_PTRACE`) that containers lack, so the
+//! arms would otherwise be compared over different transports. Waiting processes yield and are bound to no
+//! processor, so that nodes which share one can take turns. All of this is the same in every arm.
+//! What it cannot see: which BLAS the program was built with; its own version is that of its package, and its
+//! file's hash belongs to the arm's facts.
+//! Source of the format: the summary section of `hpccoutf.txt`, HPCC 1.5.
+
+mod problem;
+
+use std::collections::BTreeMap;
+
+use tare_model::cluster::{HOSTFILE, NODE, SHARED, SUBNET};
+use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
+use tare_model::{
+    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
+    Sample, Unit,
+};
+
+pub use problem::Problem;
+
+use super::probe_output::{Accepts, checked};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+
+/// The registered workload.
+pub static WORKLOAD: Hpcc = Hpcc;
+
+/// The workload.
+#[derive(Debug, Clone, Copy)]
+pub struct Hpcc;
+
+/// The file that HPCC reads.
+const INPUT: &str = "hpccinf.txt";
+/// The file that it writes.
+const OUTPUT: &str = "hpccoutf.txt";
+/// What starts a node's server.
+const NODE_SCRIPT: &str = include_str!("hpcc/node.sh");
+/// How the client's ssh finds and knows the nodes. Nothing of the user's own configuration is read.
+const SSH_CONFIG: &str = "Host *
+  Port {port}
+  IdentityFile \"{shared}/keys/user\"
+  IdentitiesOnly yes
+  UserKnownHostsFile \"{shared}/keys/known\"
+  GlobalKnownHostsFile none
+  HostKeyAlias tare-node
+  StrictHostKeyChecking yes
+  BatchMode yes
+  ControlPath none
+  LogLevel ERROR
+";
+
+const PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "nodes",
+        default: DefaultValue::Int(3),
+        doc: "how many instances of the arm, 1 to 64",
+    },
+    ParamSpec {
+        name: "cores",
+        default: DefaultValue::Int(1),
+        doc: "processes on each node, 1 to 256; with `nodes` at least two together",
+    },
+    ParamSpec {
+        name: "memory",
+        default: DefaultValue::Int(1024),
+        doc: "memory of each node in MiB, of which the matrix takes 80 %, 1 to 16777216",
+    },
+    ParamSpec {
+        name: "block",
+        default: DefaultValue::Int(64),
+        doc: "order of the matrix's blocks (NB), 1 to 1024",
+    },
+    ParamSpec {
+        name: "scale",
+        default: DefaultValue::Int(10),
+        doc: "order of the matrix in percent of what the memory allows, for small machines, 1 to 100",
+    },
+];
+
+const ACCEPTS: &[Accepts] = &[
+    Accepts::Between(1, 64),
+    Accepts::Between(1, 256),
+    Accepts::Between(1, 16_777_216),
+    Accepts::Between(1, 1024),
+    Accepts::Between(1, 100),
+];
+
+/// A metric with the summary's key for it and what its unit is in ours.
+struct Entry {
+    key: &'static str,
+    factor: f64,
+}
+
+const fn rate(id: &'static str, unit: Unit, class: ResourceClass, doc: &'static str) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit,
+        better: Better::Higher,
+        class,
+        floor_ok: false,
+        doc,
+    }
+}
+
+const METRICS: &[MetricSpec] = &[
+    rate(
+        "hpcc.hpl.rate",
+        Unit::OperationPerSecond,
+        ResourceClass::Compute,
+        "Floating-point operations a second of all processes together while HPL solves the system of equations.",
+    ),
+    rate(
+        "hpcc.dgemm.rate",
+        Unit::OperationPerSecond,
+        ResourceClass::Compute,
+        "Floating-point operations a second of one process in a matrix product, while all processes compute one.",
+    ),
+    rate(
+        "hpcc.ptrans.rate",
+        Unit::BytePerSecond,
+        ResourceClass::Network,
+        "Bytes a second of all processes together in the transposition of a distributed matrix.",
+    ),
+    rate(
+        "hpcc.random-access.rate",
+        Unit::OperationPerSecond,
+        ResourceClass::Network,
+        "Updates a second of all processes together at random places of a distributed table.",
+    ),
+    rate(
+        "hpcc.stream.rate",
+        Unit::BytePerSecond,
+        ResourceClass::Compute,
+        "Bytes a second of one process in the triad of STREAM, while all processes run it.",
+    ),
+    rate(
+        "hpcc.fft.rate",
+        Unit::OperationPerSecond,
+        ResourceClass::Network,
+        "Floating-point operations a second of all processes together in a distributed Fourier transform.",
+    ),
+    rate(
+        "hpcc.ping-pong.rate",
+        Unit::BytePerSecond,
+        ResourceClass::Network,
+        "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.",
+    ),
+    rate(
+        "hpcc.ring.rate",
+        Unit::BytePerSecond,
+        ResourceClass::Network,
+        "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.",
+    ),
+    MetricSpec {
+        id: "hpcc.ping-pong.latency",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Network,
+        floor_ok: false,
+        doc: "Half a round trip of 8 bytes between two processes, mean of the pairs.",
+    },
+    MetricSpec {
+        id: "hpcc.ring.latency",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Network,
+        floor_ok: false,
+        doc: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.",
+    },
+];
+
+/// In the order of [`METRICS`].
+const ENTRIES: &[Entry] = &[
+    Entry {
+        key: "HPL_Tflops",
+        factor: 1e12,
+    },
+    Entry {
+        key: "StarDGEMM_Gflops",
+        factor: 1e9,
+    },
+    Entry {
+        key: "PTRANS_GBs",
+        factor: 1e9,
+    },
+    Entry {
+        key: "MPIRandomAccess_GUPs",
+        factor: 1e9,
+    },
+    Entry {
+        key: "StarSTREAM_Triad",
+        factor: 1e9,
+    },
+    Entry {
+        key: "MPIFFT_Gflops",
+        factor: 1e9,
+    },
+    Entry {
+        key: "AvgPingPongBandwidth_GBytes",
+        factor: 1e9,
+    },
+    Entry {
+        key: "RandomlyOrderedRingBandwidth_GBytes",
+        factor: 1e9,
+    },
+    Entry {
+        key: "AvgPingPongLatency_usec",
+        factor: 1e3,
+    },
+    Entry {
+        key: "RandomlyOrderedRingLatency_usec",
+        factor: 1e3,
+    },
+];
+
+/// The numbers of complete parameters.
+fn numbers(params: &Params) -> [u64; 5] {
+    ["nodes", "cores", "memory", "block", "scale"]
+        .map(|name| params.int(name).map_or(1, i64::unsigned_abs))
+}
+
+/// The problem for these parameters.
+fn problem(params: &Params) -> Result<Problem, ParamError> {
+    let [nodes, cores, memory, block, scale] = numbers(params);
+    if nodes * cores < 2 {
+        return Err(ParamError {
+            param: "nodes".to_owned(),
+            problem: "one process alone has nobody to exchange data with".to_owned(),
+            hint: Some("take two nodes or more, or two processes on one".to_owned()),
+        });
+    }
+    Problem::derive(nodes, cores, memory, block, scale).ok_or_else(|| ParamError {
+        param: "memory".to_owned(),
+        problem: format!("{scale} % of what fits into {memory} MiB a node is less than one block"),
+        hint: Some("raise `memory` or `scale`, or lower `block`".to_owned()),
+    })
+}
+
+/// The ssh server of a node.
+fn service() -> CommandCall {
+    let script = format!("{FOLDER}/node.sh");
+    CommandCall {
+        listens: Some(Transport::Tcp),
+        ..CommandCall::new("sh", [&script, SHARED, NODE, ADDRESS, PORT, FOLDER])
+    }
+    .with_file("node.sh", NODE_SCRIPT)
+}
+
+/// `mpirun` on the first node.
+fn client(problem: &Problem) -> CommandCall {
+    let processes = problem.processes().to_string();
+    let settings = [
+        ("btl", "tcp,self"),
+        ("pml", "ob1"),
+        ("btl_tcp_if_include", SUBNET),
+        ("oob_tcp_if_include", SUBNET),
+        ("mpi_yield_when_idle", "1"),
+        ("hwloc_base_binding_policy", "none"),
+        ("plm_rsh_agent", "ssh"),
+        // By its name alone: the setting is cut at spaces, and a folder's path may have some.
+        ("plm_rsh_args", "-F ssh_config"),
+        ("plm_rsh_no_tree_spawn", "1"),
+    ];
+    let mut arguments = vec![
+        "--allow-run-as-root",
+        "--hostfile",
+        HOSTFILE,
+        "-np",
+        &processes,
+    ];
+    for (name, value) in settings {
+        arguments.extend(["--mca", name, value]);
+    }
+    arguments.push("hpcc");
+    CommandCall {
+        collect: vec![OUTPUT.to_owned(), INPUT.to_owned()],
+        ..CommandCall::new("mpirun", arguments)
+    }
+    .with_file(INPUT, problem.input())
+    .with_file("ssh_config", SSH_CONFIG)
+    .with_variable("TMPDIR", format!("{SHARED}/tmp-1"))
+}
+
+impl Workload for Hpcc {
+    fn id(&self) -> &'static str {
+        "hpcc"
+    }
+
+    fn about(&self) -> &'static str {
+        "HPC Challenge over MPI on several nodes: linear algebra, memory, and the network between them"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &[Path::ArmToArm]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        if path != Some(Path::ArmToArm) {
+            return Err(ParamError {
+                param: "path".to_owned(),
+                problem: "the nodes of `hpcc` are instances of one arm".to_owned(),
+                hint: Some(format!("use `{}`", Path::ArmToArm.label())),
+            });
+        }
+        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let problem = problem(&params)?;
+        let [nodes, cores, ..] = numbers(&params);
+        Ok(Recipe::Cluster {
+            nodes: nodes as u32,
+            slots: cores as u32,
+            service: service().to_probe(),
+            client: client(&problem).to_probe(),
+        })
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        let tool = |program: &str, version: &[&str], packages: &[&str]| Tool {
+            program: program.to_owned(),
+            version: version.iter().map(|&word| word.to_owned()).collect(),
+            packages: packages.iter().map(|&name| name.to_owned()).collect(),
+        };
+        // Open MPI opens its components and help texts by name.
+        let components = ["libopenmpi3", "openmpi-common", "libpmix2"];
+        let mut tools = vec![
+            tool("mpirun", &["--version"], &components),
+            tool("hpcc", &[], &[]),
+            tool("ssh", &["-V"], &[]),
+        ];
+        let rest = ["orted", "/usr/sbin/sshd", "ssh-keygen", "sh", "mkdir", "rm"];
+        tools.extend(rest.map(|program| tool(program, &[], &[])));
+        tools
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let summary = summary(&report)?;
+        check_problem(&report, &summary)?;
+        METRICS
+            .iter()
+            .zip(ENTRIES)
+            .map(|(metric, entry)| {
+                let value = number(&summary, entry.key)?;
+                command_output::sample(metric, vec![value * entry.factor])
+            })
+            .collect()
+    }
+}
+
+/// The problem that a trial solved, as its summary says: for those who compare trials, and must not compare
+/// different problems.
+///
+/// # Errors
+/// As for decoding the trial.
+pub fn solved(raw: &RawOutput) -> Result<Problem, DecodeError> {
+    let report = command_output::report(raw, &[])?;
+    let summary = summary(&report)?;
+    problem_of(&summary)
+}
+
+fn garbled(problem: impl Into<String>) -> DecodeError {
+    DecodeError::Garbled {
+        format: OUTPUT.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+fn file<'a>(report: &'a CommandReport, name: &str) -> Result<&'a str, DecodeError> {
+    let bytes = report
+        .files
+        .get(name)
+        .ok_or_else(|| DecodeError::Unsuccessful {
+            problem: format!("there is no `{name}`"),
+        })?;
+    std::str::from_utf8(&bytes.0).map_err(|_| garbled(format!("`{name}` is no text")))
+}
+
+/// The summary's keys and values; only of a run that says it was successful.
+fn summary(report: &CommandReport) -> Result<BTreeMap<&str, &str>, DecodeError> {
+    let mut lines = file(report, OUTPUT)?.lines().map(str::trim);
+    if !lines.any(|line| line == "Begin of Summary section.") {
+        return Err(DecodeError::Unsuccessful {
+            problem: "HPCC came to no summary".to_owned(),
+        });
+    }
+    let mut values = BTreeMap::new();
+    loop {
+        let Some(line) = lines.next() else {
+            return Err(garbled("the summary breaks off"));
+        };
+        if line == "End of Summary section." {
+            break;
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            return Err(garbled(format!(
+                "the summary holds `{}`",
+                line.escape_debug()
+            )));
+        };
+        if values.insert(key, value).is_some() {
+            return Err(garbled(format!("`{}` is there twice", key.escape_debug())));
+        }
+    }
+    match values.get("Success") {
+        Some(&"1") => Ok(values),
+        Some(other) => Err(DecodeError::Unsuccessful {
+            problem: format!("HPCC says `Success={}`", other.escape_debug()),
+        }),
+        None => Err(garbled("the summary does not say whether it was a success")),
+    }
+}
+
+fn number(summary: &BTreeMap<&str, &str>, key: &str) -> Result<f64, DecodeError> {
+    let missing = || garbled(format!("the summary has no number `{key}`"));
+    let value = summary.get(key).ok_or_else(missing)?;
+    value.trim().parse().map_err(|_| missing())
+}
+
+fn count(summary: &BTreeMap<&str, &str>, key: &str) -> Result<u64, DecodeError> {
+    let missing = || garbled(format!("the summary has no whole number `{key}`"));
+    let value = summary.get(key).ok_or_else(missing)?;
+    value.trim().parse().map_err(|_| missing())
+}
+
+fn problem_of(summary: &BTreeMap<&str, &str>) -> Result<Problem, DecodeError> {
+    Ok(Problem {
+        n: count(summary, "HPL_N")?,
+        nb: count(summary, "HPL_NB")?,
+        p: count(summary, "HPL_nprow")?,
+        q: count(summary, "HPL_npcol")?,
+    })
+}
+
+/// Refuses a trial that solved another problem than it was given, or with fewer processes.
+fn check_problem(
+    report: &CommandReport,
+    summary: &BTreeMap<&str, &str>,
+) -> Result<(), DecodeError> {
+    let asked = Problem::of_input(file(report, INPUT)?)
+        .ok_or_else(|| garbled(format!("`{INPUT}` is not what was written")))?;
+    let solved = problem_of(summary)?;
+    let processes = count(summary, "CommWorldProcs")?;
+    if solved == asked && processes == asked.processes() {
+        return Ok(());
+    }
+    Err(DecodeError::Unsuccessful {
+        problem: format!(
+            "{processes} processes solved {solved:?}, and {} were to solve {asked:?}",
+            asked.processes()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

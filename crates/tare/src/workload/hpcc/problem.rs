@@ -1,0 +1,174 @@
+//! The problem that HPCC is given: how large the matrix is and how the processes are arranged.
+//!
+//! The rule, from the number of nodes, the processes on each and the memory of each:
+//! - the processes are `nodes × cores`, arranged as P × Q with P ≤ Q and P as large as it divides them, because
+//!   HPL wants a grid as square as possible with fewer rows than columns (HPL's own tuning notes);
+//! - the matrix of N × N numbers of 8 bytes fills 80 % of the memory of all nodes, the usual advice that
+//!   leaves the rest to the system and to MPI's buffers; then N is scaled and rounded down to whole blocks
+//!   of NB, because a part of a block costs as much as a whole one.
+//!
+//! HPCC derives the sizes of its other tests from N. So equal parameters are an equal problem on every machine,
+//! and nothing is asked of the machine itself.
+
+/// The part of the memory that the matrix fills.
+const FILL: f64 = 0.8;
+/// Bytes of one number.
+const NUMBER_BYTES: f64 = 8.0;
+
+/// What HPL solves, and by how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Order of the matrix.
+    pub n: u64,
+    /// Order of its blocks.
+    pub nb: u64,
+    /// Rows of the grid of processes.
+    pub p: u64,
+    /// Columns of it.
+    pub q: u64,
+}
+
+impl Problem {
+    /// The problem for so many nodes with so many processes and so many mebibytes each, at `scale` percent of
+    /// the largest order; `None` where not even one block fits.
+    pub fn derive(nodes: u64, cores: u64, memory_mib: u64, nb: u64, scale: u64) -> Option<Self> {
+        let numbers = (nodes * memory_mib) as f64 * f64::from(1 << 20) * FILL / NUMBER_BYTES;
+        let largest = numbers.sqrt() * scale as f64 / 100.0;
+        let n = (largest as u64 / nb) * nb;
+        let (p, q) = grid(nodes * cores);
+        (n > 0).then_some(Self { n, nb, p, q })
+    }
+
+    /// How many processes take part.
+    pub fn processes(&self) -> u64 {
+        self.p * self.q
+    }
+
+    /// The input file. Each line is a value and what it is for; the program reads by position.
+    pub fn input(&self) -> String {
+        let Self { n, nb, p, q } = self;
+        let lines = [
+            "HPLinpack benchmark input file".to_owned(),
+            "Innovative Computing Laboratory, University of Tennessee".to_owned(),
+            "HPL.out  output file name".to_owned(),
+            "8        device out (a file)".to_owned(),
+            "1        # of problem sizes".to_owned(),
+            format!("{n}  Ns"),
+            "1        # of NBs".to_owned(),
+            format!("{nb}  NBs"),
+            "0        process mapping (row-major)".to_owned(),
+            "1        # of process grids".to_owned(),
+            format!("{p}  Ps"),
+            format!("{q}  Qs"),
+            "16.0     threshold of the residual".to_owned(),
+            "1        # of panel factorizations".to_owned(),
+            "2        PFACTs (right)".to_owned(),
+            "1        # of recursive stopping criteria".to_owned(),
+            "4        NBMINs".to_owned(),
+            "1        # of panels in recursion".to_owned(),
+            "2        NDIVs".to_owned(),
+            "1        # of recursive panel factorizations".to_owned(),
+            "1        RFACTs (Crout)".to_owned(),
+            "1        # of broadcasts".to_owned(),
+            "1        BCASTs (increasing ring, modified)".to_owned(),
+            "1        # of lookahead depths".to_owned(),
+            "1        DEPTHs".to_owned(),
+            "2        SWAP (mix)".to_owned(),
+            "64       swapping threshold".to_owned(),
+            "0        L1 in transposed form".to_owned(),
+            "0        U in transposed form".to_owned(),
+            "1        equilibration".to_owned(),
+            "8        memory alignment in numbers".to_owned(),
+            "##### This line is ignored: it separates the tests. #####".to_owned(),
+            "0        # of additional problem sizes for PTRANS".to_owned(),
+            "1200     values of N".to_owned(),
+            "0        # of additional blocking sizes for PTRANS".to_owned(),
+            "40       values of NB".to_owned(),
+        ];
+        lines.join("\n") + "\n"
+    }
+
+    /// What an input file of [`Problem::input`] asks for.
+    pub fn of_input(text: &str) -> Option<Self> {
+        let lines: Vec<&str> = text.lines().collect();
+        let value = |line: usize| {
+            let first = lines.get(line)?.split_whitespace().next()?;
+            first.parse().ok()
+        };
+        Some(Self {
+            n: value(5)?,
+            nb: value(7)?,
+            p: value(10)?,
+            q: value(11)?,
+        })
+    }
+}
+
+/// The most square grid with no more rows than columns.
+fn grid(processes: u64) -> (u64, u64) {
+    let p = (1..=processes.isqrt())
+        .rev()
+        .find(|rows| processes.is_multiple_of(*rows))
+        .unwrap_or(1);
+    (p, processes / p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_is_as_square_as_can_be_with_no_more_rows_than_columns() {
+        for (processes, expected) in [
+            (1, (1, 1)),
+            (3, (1, 3)),
+            (4, (2, 2)),
+            (6, (2, 3)),
+            (12, (3, 4)),
+            (17, (1, 17)),
+        ] {
+            assert_eq!(grid(processes), expected);
+        }
+    }
+
+    #[test]
+    fn the_matrix_fits_into_the_memory_and_is_made_of_whole_blocks() {
+        for nodes in [1, 2, 3, 7] {
+            for cores in [1, 2, 8] {
+                for memory_mib in [8, 100, 4096] {
+                    for nb in [32, 64, 192] {
+                        let Some(problem) = Problem::derive(nodes, cores, memory_mib, nb, 100)
+                        else {
+                            continue;
+                        };
+                        let all = nodes * memory_mib << 20;
+                        assert!(problem.n * problem.n * 8 <= all * 8 / 10, "{problem:?}");
+                        // One block more would not have fitted.
+                        let more = problem.n + nb;
+                        assert!(more * more * 8 > all * 8 / 10, "{problem:?}");
+                        assert!(problem.n.is_multiple_of(nb));
+                        assert_eq!(problem.processes(), nodes * cores);
+                        assert!(problem.p <= problem.q);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_scale_makes_the_order_smaller_and_what_is_below_a_block_is_none() {
+        let full = Problem::derive(3, 1, 1024, 64, 100).unwrap();
+        let tenth = Problem::derive(3, 1, 1024, 64, 10).unwrap();
+        assert_eq!((full.n, tenth.n), (17_920, 1_792));
+        assert_eq!(Problem::derive(1, 1, 1, 512, 1), None);
+    }
+
+    #[test]
+    fn an_input_file_can_be_read_back() {
+        let problem = Problem::derive(3, 2, 512, 64, 20).unwrap();
+        let text = problem.input();
+        assert_eq!(Problem::of_input(&text), Some(problem));
+        assert_eq!(text.lines().nth(31).unwrap().find("ignored"), Some(16));
+        assert_eq!(Problem::of_input("x\n"), None);
+    }
+}

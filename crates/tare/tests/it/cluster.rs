@@ -1,0 +1,318 @@
+//! Several instances of one environment on one network: what goes between them, programs on all of them, and
+//! what is left.
+//!
+//! Whole runs through the engine with real environments, so that start, dispatch, storing and removing are
+//! those of the product. What they measure is not looked at.
+
+use std::collections::BTreeMap;
+use std::path::Path as FilePath;
+
+use tare::env;
+use tare::plan::Plan;
+use tare::run::{AllBlocks, Registry, RunSummary, execute};
+use tare::store::{Store, StoredRun};
+use tare::workload::{DecodeError, ParamError, Workload};
+use tare_model::cluster::{ADDRESSES, HOSTFILE, NODE, NODES, SHARED, SUBNET};
+use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
+use tare_model::{
+    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Lifecycle, Margins, MetricSpec, Outcome,
+    Params, Path, ProbeReport, RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
+};
+
+use crate::world::{Snapshot, World, skip, turn};
+
+mod faults;
+mod hpcc;
+mod paths;
+
+/// Says hello on every node and lets node 1 look at what all of them left in the shared folder.
+struct RollCall;
+
+/// A service that writes its node's name into the shared folder and then listens, by a program that is on
+/// every machine that has the tests' needs.
+fn service(script: &str) -> CommandCall {
+    CommandCall {
+        listens: Some(Transport::Tcp),
+        ..CommandCall::new(
+            "bash",
+            [&format!("{FOLDER}/node.sh"), SHARED, NODE, ADDRESS, PORT],
+        )
+    }
+    .with_file("node.sh", script)
+}
+
+const LISTEN: &str = "shared=$1 node=$2 address=$3 port=$4\n\
+     echo \"$address\" > \"$shared/node-$node\"\n\
+     exec nc -l -k \"$address\" \"$port\" > \"$shared/heard-$node\"\n";
+
+/// Speaks to each node's service and prints what it was told.
+const CLIENT: &str = "set -e\nfor address in $(echo \"$1\" | tr , ' '); do\n\
+     echo \"for $address\" | nc -N \"$address\" \"$2\"\ndone\n\
+     cat \"$3\"\necho \"$4 nodes in $5\"\ncd \"$6\" && cat node-*\n\
+     sleep 0.3; cat heard-*\n";
+
+impl Workload for RollCall {
+    fn id(&self) -> &'static str {
+        "roll-call"
+    }
+
+    fn about(&self) -> &'static str {
+        "Says hello on every node."
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[]
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &[Path::ArmToArm]
+    }
+
+    fn recipe(&self, params: &Params, _: Option<Path>) -> Result<Recipe, ParamError> {
+        let script = params.text("service").unwrap_or(LISTEN);
+        let client = params.text("client").unwrap_or(CLIENT);
+        let arguments = [ADDRESSES, PORT, HOSTFILE, NODES, SUBNET, SHARED];
+        let script_file = format!("{FOLDER}/client.sh");
+        let arguments = std::iter::once(script_file.as_str()).chain(arguments);
+        Ok(Recipe::Cluster {
+            nodes: params.int("nodes").unwrap_or(3) as u32,
+            slots: 2,
+            service: service(script).to_probe(),
+            client: CommandCall::new("bash", arguments)
+                .with_file("client.sh", client)
+                .to_probe(),
+        })
+    }
+
+    fn tools(&self, _: &Params) -> Vec<tare::workload::Tool> {
+        ["bash", "nc", "cat", "sleep", "tr"]
+            .map(|program| tare::workload::Tool {
+                program: program.into(),
+                ..Default::default()
+            })
+            .to_vec()
+    }
+
+    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        panic!("the engine does not read what a trial left");
+    }
+}
+
+fn workload(id: &str) -> Option<&'static dyn Workload> {
+    match id {
+        "roll-call" => Some(&RollCall),
+        other => tare::workload::find(other),
+    }
+}
+
+/// A study of one arm.
+fn study(driver: &str, settings: Params, workload: &str, params: Params, path: Path) -> Study {
+    let id = ArmId::new(driver).unwrap();
+    Study {
+        id: "cluster".into(),
+        title: "A study for tests".into(),
+        seed: 3,
+        baseline: id.clone(),
+        arms: vec![ArmSpec {
+            id,
+            driver: driver.into(),
+            settings,
+            required: true,
+        }],
+        workloads: vec![WorkloadSpec {
+            id: WorkloadId::new(workload).unwrap(),
+            params,
+            path: Some(path),
+        }],
+        margins: Margins::default(),
+        blocks_min: 1,
+        blocks_max: 2,
+        blocks_per_launch: 5,
+        precision: None,
+        budget_ns: None,
+        trial_ns: 20_000_000,
+        limit_ns: 60_000_000_000,
+        settle_ns: 0,
+        lifecycle: Lifecycle::Warm,
+    }
+}
+
+/// Whether the driver can be used here; says why not.
+fn is_available(world: &World, driver: &str) -> bool {
+    let needs = match driver {
+        "docker" => "docker",
+        "vm" => "vm",
+        _ => "root",
+    };
+    if driver == "docker" && crate::docker::world("cluster").is_none() {
+        return false;
+    }
+    match env::find(driver).unwrap().detect(&world.cx()) {
+        env::Availability::Ready(_) => true,
+        env::Availability::Absent { why, .. } => {
+            skip(needs, &why);
+            false
+        }
+    }
+}
+
+/// Whether a program is here; says what is missing otherwise.
+fn has(needs: &str, program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let is_there = path
+        .split(':')
+        .chain(["/usr/sbin"])
+        .any(|folder| FilePath::new(folder).join(program).is_file());
+    if !is_there {
+        skip(needs, &format!("`{program}` is not installed"));
+    }
+    is_there
+}
+
+fn carry_out(world: &World, study: &Study) -> (RunSummary, StoredRun) {
+    let registry = Registry {
+        driver: &env::find,
+        workload: &workload,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+    let summary = execute(
+        &world.cx(),
+        &Plan::new(study),
+        &Facts::new(),
+        &registry,
+        &mut store,
+        &mut AllBlocks,
+    )
+    .unwrap();
+    (summary, store.run(&world.run).unwrap())
+}
+
+/// Runs a study on a machine that is afterwards as it was before; `None` where it cannot be run.
+fn run(name: &str, study: &Study) -> Option<StoredRun> {
+    let world = World::new(name);
+    if !is_available(&world, &study.arms[0].driver) {
+        return None;
+    }
+    let _turn = turn();
+    let before = Snapshot::take(&world);
+    let (summary, stored) = carry_out(&world, study);
+    assert_eq!(summary.left_behind, [""; 0]);
+    assert_eq!(summary.absent, []);
+    before.assert_restored(&world, "a run on several nodes");
+    Some(stored)
+}
+
+fn command(outcome: &Outcome) -> CommandReport {
+    let Outcome::Completed(raw) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    report.command.unwrap()
+}
+
+/// A roll call of three nodes: what the client printed, and what is stored about the nodes.
+fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
+    if !has("root", "nc") {
+        return None;
+    }
+    let mut study = study(driver, settings, "roll-call", Params::new(), Path::ArmToArm);
+    study.blocks_max = 2;
+    let stored = run(&format!("roll-{driver}"), &study)?;
+    assert_eq!(stored.records.len(), 2);
+    let mut last = String::new();
+    for record in &stored.records {
+        let report = command(&record.outcome);
+        let errors = String::from_utf8_lossy(&report.stderr.0);
+        assert_eq!(report.exit, tare_model::outcome::Exit::Code(0), "{errors}");
+        last = String::from_utf8(report.stdout.0).unwrap();
+    }
+    let facts = stored.launches[0].facts.clone();
+    Some((last.lines().map(str::to_owned).collect(), facts))
+}
+
+/// Everybody is there, under the addresses that the facts name, and has heard the client at its own.
+fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
+    let fact = |name: &str| facts[&format!("cluster.{name}")].clone();
+    assert_eq!(fact("nodes"), "3");
+    let addresses: Vec<String> = (1..=3).map(|node| fact(&format!("node-{node}"))).collect();
+    let mut expected: Vec<String> = addresses
+        .iter()
+        .map(|address| format!("{address} slots=2"))
+        .collect();
+    assert!(lines[3].starts_with("3 nodes in "), "{lines:?}");
+    expected.push(lines[3].clone());
+    expected.extend(addresses.iter().cloned());
+    expected.extend(addresses.iter().map(|address| format!("for {address}")));
+    assert_eq!(lines, expected);
+    addresses
+}
+
+#[test]
+fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
+    let Some((lines, facts)) = roll_call("host", Params::new()) else {
+        return;
+    };
+    let addresses = assert_all_answered(&lines, &facts);
+    assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+    assert_eq!(lines[3], "3 nodes in 127.0.0.0/30");
+    assert!(
+        facts["cluster.shared"].ends_with("/host/shared"),
+        "{facts:?}"
+    );
+}
+
+#[test]
+fn three_containers_are_three_nodes_on_a_network_of_their_own() {
+    let Some((lines, facts)) = roll_call("container", Params::new()) else {
+        return;
+    };
+    let addresses = assert_all_answered(&lines, &facts);
+    assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
+    assert_eq!(facts["cluster.shared"], "/tare-shared");
+}
+
+#[test]
+fn containers_on_the_hosts_network_and_root_are_told_apart_by_loopback_addresses() {
+    let settings = Params::new().with("network", "host").with("rootfs", "host");
+    let Some((lines, facts)) = roll_call("container", settings) else {
+        return;
+    };
+    let addresses = assert_all_answered(&lines, &facts);
+    assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
+}
+
+#[test]
+fn three_containers_of_an_engine_are_three_nodes_on_its_bridge() {
+    let Some((lines, facts)) = roll_call("docker", Params::new()) else {
+        return;
+    };
+    let addresses = assert_all_answered(&lines, &facts);
+    assert!(!addresses[0].starts_with("127."), "{addresses:?}");
+}
+
+#[test]
+fn containers_without_a_network_have_no_path_between_them() {
+    let settings = Params::new().with("network", "none");
+    let study = study(
+        "container",
+        settings,
+        "roll-call",
+        Params::new(),
+        Path::ArmToArm,
+    );
+    let Some(stored) = run("alone", &study) else {
+        return;
+    };
+    let reasons: BTreeMap<u32, &Outcome> = stored
+        .records
+        .iter()
+        .map(|record| (record.trial.block, &record.outcome))
+        .collect();
+    for outcome in reasons.values() {
+        assert!(
+            matches!(outcome, Outcome::Unavailable(Reason::NoPath(why)) if why.contains("none")),
+            "{outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Nodes that do not start, ports that are taken, nodes that go away: each is told, and nothing is left.
+
+use tare_model::Failure;
+
+use super::*;
+
+/// The only outcome of a roll call with these scripts on these nodes of the host.
+fn outcomes(name: &str, params: Params, limit_s: u64) -> Option<Vec<Outcome>> {
+    if !has("root", "nc") {
+        return None;
+    }
+    let mut study = study("host", Params::new(), "roll-call", params, Path::ArmToArm);
+    study.limit_ns = limit_s * 1_000_000_000;
+    let stored = run(name, &study)?;
+    Some(
+        stored
+            .records
+            .into_iter()
+            .map(|record| record.outcome)
+            .collect(),
+    )
+}
+
+#[test]
+fn a_node_whose_service_does_not_start_is_named_with_its_words() {
+    let script = format!("[ \"$2\" = 2 ] && {{ echo no such key >&2; exit 1; }}\n{LISTEN}");
+    let Some(outcomes) = outcomes("mute", Params::new().with("service", script), 20) else {
+        return;
+    };
+    assert_eq!(outcomes.len(), 2);
+    for outcome in outcomes {
+        let Outcome::Failed(Failure::Probe(why)) = &outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            why.starts_with("node-2: ") && why.contains("no such key"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_on_another_node_is_told() {
+    // Node 1 itself takes the port at the address of node 3 before it listens.
+    let script = format!(
+        "if [ \"$2\" = 1 ]; then nc -l 127.0.0.3 \"$4\" >/dev/null & sleep 0.3; fi\n{LISTEN}"
+    );
+    let Some(outcomes) = outcomes("taken", Params::new().with("service", script), 20) else {
+        return;
+    };
+    for outcome in outcomes {
+        let Outcome::Failed(Failure::Probe(why)) = &outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(why.starts_with("node-3: ") && why.contains("port"), "{why}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_end_is_ended_with_the_services() {
+    let params = Params::new().with("client", "sleep 1000\n");
+    let Some(outcomes) = outcomes("endless", params, 2) else {
+        return;
+    };
+    for outcome in outcomes {
+        assert!(
+            matches!(outcome, Outcome::Failed(Failure::TimedOut { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
+    // The service of node 3 ends the agent that started its worker, once.
+    let mark = tempfile::tempdir().unwrap();
+    let mark = mark.path().join("done");
+    let script = format!(
+        "if [ \"$2\" = 3 ] && [ ! -e '{0}' ]; then\n  touch '{0}'\n  \
+         worker=$PPID; agent=$(cut -d' ' -f4 /proc/$worker/stat)\n  \
+         (sleep 0.5; kill -9 \"$agent\") &\nfi\n{LISTEN}",
+        mark.display()
+    );
+    let client = format!("sleep 1.5\n{CLIENT}");
+    let params = Params::new().with("service", script).with("client", client);
+    let Some(outcomes) = outcomes("lost", params, 20) else {
+        return;
+    };
+    let Outcome::Failed(Failure::Lost(why)) = &outcomes[0] else {
+        panic!("{outcomes:?}");
+    };
+    assert!(why.starts_with("node-3: "), "{why}");
+    assert!(matches!(outcomes[1], Outcome::Completed(_)), "{outcomes:?}");
+}

@@ -1,0 +1,57 @@
+//! HPC Challenge on three nodes: whole runs to `Success=1`.
+
+use super::*;
+
+/// As small as it can be, so that a busy machine is done in a minute.
+fn small() -> Params {
+    Params::new()
+        .with("nodes", 3i64)
+        .with("cores", 1i64)
+        .with("memory", 8i64)
+        .with("block", 32i64)
+        .with("scale", 15i64)
+}
+
+fn succeeds(driver: &str, settings: Params) {
+    let needed = ["mpirun", "hpcc", "sshd", "ssh"];
+    if !needed.into_iter().all(|program| has("hpcc", program)) {
+        return;
+    }
+    let mut study = study(driver, settings, "hpcc", small(), Path::ArmToArm);
+    study.blocks_max = 1;
+    study.limit_ns = 300_000_000_000;
+    let Some(stored) = run(&format!("hpcc-{driver}"), &study) else {
+        return;
+    };
+    let outcome = &stored.records[0].outcome;
+    let report = command(outcome);
+    let said = String::from_utf8_lossy(&report.stderr.0).into_owned();
+    let Outcome::Completed(raw) = outcome else {
+        unreachable!("it has a report");
+    };
+    let found = tare::workload::find("hpcc").unwrap();
+    let samples = found
+        .decode(raw)
+        .unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!(samples.len(), found.metrics().len());
+    let output = String::from_utf8_lossy(&report.files["hpccoutf.txt"].0).into_owned();
+    assert!(output.contains("\nSuccess=1\n"));
+    assert!(output.contains("\nCommWorldProcs=3\n"));
+    let solved = tare::workload::hpcc::solved(raw).unwrap();
+    assert_eq!((solved.p, solved.q, solved.nb), (1, 3, 32));
+}
+
+#[test]
+fn three_processes_of_the_host_run_hpcc_to_success() {
+    succeeds("host", Params::new());
+}
+
+#[test]
+fn three_containers_run_hpcc_to_success() {
+    succeeds("container", Params::new());
+}
+
+#[test]
+fn three_containers_of_an_engine_run_hpcc_to_success() {
+    succeeds("docker", Params::new());
+}

@@ -1,0 +1,121 @@
+//! Round trips between two instances, and the cells that different paths give.
+
+use tare_model::CellKey;
+
+use super::*;
+
+fn round_trips(driver: &str, settings: Params) -> Option<StoredRun> {
+    let mut study = study(
+        driver,
+        settings,
+        "tcp-round-trip",
+        Params::new(),
+        Path::ArmToArm,
+    );
+    study.blocks_max = 1;
+    run(&format!("pair-{driver}"), &study)
+}
+
+/// The raw output of the only trial, read as the workload reads it.
+fn assert_measured(stored: &StoredRun) {
+    assert_eq!(stored.records.len(), 1);
+    let Outcome::Completed(raw) = &stored.records[0].outcome else {
+        panic!("{:?}", stored.records[0]);
+    };
+    let samples = tare::workload::find("tcp-round-trip")
+        .unwrap()
+        .decode(raw)
+        .unwrap();
+    assert!(samples[0].observations.iter().all(|time| *time > 0.0));
+    let facts = &stored.launches[0].facts;
+    assert_eq!(facts["cluster.nodes"], "2", "{facts:?}");
+}
+
+#[test]
+fn two_processes_of_the_host_exchange_a_round_trip() {
+    if let Some(stored) = round_trips("host", Params::new()) {
+        assert_measured(&stored);
+    }
+}
+
+#[test]
+fn two_containers_exchange_a_round_trip() {
+    if let Some(stored) = round_trips("container", Params::new()) {
+        assert_measured(&stored);
+        assert_eq!(stored.launches[0].facts["cluster.node-2"], "198.51.100.2");
+    }
+}
+
+#[test]
+fn two_containers_in_user_namespaces_exchange_a_round_trip() {
+    let namespaces = ["user", "mount", "pid", "uts", "ipc", "net", "cgroup"];
+    let namespaces: Vec<tare_model::Value> = namespaces.map(Into::into).to_vec();
+    let settings = Params::new().with("namespaces", tare_model::Value::List(namespaces));
+    if let Some(stored) = round_trips("container", settings) {
+        assert_measured(&stored);
+    }
+}
+
+#[test]
+fn two_containers_of_an_engine_exchange_a_round_trip() {
+    if let Some(stored) = round_trips("docker", Params::new()) {
+        assert_measured(&stored);
+    }
+}
+
+#[test]
+fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
+    let settings = Params::new()
+        .with("accel", "tcg")
+        .with("memory", "512m")
+        .with("cpus", 1i64)
+        .with("boot_limit", 180i64);
+    let Some(stored) = round_trips("vm", settings) else {
+        return;
+    };
+    assert_measured(&stored);
+    let facts = &stored.launches[0].facts;
+    assert_eq!(facts["cluster.node-2"], "198.51.100.2");
+    assert!(facts["cluster.shared"].contains("no file system in common"));
+    let arm = &stored.arms[0];
+    assert!(
+        tare_model::facts::emulation(&arm.facts).is_some(),
+        "{arm:?}"
+    );
+}
+
+#[test]
+fn every_way_between_two_ends_of_an_engines_containers_is_a_cell_of_its_own() {
+    let settings = Params::new().with("network", "published");
+    let mut study = study(
+        "docker",
+        settings,
+        "tcp-round-trip",
+        Params::new(),
+        Path::HostToArm,
+    );
+    study.blocks_max = 1;
+    let one = study.workloads[0].clone();
+    study.workloads = Path::ALL
+        .into_iter()
+        .map(|path| WorkloadSpec {
+            path: Some(path),
+            ..one.clone()
+        })
+        .collect();
+    let Some(stored) = run("ways", &study) else {
+        return;
+    };
+    let mut cells: Vec<&CellKey> = Vec::new();
+    for record in &stored.records {
+        assert!(
+            matches!(record.outcome, Outcome::Completed(_)),
+            "{record:?}"
+        );
+        assert!(!cells.contains(&&record.trial.cell));
+        cells.push(&record.trial.cell);
+    }
+    let mut paths: Vec<Path> = cells.iter().filter_map(|cell| cell.path).collect();
+    paths.sort();
+    assert_eq!(paths, Path::ALL);
+}
