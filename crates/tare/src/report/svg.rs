@@ -344,7 +344,7 @@ mod tests {
         let plain = Axis::over(3.0, 17.0);
         assert!(!plain.is_logarithmic && plain.low == 0.0 && plain.high >= 17.0);
         assert!(
-            (4..=9).contains(&plain.ticks().len()),
+            (4..=10).contains(&plain.ticks().len()),
             "{:?}",
             plain.ticks()
         );
