@@ -36,7 +36,7 @@ const FAMILIES: &[Family] = &[
 pub(super) static CAUSE: Entry = Entry {
     id: "security.isolating-runtime",
     title: "The runtime gives the container a kernel of its own",
-    mechanism: "gVisor answers system calls in user space and passes file access to another process; Kata and Firecracker \
+    mechanism: "System calls are answered in user space by gVisor, which passes file access to another process; Kata and Firecracker \
                 add a virtual machine and its file system. What enters the kernel or looks up files pays for it, plain \
                 computation does not.",
     needs: &[
