@@ -293,7 +293,7 @@ fn units(extras: &Extras<'_>, observations: usize) -> f64 {
     (observations.max(1) as f64 / series) * (batches.max(1) as f64)
 }
 
-fn counters(extras: &Extras<'_>, observations: usize) -> Box<CounterRow> {
+fn counters(extras: &Extras<'_>, observations: usize) -> CounterRow {
     let mut row = evidence::row(|name| extras.counters.get(name).copied());
     let wall_ns = match &extras.command {
         // The program's own usage, and not that of the worker around it.
@@ -328,7 +328,7 @@ fn probe_facts(extras: &Extras<'_>, coarse: bool, observations: usize) -> ProbeF
         major_faults: counter("majflt"),
         clock_cost_ns: extras.timer.get("cost_ns").copied(),
         coarse,
-        counters: counters(extras, observations),
+        counters: Box::new(counters(extras, observations)),
         linearity: extras
             .series
             .iter()

@@ -47,8 +47,8 @@ const NAMES: [&str; 25] = [
 pub(crate) type CounterRow = [f32; NAMES.len()];
 
 /// A row from a look-up by name.
-pub(crate) fn row(read: impl Fn(&str) -> Option<f64>) -> Box<CounterRow> {
-    Box::new(NAMES.map(|name| read(name).map_or(f32::NAN, |value| value as f32)))
+pub(crate) fn row(read: impl Fn(&str) -> Option<f64>) -> CounterRow {
+    NAMES.map(|name| read(name).map_or(f32::NAN, |value| value as f32))
 }
 
 /// Puts those values in that `read` knows.

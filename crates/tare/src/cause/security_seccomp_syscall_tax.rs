@@ -5,7 +5,7 @@
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::kernel;
+use super::look::{kernel, ratio, words};
 use super::{Case, switch};
 
 /// What a filter that allows by number costs per call, nanoseconds.
@@ -87,10 +87,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .filter(|_| largest.unit == "ns" && Kind::of(largest) != Kind::Any)
             {
                 Some(difference) => format!(
-                    "The seccomp filter costs `{}` {:.0} ns a time: {}.",
-                    largest.metric,
+                    "The seccomp filter adds about {:.0} ns to what `{}` times, which {}.",
                     difference.point,
-                    case.told(&cells)
+                    largest.metric,
+                    words(ratio(largest))
                 ),
                 None => format!(
                     "The seccomp filter takes its price of each system call, and {}.",
