@@ -55,8 +55,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("store", &["plan"]),
         ("parity", &[]),
         ("run", &["cx", "env", "workload", "plan", "store", "parity"]),
-        ("analyze", &["workload", "store", "parity"]),
-        ("diagnose", &["analyze"]),
+        ("cause", &[]),
+        ("analyze", &["workload", "store", "parity", "cause"]),
+        ("diagnose", &["analyze", "cause"]),
         ("report", &["analyze", "diagnose"]),
     ])
 }

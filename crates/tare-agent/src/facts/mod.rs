@@ -18,7 +18,15 @@ use crate::build;
 use crate::meter::Timer;
 
 #[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod process;
 #[cfg(unix)]
 mod tools;
 

@@ -3,7 +3,8 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
 //! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
-//! `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
+//! `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
+//! [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
 //! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
@@ -17,6 +18,7 @@ use tare_model::dossier::{
 use tare_model::study::A_PRIME;
 use tare_model::{ResourceClass, Study};
 
+use crate::cause::{self, ArmEvidence};
 use crate::parity;
 use crate::workload::Workload;
 
@@ -26,6 +28,7 @@ mod claims;
 mod collect;
 mod diagnostics;
 mod effect;
+mod evidence;
 mod failures;
 pub mod input;
 mod machine;
@@ -84,6 +87,13 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         }
     }
     adjust_for_many_cells(&mut cells);
+    let evidence: Vec<ArmEvidence> = head
+        .arms
+        .iter()
+        .filter(|arm| arm.available && arm.spec.id.as_str() != A_PRIME)
+        .map(|arm| evidence::of(arm, &collected))
+        .collect();
+    let findings = cause::findings(&evidence, head.study.baseline.as_str(), &cells);
     let failures = failures::listed(head, &collected);
     let parity = parities(head, collected.find());
     let mut dossier = Dossier {
@@ -101,7 +111,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
             .collect(),
         cells,
         aa,
-        findings: Vec::new(),
+        findings,
         claims: Vec::new(),
         publication: None,
         failures,
