@@ -14,6 +14,7 @@ mod aa;
 mod bench;
 mod dist;
 mod provision;
+mod published;
 mod run;
 mod shell;
 mod test;
@@ -53,6 +54,11 @@ const COMMANDS: &[Command] = &[
         "live comparisons of the host with itself; `-n N` of them",
         aa::main,
     ),
+    (
+        "published",
+        "whether every published number of the studies stands in the texts of a folder",
+        published::main,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -61,7 +67,7 @@ fn main() -> ExitCode {
     let Some((_, _, command)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
         eprintln!("usage: cargo xtask COMMAND");
         for (name, about, _) in COMMANDS {
-            eprintln!("  {name:<8} {about}");
+            eprintln!("  {name:<9} {about}");
         }
         return ExitCode::from(2);
     };
