@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{Exit, Failed, output};
-use crate::{config, env, workload};
+use crate::{config, env, plan, workload};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -152,14 +152,9 @@ fn studies() -> Result<String, Failed> {
         .iter()
         .map(|study| {
             let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
-            let budget = study
-                .budget_ns
-                .map_or("until precise".to_owned(), |budget_ns| {
-                    format!("about {} s", budget_ns / 1_000_000_000)
-                });
             vec![
                 format!("  {}", study.id),
-                budget,
+                about(plan::expected_ns(study)),
                 format!(
                     "{} ({} × {} workloads)",
                     study.title,
@@ -172,6 +167,36 @@ fn studies() -> Result<String, Failed> {
     Ok(output::columns(&rows))
 }
 
+/// `about 90 s`, `about 9 min`.
+fn about(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    if seconds < 120 {
+        format!("about {seconds} s")
+    } else {
+        format!("about {} min", seconds.div_ceil(60))
+    }
+}
+
 fn studies_json() -> Result<serde_json::Value, Failed> {
-    serde_json::to_value(read_studies()?).map_err(|error| Failed::new(Exit::Finding, error))
+    let studies = read_studies()?;
+    let mut list = Vec::with_capacity(studies.len());
+    for study in &studies {
+        let mut value =
+            serde_json::to_value(study).map_err(|error| Failed::new(Exit::Finding, error))?;
+        value["expected_ns"] = plan::expected_ns(study).into();
+        list.push(value);
+    }
+    Ok(list.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_says_how_long_it_takes_in_seconds_or_minutes() {
+        assert_eq!(about(90_000_000_000), "about 90 s");
+        assert_eq!(about(539_500_000_000), "about 9 min");
+        assert_eq!(about(1), "about 1 s");
+    }
 }

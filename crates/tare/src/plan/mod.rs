@@ -14,6 +14,10 @@ use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
+mod duration;
+
+pub use duration::expected_ns;
+
 /// The plan of a study.
 #[derive(Debug, Clone)]
 pub struct Plan {
