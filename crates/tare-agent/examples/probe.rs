@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         counters: BTreeMap::new(),
         timer,
         command: None,
+        span: None,
     };
     if json {
         println!(

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tare_model::{CommandReport, Failure, Reason, Series, Unit};
+use tare_model::{CommandReport, Failure, Reason, Series, SpanClock, Unit, WorkSpan};
 
 /// How many batches a series aims at.
 const BATCHES: u64 = 40;
@@ -79,6 +79,9 @@ impl Timer {
 /// Tells the host the port on which a probe listens.
 pub type Announcer = Box<dyn FnMut(u16)>;
 
+/// Waits until the workers that are to start together may go on.
+pub type Gate = Box<dyn FnOnce() -> Result<(), ProbeError>>;
+
 /// Times one probe in one trial.
 pub struct Meter {
     timer: Timer,
@@ -89,6 +92,8 @@ pub struct Meter {
     checksum: Option<u64>,
     announcer: Option<Announcer>,
     command: Option<CommandReport>,
+    gate: Option<Gate>,
+    went_on: Option<Moment>,
 }
 
 impl std::fmt::Debug for Meter {
@@ -121,7 +126,14 @@ impl Meter {
             checksum: None,
             announcer: None,
             command: None,
+            gate: None,
+            went_on: None,
         }
+    }
+
+    /// Where to wait when everything is prepared; to be set before the probe is run.
+    pub fn set_gate(&mut self, gate: Gate) {
+        self.gate = Some(gate);
     }
 
     /// Whom to tell the port of a probe that serves; to be set before the probe is run.
@@ -142,9 +154,27 @@ impl Meter {
     }
 
     /// Says that everything is prepared and the timed work begins: here workers that are to start together
-    /// wait for each other.
+    /// wait for each other, once; where nobody is waited for it returns at once.
+    ///
+    /// # Errors
+    /// The agent ended while the worker waited.
     pub fn ready(&mut self) -> Result<(), ProbeError> {
+        if let Some(gate) = self.gate.take() {
+            gate()?;
+            self.went_on = Some(Moment::now());
+        }
         Ok(())
+    }
+
+    /// The time from [`Meter::ready`] to now, for a worker that waited there; to be asked when the work has
+    /// ended, and before [`Meter::finish`].
+    pub fn span(&self) -> Option<WorkSpan> {
+        let (start, end) = (self.went_on?, Moment::now());
+        Some(WorkSpan {
+            start_ns: start.ns,
+            end_ns: end.ns,
+            clock: end.clock,
+        })
     }
 
     /// Hands over what a program left.
@@ -281,6 +311,39 @@ impl Meter {
     }
 }
 
+/// A moment that other processes on the same kernel can compare theirs with, where the system has such a clock.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    ns: u64,
+    clock: SpanClock,
+}
+
+impl Moment {
+    #[cfg(unix)]
+    fn now() -> Self {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is live and exclusively borrowed; the clock exists on every Unix that Rust runs on, so
+        // that the call cannot fail.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        Self {
+            ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+            clock: SpanClock::Kernel,
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn now() -> Self {
+        static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        Self {
+            ns: ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64,
+            clock: SpanClock::Worker,
+        }
+    }
+}
+
 fn timed(
     batch: u64,
     work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
@@ -343,6 +406,37 @@ mod tests {
             // A sleep is never shorter than asked for; how much longer is nobody's promise.
             assert!(*value > 0.0 && *value <= 500_000.0, "{value}");
         }
+    }
+
+    #[test]
+    fn a_meter_waits_once_and_only_where_it_was_told_to() {
+        let mut meter = Meter::new(1, &std::env::temp_dir());
+        meter.ready().unwrap();
+        assert_eq!(meter.span(), None);
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let waits = count.clone();
+        meter.set_gate(Box::new(move || {
+            waits.set(waits.get() + 1);
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(())
+        }));
+        let before = Moment::now().ns;
+        meter.ready().unwrap();
+        meter.ready().unwrap();
+        assert_eq!(count.get(), 1);
+        let span = meter.span().unwrap();
+        assert!(span.start_ns >= before + 2_000_000, "the wait is inside");
+        assert!(span.end_ns >= span.start_ns);
+    }
+
+    #[test]
+    fn a_gate_that_fails_ends_the_probe() {
+        let mut meter = Meter::new(1, &std::env::temp_dir());
+        let error = ProbeError::Failed(Failure::Lost("gone".to_owned()));
+        let given = error.clone();
+        meter.set_gate(Box::new(move || Err(given)));
+        assert_eq!(meter.ready(), Err(error));
+        assert_eq!(meter.span(), None);
     }
 
     #[test]

@@ -7,7 +7,9 @@
 //!
 //! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
 //! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
-//! therefore never inside a timed region, and the canary is not inside the counters.
+//! therefore never inside a timed region, and the canary is not inside the counters. A worker that is to start
+//! together with others waits for them inside all of these, just before the probe; its second canary runs while
+//! the slower ones may still be at work, which costs them a few milliseconds of a shared processor at the end.
 //! What it cannot see: memory or time of processes that a probe started and did not reap.
 
 use std::fs::File;
@@ -50,6 +52,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             call,
             target_ns,
             workdir,
+            hold,
             ..
         }) => {
             let begin = Instant::now();
@@ -67,6 +70,16 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
                     let _ = write_frame(&mut output, &Reply::Listening { trial, port });
                 }));
             }
+            if hold {
+                match output.try_clone() {
+                    Ok(output) => meter.set_gate(Box::new(move || wait(input, output, trial))),
+                    Err(error) => {
+                        let failure =
+                            Failure::Probe(format!("cannot say that all is ready: {error}"));
+                        return send(&mut output, &Reply::Failed { trial, failure });
+                    }
+                }
+            }
             let reply = match run(probe, meter, &call.args, &counters, begin) {
                 Ok(report) => completed(trial, &report),
                 Err(ProbeError::Unavailable(reason)) => Reply::Unavailable { trial, reason },
@@ -77,6 +90,17 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
         // The agent ended without a trial for this worker.
         Err(FrameError::Closed) => ExitCode::SUCCESS,
         Ok(_) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Says that everything is prepared and waits for the word to go on.
+fn wait(mut input: File, mut output: File, trial: u64) -> Result<(), ProbeError> {
+    let lost = |what: &str| ProbeError::Failed(Failure::Lost(what.to_owned()));
+    write_frame(&mut output, &Reply::Ready { trial })
+        .map_err(|_| lost("its agent does not listen any more"))?;
+    match read_frame::<Request>(&mut input) {
+        Ok(Request::Go { trial: about }) if about == trial => Ok(()),
+        _ => Err(lost("its agent ended before the worker was to go on")),
     }
 }
 
@@ -100,7 +124,11 @@ fn run(
     };
     let canary_before_ns = canary(steps);
     let before = (!is_short).then(|| counters.before());
+    if !probe::has_preparations(probe.name) {
+        meter.ready()?;
+    }
     (probe.run)(&mut meter, args)?;
+    let span = meter.span();
     let after = (!is_short).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
@@ -120,6 +148,7 @@ fn run(
             .unwrap_or_default(),
         timer,
         command,
+        span,
     })
 }
 

@@ -175,6 +175,7 @@ fn run(trial: u64, name: &str, args: Params, limit: Duration) -> Request {
         target_ns: 0,
         limit_ns: limit.as_nanos() as u64,
         workdir: "/tmp".to_owned(),
+        hold: false,
     }
 }
 

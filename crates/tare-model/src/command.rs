@@ -21,6 +21,8 @@ const CALL: &str = "call";
 pub const ADDRESS: &str = "{address}";
 /// Stands in arguments and files for the port of a pair's server.
 pub const PORT: &str = "{port}";
+/// Stands in arguments and files of a pair's server for the address on which it is to listen.
+pub const BIND: &str = "{bind}";
 /// Stands in arguments and files for the fresh folder in which the program is started.
 pub const FOLDER: &str = "{folder}";
 
@@ -49,7 +51,7 @@ pub enum Stdout {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCall {
     /// The program, by its name on the search path or by its path, and its arguments. Placeholders
-    /// ([`ADDRESS`], [`PORT`], [`FOLDER`]) are replaced.
+    /// ([`ADDRESS`], [`BIND`], [`PORT`], [`FOLDER`]) are replaced.
     pub argv: Vec<String>,
     /// Environment variables that are set in addition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -151,7 +153,8 @@ pub struct CommandReport {
     /// Between the request to start it and its end, nanoseconds on the monotonic clock.
     pub wall_ns: u64,
     /// What it and those of its children that it reaped used, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
-    /// `minflt`, `majflt`, `nvcsw`, `nivcsw`. Absent where the system does not tell.
+    /// `minflt`, `majflt`, `nvcsw`, `nivcsw`; and `permitted_cpus`, the processors on which affinity and quota
+    /// let it run. Absent where the system does not tell.
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,
 }

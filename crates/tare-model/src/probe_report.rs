@@ -30,6 +30,27 @@ pub struct Series {
     pub notes: Vec<String>,
 }
 
+/// Whose clock the ends of a [`WorkSpan`] were read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanClock {
+    /// The kernel's monotonic clock: all processes on one kernel can be compared.
+    Kernel,
+    /// The worker's own, from an arbitrary origin: only the length means something.
+    Worker,
+}
+
+/// When a worker that was held went on, and when its work had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkSpan {
+    /// It went on, nanoseconds.
+    pub start_ns: u64,
+    /// The work had ended, nanoseconds.
+    pub end_ns: u64,
+    /// The clock of both.
+    pub clock: SpanClock,
+}
+
 /// The report of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
@@ -58,4 +79,7 @@ pub struct ProbeReport {
     /// What the program left that the probe `command` ran; its workload reads the values from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandReport>,
+    /// The time of the work, for a worker that was held until all were ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<WorkSpan>,
 }

@@ -75,6 +75,30 @@ pub struct ArmSpec {
     pub required: bool,
 }
 
+/// Where several instances of a workload run at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// As processes of one environment.
+    #[default]
+    Processes,
+    /// Each in an environment of its own.
+    Environments,
+}
+
+impl Spread {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Processes, Self::Environments];
+
+    /// The word of study files, stores and reports.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Processes => "processes",
+            Self::Environments => "environments",
+        }
+    }
+}
+
 /// One workload as the study names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
@@ -84,6 +108,26 @@ pub struct WorkloadSpec {
     pub params: Params,
     /// For a two-ended workload, the path; `None` otherwise.
     pub path: Option<Path>,
+    /// How many instances run at once.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
+    /// Where they run. `None` for a workload of which one runs as it is; otherwise the instances, even if it is
+    /// one, are prepared first and then started together, so that numbers of instances are alike in all else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+}
+
+/// What a stored study without a number of instances means.
+fn one() -> u32 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_one(instances: &u32) -> bool {
+    *instances == 1
 }
 
 /// A whole study.
@@ -124,4 +168,25 @@ pub struct Study {
     /// What was published about the same question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<Publication>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_that_was_stored_before_there_were_instances_stays_as_it_was() {
+        let stored = r#"{"id":"getppid","params":{},"path":null}"#;
+        let spec: WorkloadSpec = serde_json::from_str(stored).unwrap();
+        assert_eq!((spec.instances, spec.spread), (1, None));
+        assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
+    }
+
+    #[test]
+    fn where_instances_run_is_stored_under_the_word_of_study_files() {
+        for spread in Spread::ALL {
+            let json = serde_json::to_string(&spread).unwrap();
+            assert_eq!(json, format!("\"{}\"", spread.label()));
+        }
+    }
 }

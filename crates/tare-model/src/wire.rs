@@ -46,6 +46,14 @@ pub enum Request {
         limit_ns: u64,
         /// Directory in which the probe may create files.
         workdir: String,
+        /// Whether the worker prepares everything, says [`Reply::Ready`] and waits for [`Request::Go`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hold: bool,
+    },
+    /// Let the worker of this trial, which is held and ready, go on; its limit counts from here.
+    Go {
+        /// The trial.
+        trial: u64,
     },
     /// Kill the worker of this trial, if it is still running.
     Cancel {
@@ -80,6 +88,11 @@ pub enum Reply {
         trial: u64,
         /// The port.
         port: u16,
+    },
+    /// The worker has prepared everything and waits for [`Request::Go`].
+    Ready {
+        /// The trial.
+        trial: u64,
     },
     /// The worker ended and was reaped.
     Done {
@@ -184,6 +197,7 @@ mod tests {
             target_ns: 1,
             limit_ns: 2,
             workdir: "/tmp".into(),
+            hold: false,
         };
         let mut stream = Vec::new();
         write_frame(&mut stream, &request).unwrap();
@@ -191,6 +205,14 @@ mod tests {
             read_frame::<Request>(&mut stream.as_slice()).unwrap(),
             request
         );
+    }
+
+    #[test]
+    fn a_request_without_a_word_about_holding_is_one_that_does_not_hold() {
+        let json = r#"{"request":"run","trial":1,"call":{"name":"null","args":{}},"target_ns":1,"limit_ns":2,"workdir":"/"}"#;
+        let request: Request = serde_json::from_str(json).unwrap();
+        assert!(matches!(request, Request::Run { hold: false, .. }));
+        assert_eq!(serde_json::to_string(&request).unwrap(), json);
     }
 
     #[test]

@@ -84,6 +84,7 @@ fn main() -> anyhow::Result<()> {
             target_ns: 0,
             limit_ns: 1_000_000_000,
             workdir: workdir.clone(),
+            hold: false,
         };
         let begin = Instant::now();
         channel.send(&request)?;

@@ -43,7 +43,7 @@ mod unix {
     use std::thread::JoinHandle;
     use std::time::{Duration, Instant};
 
-    use tare_model::command::{ADDRESS, FOLDER, PORT, Stdout, Transport};
+    use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout, Transport};
     use tare_model::outcome::{Bytes, Exit};
     use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
 
@@ -76,6 +76,7 @@ mod unix {
         };
         let blanks = Blanks {
             address: params.text("address").unwrap_or("127.0.0.1").to_owned(),
+            bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
             port: port.map(|port| port.to_string()),
             folder: folder.path().to_string_lossy().into_owned(),
         };
@@ -154,6 +155,7 @@ mod unix {
     /// What the placeholders stand for.
     struct Blanks {
         address: String,
+        bind: String,
         port: Option<String>,
         folder: String,
     }
@@ -162,7 +164,8 @@ mod unix {
         fn fill(&self, text: &str) -> Result<String, ProbeError> {
             let text = text
                 .replace(FOLDER, &self.folder)
-                .replace(ADDRESS, &self.address);
+                .replace(ADDRESS, &self.address)
+                .replace(BIND, &self.bind);
             match &self.port {
                 Some(port) => Ok(text.replace(PORT, port)),
                 None if text.contains(PORT) => Err(refused(format!(
@@ -399,7 +402,11 @@ mod unix {
         let usage = usage
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value));
-        Ok((exit, usage.collect()))
+        // The affinity of this thread is the program's own, unless it changed it; the quota is the group's.
+        let cpus = std::thread::available_parallelism()
+            .ok()
+            .map(|count| ("permitted_cpus".to_owned(), count.get() as f64));
+        Ok((exit, usage.chain(cpus).collect()))
     }
 
     #[cfg(test)]
@@ -436,6 +443,7 @@ mod unix {
             assert!(!report.files.contains_key("absent"));
             assert!(report.program.ends_with("/sh"));
             assert!(report.wall_ns > 0 && report.usage["minflt"] > 0.0);
+            assert!(report.usage["permitted_cpus"] >= 1.0);
         }
 
         #[test]

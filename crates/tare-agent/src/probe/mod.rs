@@ -73,6 +73,12 @@ pub static PROBES: &[&Probe] = &[
     &triad::PROBE,
 ];
 
+/// Whether this probe prepares something of its own before it calls [`Meter::ready`]. For all others the worker
+/// does that before it runs them.
+pub(crate) fn has_preparations(name: &str) -> bool {
+    name == tare_model::command::COMMAND_PROBE
+}
+
 /// The probe of this name.
 pub fn find(name: &str) -> Option<&'static Probe> {
     PROBES.iter().copied().find(|probe| probe.name == name)

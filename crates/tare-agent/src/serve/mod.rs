@@ -257,7 +257,7 @@ pub(crate) fn keep(stderr: &mut Vec<u8>, bytes: &[u8]) {
     stderr.drain(..surplus);
 }
 
-/// Sorts a worker's frame: a port is passed on at once, an answer is kept until the worker has ended.
+/// Sorts a worker's frame: a port and readiness are passed on at once, an answer is kept until the worker has ended.
 pub(crate) enum Said {
     /// To be sent now.
     Now(Reply),
@@ -268,7 +268,9 @@ pub(crate) enum Said {
 /// What a worker's frame means for `trial`; an error if it is about something else.
 pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
     match reply {
-        Reply::Listening { trial: about, .. } if about == trial => Ok(Said::Now(reply)),
+        Reply::Listening { trial: about, .. } | Reply::Ready { trial: about } if about == trial => {
+            Ok(Said::Now(reply))
+        }
         Reply::Done { trial: about, .. }
         | Reply::Unavailable { trial: about, .. }
         | Reply::Failed { trial: about, .. }

@@ -29,7 +29,7 @@ use crate::probe::Probe;
 /// A started worker: waiting for its request, or at work.
 struct Worker {
     pid: libc::pid_t,
-    /// Closed when the request has been written, so that a probe that reads finds the end.
+    /// Closed when the last request has been written, so that a probe that reads finds the end.
     stdin: Option<ChildStdin>,
     stdout: Option<File>,
     stderr: Option<File>,
@@ -298,6 +298,7 @@ impl Server<'_> {
                     write_frame(&mut self.output, &Reply::Facts { facts })?;
                 }
                 Request::Run { .. } => self.dispatch(&request)?,
+                Request::Go { .. } => self.let_go(&request),
                 Request::Cancel { trial } => self.cancel(trial),
                 Request::Bye => {
                     self.kill_everything();
@@ -312,7 +313,10 @@ impl Server<'_> {
     /// Hands the request to the waiting worker, or to a new one where none waits.
     fn dispatch(&mut self, request: &Request) -> Result<(), ServeError> {
         let Request::Run {
-            trial, limit_ns, ..
+            trial,
+            limit_ns,
+            hold,
+            ..
         } = *request
         else {
             return Ok(());
@@ -331,6 +335,7 @@ impl Server<'_> {
         if let Some(mut stdin) = worker.stdin.take() {
             // A worker that is gone already is reaped and reported like one that ended at work.
             let _ = write_frame(&mut stdin, request);
+            worker.stdin = hold.then_some(stdin);
         }
         self.active.push(Active {
             trial,
@@ -342,6 +347,23 @@ impl Server<'_> {
             exit: None,
         });
         Ok(())
+    }
+
+    /// Lets a worker that is held go on; its limit counts from here. One that has ended already is reported
+    /// like any other.
+    fn let_go(&mut self, request: &Request) {
+        let Request::Go { trial } = *request else {
+            return;
+        };
+        for active in &mut self.active {
+            if active.trial != trial {
+                continue;
+            }
+            if let Some(mut stdin) = active.worker.stdin.take() {
+                active.deadline = deadline(active.limit_ns);
+                let _ = write_frame(&mut stdin, request);
+            }
+        }
     }
 
     fn cancel(&mut self, trial: u64) {

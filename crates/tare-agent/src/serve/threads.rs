@@ -186,8 +186,12 @@ impl Server<'_> {
                 write_frame(&mut self.output, &Reply::Facts { facts })?;
             }
             Request::Run {
-                trial, limit_ns, ..
-            } => self.dispatch(request, *trial, *limit_ns)?,
+                trial,
+                limit_ns,
+                hold,
+                ..
+            } => self.dispatch(request, *trial, *limit_ns, *hold)?,
+            Request::Go { trial } => self.let_go(request, *trial),
             Request::Cancel { trial } => {
                 for active in &mut self.active {
                     if active.trial == *trial && active.killed.is_none() {
@@ -205,7 +209,27 @@ impl Server<'_> {
         Ok(true)
     }
 
-    fn dispatch(&mut self, request: &Request, trial: u64, limit_ns: u64) -> Result<(), ServeError> {
+    /// Lets a worker that is held go on; its limit counts from here.
+    fn let_go(&mut self, request: &Request, trial: u64) {
+        for active in &mut self.active {
+            if active.trial != trial {
+                continue;
+            }
+            if let Some(mut stdin) = active.worker.stdin.take() {
+                active.deadline = deadline(active.limit_ns);
+                // One that is gone already is reported like one that ended at work.
+                let _ = write_frame(&mut stdin, request);
+            }
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        request: &Request,
+        trial: u64,
+        limit_ns: u64,
+        hold: bool,
+    ) -> Result<(), ServeError> {
         if self.active.iter().any(|active| active.trial == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
@@ -225,6 +249,7 @@ impl Server<'_> {
         if let Some(mut stdin) = worker.stdin.take() {
             // A worker that is gone already is reported like one that ended at work.
             let _ = write_frame(&mut stdin, request);
+            worker.stdin = hold.then_some(stdin);
         }
         self.active.push(Active {
             trial,

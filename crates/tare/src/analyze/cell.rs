@@ -20,6 +20,7 @@ use super::diagnostics::{self, Evidence, flag};
 use super::effect;
 use super::input::ArmData;
 use super::reading::{Reading, ln_cost};
+use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
 
 /// The cells of one arm, in the study's order of workloads and the workloads' order of metrics.
@@ -168,6 +169,7 @@ impl Judge<'_> {
                 .into_iter()
                 .collect(),
         };
+        cell.flags.extend(remarked::flags(pairs, self.metric));
         if n == 0 {
             cell.flags.push(flag(
                 diagnostics::NOT_MEASURED,

@@ -16,7 +16,7 @@ use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study, Trial};
 use super::Find;
 use super::failures::{Counted, Kind, Tally};
 use super::reading::{Reading, read};
-use crate::workload::Workload;
+use crate::workload::{Remark, Workload};
 
 /// What may be compared: same work, same number at once. The workload's place in the study stands for its
 /// parameters and its path.
@@ -47,6 +47,8 @@ pub(crate) struct Kept {
     pub(crate) readings: Box<[Option<Reading>]>,
     /// What only a probe's report tells.
     pub(crate) probe: Option<Box<ProbeFacts>>,
+    /// What the workload says of the trial; a box of nothing takes no memory of its own.
+    pub(crate) remarks: Box<[Remark]>,
     /// Another trial of the same arm and block came before and was replaced.
     pub(crate) replaced: bool,
 }
@@ -198,6 +200,7 @@ impl<'a> Collector<'a> {
                     host_ns: host_elapsed_ns,
                     readings: decoded.readings,
                     probe: decoded.probe.map(Box::new),
+                    remarks: definition.remarks(raw).into_boxed_slice(),
                     replaced: false,
                 };
                 let of_arm = &mut group.arms[arm_index];

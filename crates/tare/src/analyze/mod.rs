@@ -32,6 +32,7 @@ mod parity;
 pub mod precision;
 mod publication;
 mod reading;
+mod remarked;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};

@@ -233,6 +233,7 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
             target_ns: TRIAL_NS,
             limit_ns: 10_000_000_000,
             workdir: workdir.to_owned(),
+            hold: false,
         };
         let Reply::Done { raw, .. } = ask(&request)? else {
             return Err(failed("a trial failed".into()));

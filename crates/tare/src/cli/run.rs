@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tare_model::dossier::Dossier;
-use tare_model::{Facts, RunId, Study};
+use tare_model::{Facts, RunId, Spread, Study};
 
 use super::home::Place;
 use super::progress::Progress;
@@ -30,6 +30,12 @@ pub(crate) struct Run {
     /// Only these workloads.
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     workload: Vec<String>,
+    /// Each workload with so many instances at once, one number after another.
+    #[arg(long, value_name = "1,2,3", value_delimiter = ',')]
+    instances: Vec<u32>,
+    /// Where instances run: as `processes` of one environment, or each in one of several `environments`.
+    #[arg(long, value_parser = config::spread, value_name = "WHERE")]
+    spread: Option<Spread>,
     /// Time for the whole run, for example `90s`.
     #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
@@ -46,7 +52,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Go on with an interrupted run: the newest, or the one that is named.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "budget", "precision", "blocks", "seed"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "instances", "spread", "budget", "precision", "blocks", "seed"])]
     resume: Option<String>,
 }
 
@@ -154,6 +160,8 @@ impl Run {
         let adjustments = Adjustments {
             environments: self.env.clone(),
             workloads: self.workload.clone(),
+            instances: self.instances.clone(),
+            spread: self.spread,
             budget_ns: self.budget,
             precision: self.precision,
             blocks: self.blocks,

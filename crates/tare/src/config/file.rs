@@ -66,6 +66,8 @@ pub(super) struct Arm {
 pub(super) struct Workload {
     pub(super) id: Spanned<String>,
     pub(super) path: Option<Spanned<String>>,
+    pub(super) instances: Option<Spanned<toml::Value>>,
+    pub(super) spread: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) params: Table,
 }

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::Study;
+use tare_model::{Spread, Study};
 
 pub mod builtin;
 pub mod error;
 mod file;
+mod instances;
 mod publication;
 mod resolve;
 mod suggest;
@@ -29,6 +30,10 @@ pub struct Adjustments {
     pub environments: Vec<String>,
     /// Only these workloads.
     pub workloads: Vec<String>,
+    /// Each workload with so many instances at once, one after another.
+    pub instances: Vec<u32>,
+    /// Where they run.
+    pub spread: Option<Spread>,
     /// Time for the whole run, nanoseconds.
     pub budget_ns: Option<u64>,
     /// Wanted half-width of the ratio, as a fraction.
@@ -53,6 +58,17 @@ pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, Stu
         builtin.text,
         adjustments,
     ))
+}
+
+/// Where instances run, by its name on the command line.
+///
+/// # Errors
+/// The names that there are.
+pub fn spread(word: &str) -> Result<Spread, String> {
+    instances::named(word).ok_or_else(|| {
+        let known: Vec<&str> = Spread::ALL.into_iter().map(Spread::label).collect();
+        format!("known are: {}", known.join(", "))
+    })
 }
 
 /// A table of a study file: names and values that a driver or workload checks.

@@ -157,7 +157,17 @@ fn metric(
                 .as_ref()
                 .is_none_or(|path| spec.path.is_some_and(|own| own.label() == path))
     };
-    if with_metric.iter().filter(fits).count() == 1 {
+    // Numbers of instances are told apart by the cells' own number.
+    let mut meant: Vec<&WorkloadSpec> = Vec::new();
+    for spec in with_metric.iter().filter(fits) {
+        let is_known = meant.iter().any(|known| {
+            known.id == spec.id && known.params == spec.params && known.path == spec.path
+        });
+        if !is_known {
+            meant.push(spec);
+        }
+    }
+    if meant.len() == 1 {
         return Ok(());
     }
     Err(problem(

@@ -7,7 +7,7 @@ use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId
 
 use super::error::StudyError;
 use super::file::{Arm, StudyFile, Workload};
-use super::{Adjustments, Table, publication, suggest, units};
+use super::{Adjustments, Table, instances, publication, suggest, units};
 use crate::{env, workload};
 
 /// Seed of a study that names none: fixed, so that the same command gives the same plan.
@@ -15,13 +15,14 @@ const DEFAULT_SEED: u64 = 1;
 /// The exact interval at 95 % does not exist below six blocks.
 const FEWEST_BLOCKS: u32 = 1;
 
-struct Source<'a> {
+/// The text of a study file, for messages about it.
+pub(super) struct Source<'a> {
     name: &'a str,
     text: &'a str,
 }
 
 impl Source<'_> {
-    fn error(
+    pub(super) fn error(
         &self,
         span: Option<Range<usize>>,
         problem: impl Into<String>,
@@ -313,7 +314,8 @@ fn workloads(
 ) -> Result<Vec<WorkloadSpec>, StudyError> {
     let mut specs = Vec::new();
     for entry in &file.workloads {
-        specs.push(workload_spec(source, entry)?);
+        let spec = workload_spec(source, entry)?;
+        specs.extend(instances::expanded(source, entry, spec)?);
     }
     if !adjustments.workloads.is_empty() {
         let mut chosen: Vec<WorkloadSpec> = Vec::new();
@@ -343,10 +345,13 @@ fn workloads(
                 id: WorkloadId::new(found.id()).expect("a workload's id is a name"),
                 params: with_defaults(found, Params::new()),
                 path: found.paths().first().copied(),
+                instances: 1,
+                spread: None,
             });
         }
         specs = chosen;
     }
+    let specs = instances::adjusted(specs, adjustments)?;
     if specs.is_empty() {
         return Err(source.error(
             None,
@@ -392,6 +397,8 @@ fn workload_spec(source: &Source<'_>, entry: &Workload) -> Result<WorkloadSpec, 
         id: WorkloadId::new(name.clone()).expect("a workload's id is a name"),
         params,
         path,
+        instances: 1,
+        spread: None,
     })
 }
 

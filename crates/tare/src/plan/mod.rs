@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
+pub mod concurrency;
 mod duration;
 
 pub use duration::expected_ns;
@@ -89,7 +90,7 @@ impl Plan {
                         arm: self.study.arms[arm].id.clone(),
                         workload: workload.id.clone(),
                         params: workload.params.clone(),
-                        instances: instances(workload),
+                        instances: workload.instances,
                         path: workload.path,
                     },
                 });
@@ -125,16 +126,6 @@ impl Plan {
                 digits + &format!("{byte:02x}")
             })
     }
-}
-
-/// How many instances of a workload run at once: its parameter `instances`, else 1.
-fn instances(workload: &tare_model::WorkloadSpec) -> u32 {
-    workload
-        .params
-        .int("instances")
-        .and_then(|count| u32::try_from(count).ok())
-        .filter(|count| *count > 0)
-        .unwrap_or(1)
 }
 
 struct HashSink(Sha256);

@@ -33,6 +33,8 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
                 id: WorkloadId::new(format!("w{index}")).unwrap(),
                 params: Params::new().with("n", 3i64),
                 path: None,
+                instances: 1,
+                spread: None,
             })
             .collect(),
         margins: Margins::default(),

@@ -13,7 +13,7 @@ use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{Reply, Request};
 use tare_model::{
     End, Failure, LIFECYCLE_FORMAT, LifecycleReport, Outcome, Path, ProbeCall, RawOutput, Reason,
-    Recipe, Study, Trial,
+    Recipe, Spread, Study, Trial,
 };
 
 use super::pair::Others;
@@ -27,7 +27,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 /// The longest first slice of a wait. Longer trials hardly feel a host that wakes up beside them, and a
 /// user who presses Ctrl-C does not wait for their end.
-const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
 /// How long the host waits for news of Ctrl-C before it takes a failure for one.
 const HEARSAY: Duration = Duration::from_millis(50);
 
@@ -69,6 +69,8 @@ pub(super) struct Dispatcher<'a> {
     pub(super) target_ns: u64,
     pub(super) limit_ns: u64,
     pub(super) is_cold: bool,
+    /// For each workload of the study, where its instances run.
+    spreads: Vec<Option<Spread>>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -78,6 +80,7 @@ impl<'a> Dispatcher<'a> {
             target_ns: study.trial_ns,
             limit_ns: study.limit_ns,
             is_cold: study.lifecycle == tare_model::Lifecycle::Cold,
+            spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
         }
     }
 
@@ -96,6 +99,12 @@ impl<'a> Dispatcher<'a> {
             .cell
             .path
             .is_some_and(|path| path.touches(End::Second));
+        let spread = self.spreads.get(trial.workload_index as usize);
+        let several = match (recipe, spread.copied().flatten()) {
+            (Recipe::Probe(call), Some(spread)) => Some((call, spread)),
+            _ => None,
+        };
+        let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
         if !self.is_cold {
             let Some(instance) = arm.instance.as_mut() else {
                 return Ok(self.nothing(
@@ -103,6 +112,12 @@ impl<'a> Dispatcher<'a> {
                     true,
                 ));
             };
+            if let Some((call, spread)) = several {
+                return match arm.extra.ends(instance.as_mut(), spread, count) {
+                    Ok(ends) => self.together(number, spread, count, call, ends),
+                    Err(reason) => Ok(self.nothing(Outcome::Unavailable(reason), false)),
+                };
+            }
             let second = arm.second.as_mut().map_err(|reason| reason.clone());
             let others = Others {
                 peer,
@@ -126,18 +141,29 @@ impl<'a> Dispatcher<'a> {
         if needs_second {
             arm.start_second(&self.cx)?;
         }
+        if matches!(several, Some((_, Spread::Environments))) {
+            arm.start_extra_up_to(&self.cx, count.saturating_sub(1))?;
+        }
         let instance = arm
             .passing
             .as_mut()
             .expect("it is there until it is stopped");
-        let second = arm.second.as_mut().map_err(|reason| reason.clone());
-        let others = Others {
-            peer,
-            second: second.map(|second| second.as_mut() as &mut dyn Instance),
+        let mut measured = if let Some((call, spread)) = several {
+            match arm.extra.ends(instance.as_mut(), spread, count) {
+                Ok(ends) => self.together(number, spread, count, call, ends)?,
+                Err(reason) => self.nothing(Outcome::Unavailable(reason), false),
+            }
+        } else {
+            let second = arm.second.as_mut().map_err(|reason| reason.clone());
+            let others = Others {
+                peer,
+                second: second.map(|second| second.as_mut() as &mut dyn Instance),
+            };
+            self.execute(trial, recipe, instance.as_mut(), others)?
         };
-        let mut measured = self.execute(trial, recipe, instance.as_mut(), others)?;
         let stopped = arm
-            .stop_second(&self.cx)
+            .stop_extra(&self.cx)
+            .and(arm.stop_second(&self.cx))
             .and(stop(&self.cx, &mut arm.passing));
         if let Err(error) = stopped {
             measured.aside = Some(format!("stopping an instance: {error}"));
@@ -218,6 +244,7 @@ impl<'a> Dispatcher<'a> {
             target_ns: self.target_ns,
             limit_ns,
             workdir,
+            hold: false,
         }
     }
 
@@ -249,7 +276,7 @@ impl<'a> Dispatcher<'a> {
 
     /// Whether Ctrl-C explains that a worker or an agent went away: the terminal sends it to every process,
     /// so that one of those may be gone before the host has heard of it.
-    fn is_cancelled_after_all(&self) -> bool {
+    pub(super) fn is_cancelled_after_all(&self) -> bool {
         self.cx.clock.sleep(HEARSAY);
         self.cx.cancel.is_requested()
     }

@@ -17,6 +17,7 @@ use crate::workload::Workload;
 
 mod dispatch;
 mod error;
+mod instances;
 mod launch;
 mod pace;
 mod pair;

@@ -14,6 +14,7 @@ use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
 
 use super::RunError;
 use super::dispatch::Cancelled;
+use super::instances::Extra;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode, Wanted,
@@ -50,6 +51,8 @@ pub(super) struct Needs {
     pub(super) peer: bool,
     /// Two instances of an arm at once.
     pub(super) second: bool,
+    /// So many instances of an arm beside the first, for workloads of which each has an environment of its own.
+    pub(super) extra: u32,
     /// Every trial has instances of its own.
     pub(super) is_cold: bool,
 }
@@ -79,6 +82,8 @@ pub(super) struct Arm {
     pub(super) second: Result<Box<dyn Instance>, Reason>,
     /// Whether some workload is between two instances.
     needs_second: bool,
+    /// Those beside it for workloads of which each has an environment of its own.
+    pub(super) extra: Extra,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
@@ -122,10 +127,14 @@ impl Arm {
             // Its own failure is what the reader needs; that of stopping it would say the same again, and
             // `remove` comes back to whatever is left.
             let _ = stop(cx, &mut self.instance);
-        } else if self.needs_second {
+            return facts;
+        }
+        if self.needs_second {
             self.start_second(cx)
                 .map_err(|Cancelled| NoStart::Cancelled)?;
         }
+        self.start_extra(cx)
+            .map_err(|Cancelled| NoStart::Cancelled)?;
         facts
     }
 
@@ -163,10 +172,10 @@ impl Arm {
         }
     }
 
-    /// Stops the resident instance and the one beside it.
+    /// Stops the resident instance and those beside it.
     pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let second = self.stop_second(cx);
-        stop(cx, &mut self.instance).and(second)
+        let beside = self.stop_extra(cx).and(self.stop_second(cx));
+        stop(cx, &mut self.instance).and(beside)
     }
 }
 
@@ -292,6 +301,11 @@ impl<'a> Rig<'a> {
                 instance: None,
                 second: Err(not_started()),
                 needs_second: needs.second && spec.id.as_str() != PEER && !needs.is_cold,
+                extra: Extra::new(if spec.id.as_str() == PEER || needs.is_cold {
+                    0
+                } else {
+                    needs.extra
+                }),
                 passing: None,
                 out: None,
                 losses: 0,
@@ -360,6 +374,7 @@ impl<'a> Rig<'a> {
             };
             attempt(&mut || stop(&cx, &mut arm.passing));
             attempt(&mut || arm.stop_second(&cx));
+            attempt(&mut || arm.stop_extra(&cx));
             attempt(&mut || stop(&cx, &mut arm.instance));
             attempt(&mut || arm.environment.remove(&cx));
         }

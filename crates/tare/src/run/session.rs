@@ -4,7 +4,8 @@
 //! blocks (precision, budget) or between trials (Ctrl-C, a lost arm).
 //! What it cannot see: what a trial measured.
 
-use tare_model::{ArmId, End, Outcome, Recipe, Study, Trial, WorkloadId};
+use tare_model::outcome::Exit;
+use tare_model::{ArmId, End, Outcome, Recipe, Spread, Study, Trial, WorkloadId};
 
 use super::dispatch::{Cancelled, Dispatcher};
 use super::pace::Pace;
@@ -12,7 +13,7 @@ use super::rig::{Needs, Rig};
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event};
 use crate::env::Wanted;
-use crate::plan::Plan;
+use crate::plan::{Plan, concurrency};
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
 
 /// One session of a run.
@@ -337,7 +338,9 @@ impl<'a> Session<'a> {
         self.precision.add(&record);
         self.next_sequence = trial.sequence + 1;
         self.n_trials += 1;
-        let is_completed = matches!(record.outcome, Outcome::Completed(_));
+        // Of several instances, one that failed leaves the others' output and the trial without a value.
+        let is_completed =
+            matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
         self.n_without_value += u32::from(!is_completed);
         let slot_ns = self.cx.clock.now_ns().saturating_sub(slot_begun_ns);
         self.pace.trial(workload, slot_ns);
@@ -389,9 +392,16 @@ fn needs(study: &Study, recipes: &[Recipe], is_cold: bool) -> Needs {
             .filter_map(|(workload, _)| workload.path)
             .any(|path| path.touches(end))
     };
+    let extra = study
+        .workloads
+        .iter()
+        .filter(|workload| workload.spread == Some(Spread::Environments))
+        .map(|workload| workload.instances.saturating_sub(1))
+        .max();
     Needs {
         peer: touches(End::Host),
         second: touches(End::Second),
+        extra: extra.unwrap_or(0),
         is_cold,
     }
 }
@@ -403,13 +413,16 @@ fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunErr
         .workloads
         .iter()
         .map(|spec| {
-            (registry.workload)(spec.id.as_str())
+            let wrong = |source| RunError::Param {
+                workload: name(&spec.id),
+                source,
+            };
+            let recipe = (registry.workload)(spec.id.as_str())
                 .ok_or_else(|| RunError::UnknownWorkload(name(&spec.id)))?
                 .recipe(&spec.params, spec.path)
-                .map_err(|source| RunError::Param {
-                    workload: name(&spec.id),
-                    source,
-                })
+                .map_err(wrong)?;
+            concurrency::check(spec, &recipe).map_err(wrong)?;
+            Ok(recipe)
         })
         .collect()
 }

@@ -109,6 +109,7 @@ pub(crate) mod tests {
                 wall_ns: 1_000_000,
                 usage: BTreeMap::new(),
             }),
+            span: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

@@ -5,6 +5,8 @@
 
 use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
+pub use sanity::Remark;
+
 mod chase;
 mod clock;
 mod des;
@@ -27,6 +29,7 @@ pub mod disk_sequential;
 pub mod fsync;
 pub mod paired;
 pub mod probe_output;
+pub mod sanity;
 pub mod start_up;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
@@ -168,6 +171,11 @@ pub trait Workload: Sync {
     }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
+    /// What is to be said of a trial that [`Workload::decode`] could read: a doubt that labels its cells and
+    /// drops nothing. None for output that cannot be read.
+    fn remarks(&self, _raw: &RawOutput) -> Vec<Remark> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output"];
+    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output", "sanity"];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

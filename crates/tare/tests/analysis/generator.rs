@@ -303,6 +303,7 @@ impl Plan {
                 ("resolution_ns".to_owned(), 1.0),
             ]),
             command: None,
+            span: None,
         }
     }
 }
@@ -402,6 +403,8 @@ fn workload_spec(id: &str) -> WorkloadSpec {
         id: WorkloadId::new(id).unwrap(),
         params: Params::new(),
         path: (id == "stream").then_some(Path::HostToArm),
+        instances: 1,
+        spread: None,
     }
 }
 

@@ -126,6 +126,7 @@ fn run(
         target_ns: target.as_nanos() as u64,
         limit_ns: limit.as_nanos() as u64,
         workdir: instance.workdir(),
+        hold: false,
     }
 }
 

@@ -105,6 +105,7 @@ pub(crate) fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
         target_ns: 0,
         limit_ns: 5_000_000_000,
         workdir: instance.workdir(),
+        hold: false,
     };
     ask(instance, &request)
 }

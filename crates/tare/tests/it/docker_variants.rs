@@ -170,6 +170,7 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
         target_ns: 5_000_000,
         limit_ns: 10_000_000_000,
         workdir: instance.workdir(),
+        hold: false,
     };
     match crate::docker::ask(instance, &request) {
         Reply::Done { raw, .. } => format!("done {}", String::from_utf8_lossy(&raw.stdout.0)),

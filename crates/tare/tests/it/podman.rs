@@ -177,6 +177,7 @@ fn trial(instance: &mut dyn Instance, probe: &str) -> Reply {
         target_ns: 1_000_000,
         limit_ns: 20_000_000_000,
         workdir: instance.workdir(),
+        hold: false,
     };
     ask(instance, &request)
 }

@@ -49,6 +49,7 @@ fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
         target_ns: 0,
         limit_ns: LIMIT.as_nanos() as u64,
         workdir: instance.workdir(),
+        hold: false,
     };
     ask(instance, &request)
 }

@@ -67,6 +67,7 @@ fn run(instance: &dyn Instance, trial: u64, probe: &str, args: Params) -> Reques
         target_ns: 20_000_000,
         limit_ns: ANSWER_LIMIT.as_nanos() as u64,
         workdir: instance.workdir(),
+        hold: false,
     }
 }
 

@@ -149,6 +149,30 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
         "not-significant-after-correction" => {
             "significant by itself, not among this many cells: measure it again before believing it"
         }
+        "page-cache" => {
+            "DOUBTFUL: the bytes did not come from or go to the device, but the page cache"
+        }
+        "shallow-queue" => "DOUBTFUL: far fewer requests were in flight than the study asks for",
+        "short-interval" => "DOUBTFUL: the tool timed an interval that is short against its clock",
+        "more-threads-than-cpus" => "more threads than processors: they waited for each other",
+        "log-arithmetic" => "DOUBTFUL: the tool's own figures do not fit together",
+        "impossible-cpu-time" => "DOUBTFUL: more processor time was accounted than there was",
+        "retransmits" => "packets were sent again",
+        "packet-loss" => "packets were lost or came twice",
+        "gaps" => "the tool did not measure all of the time",
+        "output-cut" => "the tool printed more than was kept",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_doubt_of_a_reading_is_explained_below_the_table() {
+        for kind in crate::workload::sanity::KINDS {
+            assert!(meaning(kind).is_some(), "{kind}");
+        }
+    }
 }

@@ -73,6 +73,7 @@ fn good() -> ProbeReport {
         counters: BTreeMap::new(),
         timer: BTreeMap::new(),
         command: None,
+        span: None,
     }
 }
 

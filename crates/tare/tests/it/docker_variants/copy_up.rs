@@ -19,6 +19,7 @@ fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
         target_ns: 0,
         limit_ns: 30_000_000_000,
         workdir: instance.workdir(),
+        hold: false,
     };
     instance.channel().send(&request).unwrap();
     instance.channel().receive(Duration::from_secs(40)).unwrap()

@@ -32,6 +32,7 @@ fn round_trip(
         target_ns: 60_000_000,
         limit_ns: 10_000_000_000,
         workdir,
+        hold: false,
     };
     let arguments = Params::new()
         .with("bind", bind)

@@ -43,12 +43,20 @@ pub(super) enum Act {
     Deaf,
     /// The agent dies.
     Die,
+    /// A worker that is held says that it is ready, and the agent dies when it goes on.
+    DieAtWork,
     /// It listens, and ends when asked to.
     Listen(u16),
     /// It listens, and ends by itself before its client does.
     ListenOnce(u16),
     /// The driver itself panics.
     Panic,
+    /// A worker that is held says that it is ready, and fails when it has gone on.
+    FailAtWork,
+    /// A worker that is held is never ready; the agent ends it when asked to.
+    NeverReady,
+    /// A worker that is held completes without having waited.
+    Jump,
     /// Ctrl-C is pressed while the worker runs.
     CtrlC,
     /// Ctrl-C takes the agent with it, and the host hears of the agent's end first.
@@ -292,7 +300,8 @@ impl Environment for FakeEnvironment {
                 nth,
                 replies: VecDeque::new(),
                 listening: None,
-                running: None,
+                running: Vec::new(),
+                held: BTreeMap::new(),
                 is_dead: false,
                 is_deaf: false,
             },
@@ -383,8 +392,10 @@ struct FakeChannel {
     replies: VecDeque<(u64, Reply)>,
     /// The trial of the server that listens.
     listening: Option<(u64, bool)>,
-    /// The trial that hangs.
-    running: Option<u64>,
+    /// The trials that hang.
+    running: Vec<u64>,
+    /// The trials that wait to go on, with what they do then.
+    held: BTreeMap<u64, Act>,
     is_dead: bool,
     is_deaf: bool,
 }
@@ -401,7 +412,7 @@ impl FakeChannel {
         scripted.cloned().unwrap_or(Act::Done(1_000_000))
     }
 
-    fn run(&mut self, trial: u64, call: ProbeCall) {
+    fn run(&mut self, trial: u64, call: ProbeCall, hold: bool) {
         self.stage.say(format!("run {} {}", self.arm, call.name));
         let nth = self.stage.count(format!("run {}", self.arm));
         self.stage
@@ -410,13 +421,27 @@ impl FakeChannel {
             .unwrap()
             .push((self.arm.clone(), call));
         self.stage.called.lock().unwrap().push(self.nth);
+        let act = self.act(nth);
+        let waits = matches!(
+            act,
+            Act::Done(_) | Act::FailAtWork | Act::Hang | Act::CtrlC | Act::DieAtWork
+        );
+        if hold && waits {
+            self.held.insert(trial, act);
+            self.replies.push_back((1_000, Reply::Ready { trial }));
+        } else {
+            self.work(trial, &act);
+        }
+    }
+
+    fn work(&mut self, trial: u64, act: &Act) {
         let raw = |text: &str| RawOutput {
             format: "probe/1".into(),
             stdout: Bytes(text.as_bytes().to_vec()),
             stderr: Bytes::default(),
             exit: Exit::Code(0),
         };
-        match self.act(nth) {
+        match *act {
             Act::Done(ns) => {
                 // A server that ends by itself does so before its client has.
                 if let Some((server, true)) = self.listening.take_if(|(_, is_once)| *is_once) {
@@ -427,21 +452,25 @@ impl FakeChannel {
                 let raw = raw(&format!("{} {trial}", self.arm));
                 self.replies.push_back((ns, Reply::Done { trial, raw }));
             }
+            Act::Jump => {
+                let raw = raw("early");
+                self.replies.push_back((1_000, Reply::Done { trial, raw }));
+            }
             Act::Unavailable => {
                 let reason = Reason::MissingTool("hammer".into());
                 self.replies
                     .push_back((1_000, Reply::Unavailable { trial, reason }));
             }
-            Act::Failed => {
+            Act::Failed | Act::FailAtWork => {
                 let failure = Failure::Killed { signal: 11 };
                 self.replies
                     .push_back((1_000, Reply::Failed { trial, failure }));
             }
-            Act::Hang => self.running = Some(trial),
+            Act::Hang | Act::NeverReady => self.running.push(trial),
             Act::Deaf => self.is_deaf = true,
-            Act::Die => self.is_dead = true,
+            Act::Die | Act::DieAtWork => self.is_dead = true,
             Act::Listen(port) | Act::ListenOnce(port) => {
-                let is_once = matches!(self.act(nth), Act::ListenOnce(_));
+                let is_once = matches!(act, Act::ListenOnce(_));
                 self.listening = Some((trial, is_once));
                 self.replies
                     .push_back((1_000, Reply::Listening { trial, port }));
@@ -454,7 +483,7 @@ impl FakeChannel {
             }
             Act::CtrlC => {
                 self.stage.cancel.request();
-                self.running = Some(trial);
+                self.running.push(trial);
             }
         }
     }
@@ -485,13 +514,24 @@ impl Channel for FakeChannel {
                 let facts = Facts::from([("paths".into(), paths.join(","))]);
                 self.replies.push_back((1_000, Reply::Facts { facts }));
             }
-            Request::Run { trial, call, .. } => self.run(trial, call),
+            Request::Run {
+                trial, call, hold, ..
+            } => self.run(trial, call, hold),
+            Request::Go { trial } => {
+                self.stage.say(format!("go {}", self.arm));
+                if let Some(act) = self.held.remove(&trial) {
+                    self.work(trial, &act);
+                }
+            }
             Request::Cancel { trial } => {
                 self.stage.say(format!("cancel {}", self.arm));
-                let is_running = self.running == Some(trial)
+                let is_running = self.running.contains(&trial)
+                    || self.held.contains_key(&trial)
                     || self.listening.is_some_and(|(server, _)| server == trial);
                 if is_running {
-                    (self.running, self.listening) = (None, None);
+                    self.running.retain(|other| *other != trial);
+                    self.held.remove(&trial);
+                    self.listening = None;
                     let failure = Failure::Killed { signal: 9 };
                     self.replies
                         .push_back((1_000, Reply::Failed { trial, failure }));
@@ -509,6 +549,9 @@ impl Channel for FakeChannel {
         match self.replies.pop_front() {
             Some((ns, reply)) if !self.is_deaf => {
                 self.stage.pass(ns);
+                if matches!(reply, Reply::Ready { .. }) {
+                    self.stage.say(format!("ready {}", self.arm));
+                }
                 Ok(reply)
             }
             _ => {

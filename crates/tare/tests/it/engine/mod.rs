@@ -13,7 +13,7 @@ use tare::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Margins, Outcome,
-    Params, Reason, Study, Value, WorkloadId, WorkloadSpec,
+    Params, Reason, Spread, Study, Value, WorkloadId, WorkloadSpec,
 };
 
 mod cancel;
@@ -21,6 +21,7 @@ mod durability;
 mod ends;
 mod fake;
 mod faults;
+mod instances;
 mod order;
 mod real;
 mod stopping;
@@ -62,6 +63,17 @@ fn spec(id: &str, path: Option<tare_model::Path>) -> WorkloadSpec {
         id: WorkloadId::new(id).unwrap(),
         params: Params::new(),
         path,
+        instances: 1,
+        spread: None,
+    }
+}
+
+/// A workload of which so many instances run at once.
+fn several(id: &str, instances: u32, spread: Spread) -> WorkloadSpec {
+    WorkloadSpec {
+        instances,
+        spread: Some(spread),
+        ..spec(id, None)
     }
 }
 

@@ -1,0 +1,232 @@
+//! Workers that are held until all are ready: who waits, who goes on, and who is killed while waiting.
+//! Only where there are signals and `/proc`.
+
+#![cfg(target_os = "linux")]
+
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use tare_model::command::CommandCall;
+use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan};
+
+/// Far longer than anything that answers takes.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// A running agent.
+struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    replies: Receiver<Result<Reply, FrameError>>,
+}
+
+impl Agent {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let mut output = child.stdout.take().unwrap();
+        let (sender, replies) = mpsc::channel();
+        std::thread::spawn(move || {
+            loop {
+                let reply = read_frame(&mut output);
+                let is_last = reply.is_err();
+                if sender.send(reply).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        let mut agent = Self {
+            child,
+            input,
+            replies,
+        };
+        agent.send(&Request::Hello { protocol: PROTOCOL });
+        assert!(matches!(agent.reply(), Reply::Hello { .. }));
+        agent
+    }
+
+    fn send(&mut self, request: &Request) {
+        write_frame(self.input.as_mut().unwrap(), request).unwrap();
+    }
+
+    fn reply(&mut self) -> Reply {
+        self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
+    }
+
+    /// Holds workers of these trials and waits until all are ready.
+    fn hold(&mut self, trials: &[u64], call: &ProbeCall, limit: Duration) {
+        for trial in trials {
+            self.send(&held(*trial, call.clone(), limit));
+        }
+        let mut ready: Vec<u64> = trials
+            .iter()
+            .map(|_| match self.reply() {
+                Reply::Ready { trial } => trial,
+                other => panic!("not ready but {other:?}"),
+            })
+            .collect();
+        ready.sort_unstable();
+        assert_eq!(ready, trials);
+    }
+
+    fn report(&mut self) -> (u64, ProbeReport) {
+        match self.reply() {
+            Reply::Done { trial, raw } => (trial, serde_json::from_slice(&raw.stdout.0).unwrap()),
+            other => panic!("no report but {other:?}"),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
+    Request::Run {
+        trial,
+        call,
+        target_ns: 20_000_000,
+        limit_ns: limit.as_nanos() as u64,
+        workdir: "/tmp".into(),
+        hold: true,
+    }
+}
+
+fn probe(name: &str) -> ProbeCall {
+    ProbeCall {
+        name: name.into(),
+        args: Params::new(),
+    }
+}
+
+#[test]
+fn workers_that_are_held_start_together_and_say_when_they_worked() {
+    let mut agent = Agent::start();
+    let sleep = CommandCall::new("sleep", ["0.3"]).to_probe();
+    agent.hold(&[1, 2, 3], &sleep, ANSWER_LIMIT);
+    // Nobody goes on by himself.
+    let early = agent.replies.recv_timeout(Duration::from_millis(200));
+    assert!(early.is_err(), "{early:?}");
+    for trial in [1, 2, 3] {
+        agent.send(&Request::Go { trial });
+    }
+    let reports: Vec<(u64, ProbeReport)> = (0..3).map(|_| agent.report()).collect();
+    let spans: Vec<WorkSpan> = reports
+        .iter()
+        .map(|(_, report)| report.span.unwrap())
+        .collect();
+    for span in &spans {
+        assert_eq!(span.clock, SpanClock::Kernel);
+        let length_ns = span.end_ns - span.start_ns;
+        assert!(
+            length_ns >= 300_000_000,
+            "the wait is not part of the work: {length_ns}"
+        );
+        // Had one waited for another's end, the first would have ended before the last began.
+        assert!(spans.iter().all(|other| other.start_ns < span.end_ns));
+    }
+}
+
+#[test]
+fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not() {
+    let mut agent = Agent::start();
+    agent.hold(&[7], &probe("getppid"), ANSWER_LIMIT);
+    agent.send(&Request::Go { trial: 7 });
+    let (trial, report) = agent.report();
+    assert_eq!(trial, 7);
+    assert!(report.span.is_some() && !report.series.is_empty());
+    let Request::Run {
+        trial,
+        call,
+        target_ns,
+        limit_ns,
+        workdir,
+        ..
+    } = held(8, probe("getppid"), ANSWER_LIMIT)
+    else {
+        unreachable!("it was made as a request to run");
+    };
+    agent.send(&Request::Run {
+        trial,
+        call,
+        target_ns,
+        limit_ns,
+        workdir,
+        hold: false,
+    });
+    assert_eq!(agent.report().1.span, None);
+}
+
+#[test]
+fn the_limit_counts_from_the_moment_at_which_a_worker_goes_on() {
+    let mut agent = Agent::start();
+    let limit = Duration::from_millis(400);
+    let sleep = CommandCall::new("sleep", ["0.25"]).to_probe();
+    agent.hold(&[1], &sleep, limit);
+    std::thread::sleep(Duration::from_millis(250));
+    agent.send(&Request::Go { trial: 1 });
+    agent.report();
+}
+
+#[test]
+fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
+    let mut agent = Agent::start();
+    let limit = Duration::from_millis(300);
+    let begin = Instant::now();
+    agent.hold(&[1], &probe("null"), limit);
+    let failure = Failure::TimedOut {
+        limit_ns: limit.as_nanos() as u64,
+    };
+    assert_eq!(agent.reply(), Reply::Failed { trial: 1, failure });
+    assert!(begin.elapsed() >= limit);
+}
+
+#[test]
+fn a_worker_that_waits_can_be_cancelled_and_the_other_goes_on() {
+    let mut agent = Agent::start();
+    agent.hold(&[1, 2], &probe("null"), ANSWER_LIMIT);
+    agent.send(&Request::Cancel { trial: 1 });
+    let failure = Failure::Killed { signal: 9 };
+    assert_eq!(agent.reply(), Reply::Failed { trial: 1, failure });
+    agent.send(&Request::Go { trial: 2 });
+    assert_eq!(agent.report().0, 2);
+}
+
+#[test]
+fn a_word_to_go_on_that_nobody_waits_for_is_no_fault() {
+    let mut agent = Agent::start();
+    agent.send(&Request::Go { trial: 9 });
+    agent.hold(&[1], &probe("null"), ANSWER_LIMIT);
+    agent.send(&Request::Go { trial: 1 });
+    agent.send(&Request::Go { trial: 1 });
+    assert_eq!(agent.report().0, 1);
+}
+
+#[test]
+fn workers_that_wait_are_gone_with_their_agent() {
+    let mut agent = Agent::start();
+    agent.hold(&[1, 2], &probe("null"), ANSWER_LIMIT);
+    let group =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.child.id())).unwrap();
+    assert!(group.split_whitespace().count() >= 2, "{group}");
+    let mut input = agent.input.take().unwrap();
+    input.flush().unwrap();
+    drop(input);
+    agent.child.wait().unwrap();
+    for pid in group.split_whitespace() {
+        assert!(
+            !std::path::Path::new(&format!("/proc/{pid}")).exists(),
+            "{pid}"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What a workload said of single trials, as flags of a cell.
+//!
+//! One flag for each kind of remark, with the number of trials on either side that it befell and the words of
+//! the first: a doubt about every trial of one arm is another matter than one about a single trial.
+//! It labels and changes nothing: whether a doubtful reading is wrong is not known here.
+//! What it cannot see: trials without a pair, which are in no cell.
+
+use tare_model::MetricSpec;
+use tare_model::dossier::Flag;
+
+use super::cell::Pairs;
+use super::collect::Kept;
+use super::diagnostics::flag;
+use super::reading::Reading;
+use crate::workload::Remark;
+
+/// The flags that the trials' remarks make, in the order of their first appearance.
+pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
+    let mut ids: Vec<&'static str> = Vec::new();
+    for remark in on(&pairs.env, metric).chain(on(&pairs.base, metric)) {
+        if !ids.contains(&remark.id) {
+            ids.push(remark.id);
+        }
+    }
+    ids.into_iter()
+        .map(|id| {
+            let sides = [
+                told("", &pairs.env, metric, id),
+                told("baseline, ", &pairs.base, metric, id),
+            ];
+            let detail: Vec<String> = sides.into_iter().flatten().collect();
+            flag(id, detail.join("; "))
+        })
+        .collect()
+}
+
+/// The remarks of one side's trials that concern the metric.
+fn on<'a>(
+    side: &'a [(&'a Kept, Reading)],
+    metric: &'a MetricSpec,
+) -> impl Iterator<Item = &'a Remark> {
+    side.iter()
+        .flat_map(|(kept, _)| &kept.remarks)
+        .filter(|remark| remark.concerns(metric.id))
+}
+
+/// `in 3 of 10 trials: …`.
+fn told(side: &str, trials: &[(&Kept, Reading)], metric: &MetricSpec, id: &str) -> Option<String> {
+    let first = on(trials, metric).find(|remark| remark.id == id)?;
+    let concerned = trials
+        .iter()
+        .filter(|(kept, _)| {
+            let mut remarks = kept.remarks.iter();
+            remarks.any(|remark| remark.id == id && remark.concerns(metric.id))
+        })
+        .count();
+    Some(format!(
+        "{side}in {concerned} of {} trials: {}",
+        trials.len(),
+        first.detail
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METRIC: MetricSpec = MetricSpec {
+        id: "disk.fio-read.rate",
+        unit: tare_model::Unit::BytePerSecond,
+        better: tare_model::Better::Higher,
+        class: tare_model::ResourceClass::Disk,
+        floor_ok: false,
+        doc: "Bytes.",
+    };
+
+    fn kept(remarks: Vec<Remark>) -> Kept {
+        Kept {
+            position: 0,
+            host_ns: 1,
+            readings: Box::new([]),
+            probe: None,
+            remarks: remarks.into_boxed_slice(),
+            replaced: false,
+        }
+    }
+
+    #[test]
+    fn a_flag_says_in_how_many_trials_of_which_side_something_was_remarked() {
+        let doubt = |detail: &str| Remark::new("page-cache", detail);
+        let elsewhere = doubt("of a neighbour").about("disk.fio-write.rate");
+        let reading = Reading {
+            typical: 1.0,
+            floor: 1.0,
+            unsteady: false,
+        };
+        let env = [
+            kept(vec![doubt("first")]),
+            kept(vec![elsewhere]),
+            kept(vec![doubt("second"), doubt("again")]),
+        ];
+        let base = [kept(vec![]), kept(vec![]), kept(vec![doubt("there")])];
+        let pairs = Pairs {
+            blocks: vec![0, 1, 2],
+            base: base.iter().map(|kept| (kept, reading)).collect(),
+            env: env.iter().map(|kept| (kept, reading)).collect(),
+            halves: 0,
+        };
+        let flags = flags(&pairs, &METRIC);
+        assert_eq!(flags.len(), 1);
+        assert_eq!(flags[0].id, "page-cache");
+        assert_eq!(
+            flags[0].detail,
+            "in 2 of 3 trials: first; baseline, in 1 of 3 trials: there"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Numbers of instances: one entry of a study file, or one option of the command line, becomes one workload for
+//! each number.
+//!
+//! What it cannot see: whether the machine bears so many.
+
+use tare_model::{Spread, WorkloadSpec};
+
+use super::error::StudyError;
+use super::file::Workload;
+use super::resolve::Source;
+use super::{Adjustments, suggest};
+use crate::plan::concurrency;
+use crate::workload;
+
+/// One workload for each number of instances that the entry asks for.
+pub(super) fn expanded(
+    source: &Source<'_>,
+    entry: &Workload,
+    spec: WorkloadSpec,
+) -> Result<Vec<WorkloadSpec>, StudyError> {
+    let spread = match &entry.spread {
+        None => Spread::default(),
+        Some(word) => named(word.get_ref()).ok_or_else(|| {
+            source.error(
+                Some(word.span()),
+                format!("`{}` is no way to spread instances", word.get_ref()),
+                Some(suggest::hint(word.get_ref(), labels())),
+            )
+        })?,
+    };
+    let Some(given) = &entry.instances else {
+        return match &entry.spread {
+            None => Ok(vec![spec]),
+            Some(word) => Err(source.error(
+                Some(word.span()),
+                "`spread` says where instances run, and `instances` does not say how many",
+                Some("add `instances = [1, 2, 3]`, or leave `spread` out".into()),
+            )),
+        };
+    };
+    let wrong =
+        |problem: String, hint: Option<String>| source.error(Some(given.span()), problem, hint);
+    let numbers = numbers(given.get_ref()).ok_or_else(|| {
+        wrong(
+            "`instances` must be a whole number or a list of them".into(),
+            Some("for example `instances = [1, 2, 3]`".into()),
+        )
+    })?;
+    several(&spec, &numbers, spread).map_err(|(problem, hint)| wrong(problem, hint))
+}
+
+/// The workloads with the numbers of the command line in place of the study's own.
+pub(super) fn adjusted(
+    specs: Vec<WorkloadSpec>,
+    adjustments: &Adjustments,
+) -> Result<Vec<WorkloadSpec>, StudyError> {
+    if adjustments.instances.is_empty() && adjustments.spread.is_none() {
+        return Ok(specs);
+    }
+    let error = |file: &str, problem: String, hint: Option<String>| StudyError {
+        file: file.into(),
+        text: String::new(),
+        span: None,
+        problem,
+        hint,
+    };
+    if adjustments.instances.is_empty() {
+        let mut specs = specs;
+        let several = specs.iter_mut().filter(|spec| spec.spread.is_some());
+        if several.map(|spec| spec.spread = adjustments.spread).count() == 0 {
+            return Err(error(
+                "--spread",
+                "no workload of the study has instances to spread".into(),
+                Some("add `--instances 1,2,3`".into()),
+            ));
+        }
+        return Ok(specs);
+    }
+    let mut bases: Vec<WorkloadSpec> = Vec::new();
+    for spec in specs {
+        let base = WorkloadSpec {
+            instances: 1,
+            ..spec
+        };
+        if !bases.contains(&base) {
+            bases.push(base);
+        }
+    }
+    let numbers: Vec<i64> = adjustments
+        .instances
+        .iter()
+        .map(|it| i64::from(*it))
+        .collect();
+    let mut all = Vec::new();
+    for base in bases {
+        let spread = adjustments.spread.or(base.spread).unwrap_or_default();
+        let more = several(&base, &numbers, spread).map_err(|(problem, hint)| {
+            let choose = "choose with `--workload` what is to have several";
+            let hint = hint.map_or(choose.to_owned(), |hint| format!("{hint}; or {choose}"));
+            error("--instances", problem, Some(hint))
+        })?;
+        all.extend(more);
+    }
+    Ok(all)
+}
+
+/// The way to spread instances that has this name.
+pub(super) fn named(word: &str) -> Option<Spread> {
+    Spread::ALL
+        .into_iter()
+        .find(|spread| spread.label() == word)
+}
+
+fn labels() -> impl Iterator<Item = &'static str> + Clone {
+    Spread::ALL.into_iter().map(Spread::label)
+}
+
+fn numbers(value: &toml::Value) -> Option<Vec<i64>> {
+    match value {
+        toml::Value::Integer(number) => Some(vec![*number]),
+        toml::Value::Array(values) => values.iter().map(toml::Value::as_integer).collect(),
+        _ => None,
+    }
+}
+
+/// One workload for each number, or what is wrong with one of them and what would be right.
+fn several(
+    spec: &WorkloadSpec,
+    numbers: &[i64],
+    spread: Spread,
+) -> Result<Vec<WorkloadSpec>, (String, Option<String>)> {
+    if numbers.is_empty() {
+        return Err((
+            "`instances` names no number".into(),
+            Some("for example `instances = [1, 2, 3]`".into()),
+        ));
+    }
+    let recipe = workload::find(spec.id.as_str())
+        .expect("the workload was looked up before")
+        .recipe(&spec.params, spec.path)
+        .map_err(|error| (error.problem, error.hint))?;
+    let mut specs: Vec<WorkloadSpec> = Vec::new();
+    for number in numbers {
+        let Ok(instances) = u32::try_from(*number) else {
+            return Err((
+                format!("there cannot be {number} instances"),
+                Some(format!("from 1 to {}", concurrency::most(spread))),
+            ));
+        };
+        if specs.iter().any(|other| other.instances == instances) {
+            return Err((format!("{number} instances are asked for twice"), None));
+        }
+        let spec = WorkloadSpec {
+            instances,
+            spread: Some(spread),
+            ..spec.clone()
+        };
+        concurrency::check(&spec, &recipe).map_err(|error| (error.problem, error.hint))?;
+        specs.push(spec);
+    }
+    specs.sort_by_key(|spec| spec.instances);
+    Ok(specs)
+}

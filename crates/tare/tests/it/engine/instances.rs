@@ -1,0 +1,332 @@
+//! Several instances at once: the order of the barrier, and what becomes of a trial when one of them fails, hangs
+//! or is lost.
+
+use tare_model::{INSTANCES_FORMAT, Together};
+
+use super::*;
+
+/// One arm beside the baseline and its copy, one workload, one block.
+fn one_block(workload: WorkloadSpec) -> Study {
+    Study {
+        workloads: vec![workload],
+        blocks_max: 1,
+        ..study()
+    }
+}
+
+/// What the trial of `box` left.
+fn record_of(scene: &Scene, arm: &str) -> Together {
+    match scene.outcomes(arm).as_slice() {
+        [Outcome::Completed(raw)] => {
+            assert_eq!(raw.format, INSTANCES_FORMAT);
+            serde_json::from_slice(&raw.stdout.0).unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lines<'a>(log: &'a [String], arm: &str) -> Vec<&'a str> {
+    let wanted = ["run", "ready", "go", "cancel"];
+    log.iter()
+        .map(String::as_str)
+        .filter(|line| {
+            let mut words = line.split(' ');
+            words.next().is_some_and(|verb| wanted.contains(&verb)) && words.next() == Some(arm)
+        })
+        .collect()
+}
+
+#[test]
+fn all_are_prepared_before_the_first_goes_on() {
+    for spread in Spread::ALL {
+        let scene = Scene::new(Script::default());
+        let summary = scene.execute(&one_block(several("w0", 3, spread))).unwrap();
+        assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+        assert_eq!((summary.n_trials, summary.n_without_value), (3, 0));
+        let log = scene.stage.log();
+        let mut expected = vec!["run box w0"; 3];
+        expected.extend(["ready box"; 3]);
+        expected.extend(["go box"; 3]);
+        assert_eq!(lines(&log, "box"), expected);
+        let together = record_of(&scene, "box");
+        assert_eq!(together.spread, spread);
+        assert_eq!(together.instances.len(), 3);
+        assert_eq!(together.problem(), None);
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn processes_share_an_instance_and_environments_do_not() {
+    for (spread, instances, starts) in [
+        (Spread::Processes, BTreeSet::from([0]), 1),
+        (Spread::Environments, BTreeSet::from([0, 1, 2]), 3),
+    ] {
+        let scene = Scene::new(Script::default());
+        scene.execute(&one_block(several("w0", 3, spread))).unwrap();
+        let called = scene.stage.called.lock().unwrap().clone();
+        assert_eq!(BTreeSet::from_iter(called), instances);
+        let log = scene.stage.log();
+        let count = log.iter().filter(|line| *line == "start box").count();
+        assert_eq!(count, starts);
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn one_instance_of_a_series_goes_through_the_same_barrier_as_several() {
+    let scene = Scene::new(Script::default());
+    let mut study = one_block(several("w0", 1, Spread::Processes));
+    study.workloads.push(spec("w1", None));
+    scene.execute(&study).unwrap();
+    let log = scene.stage.log();
+    let of_box = lines(&log, "box");
+    assert_eq!(of_box.iter().filter(|line| **line == "go box").count(), 1);
+    let records = scene.stored().records;
+    let formats: BTreeSet<(String, String)> = records
+        .iter()
+        .filter_map(|record| match &record.outcome {
+            Outcome::Completed(raw) => {
+                Some((record.trial.cell.workload.to_string(), raw.format.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [("w0", INSTANCES_FORMAT), ("w1", "probe/1")];
+    let expected = expected.map(|(workload, format)| (workload.to_owned(), format.to_owned()));
+    assert_eq!(formats, BTreeSet::from(expected));
+}
+
+#[test]
+fn an_instance_that_fails_at_work_fails_the_trial_and_the_others_output_is_kept() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 1), Act::FailAtWork)]),
+        ..Script::default()
+    });
+    let summary = scene
+        .execute(&one_block(several("w0", 3, Spread::Processes)))
+        .unwrap();
+    assert_eq!(summary.n_without_value, 1);
+    let together = record_of(&scene, "box");
+    let problem = together.problem().unwrap();
+    assert!(problem.starts_with("instance 2 of 3: "), "{problem}");
+    assert!(problem.contains("signal 11"), "{problem}");
+    let completed = |index: usize| {
+        matches!(
+            together.instances[index].outcome,
+            Outcome::Completed(ref raw) if !raw.stdout.0.is_empty()
+        )
+    };
+    assert!(completed(0) && completed(2));
+    scene.assert_all_removed();
+}
+
+#[test]
+fn an_instance_that_fails_before_it_is_ready_keeps_the_others_from_starting() {
+    for spread in Spread::ALL {
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([(("box", 1), Act::Failed)]),
+            ..Script::default()
+        });
+        scene.execute(&one_block(several("w0", 3, spread))).unwrap();
+        let log = scene.stage.log();
+        let of_box = lines(&log, "box");
+        assert!(!of_box.contains(&"go box"), "{of_box:?}");
+        assert_eq!(
+            of_box.iter().filter(|line| **line == "cancel box").count(),
+            2
+        );
+        let together = record_of(&scene, "box");
+        let problem = together.problem().unwrap();
+        assert!(problem.starts_with("instance 2 of 3: "), "{problem}");
+        assert!(together.instances.iter().all(|it| it.start_ns.is_none()));
+    }
+}
+
+#[test]
+fn a_call_that_no_instance_can_run_is_unavailable_and_not_failed() {
+    let scene = Scene::new(Script {
+        always: BTreeMap::from([("box", Act::Unavailable)]),
+        ..Script::default()
+    });
+    scene
+        .execute(&one_block(several("w0", 2, Spread::Processes)))
+        .unwrap();
+    let missing = Reason::MissingTool("hammer".into());
+    assert_eq!(scene.outcomes("box"), [Outcome::Unavailable(missing)]);
+}
+
+#[test]
+fn an_instance_that_hangs_is_ended_at_its_limit_and_the_others_are_heard() {
+    for spread in Spread::ALL {
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([(("box", 0), Act::Hang)]),
+            ..Script::default()
+        });
+        let summary = scene.execute(&one_block(several("w0", 3, spread))).unwrap();
+        assert_eq!(summary.absent, []);
+        let together = record_of(&scene, "box");
+        let problem = together.problem().unwrap();
+        assert!(
+            problem.starts_with("instance 1 of 3: no answer within"),
+            "{problem}"
+        );
+        for other in &together.instances[1..] {
+            assert!(matches!(other.outcome, Outcome::Completed(_)), "{other:?}");
+        }
+        assert!(summary.wall_ns < 10_000_000_000, "{}", summary.wall_ns);
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn an_instance_that_is_never_ready_is_ended_at_the_limit() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 2), Act::NeverReady)]),
+        ..Script::default()
+    });
+    scene
+        .execute(&one_block(several("w0", 3, Spread::Processes)))
+        .unwrap();
+    let log = scene.stage.log();
+    assert!(!lines(&log, "box").contains(&"go box"));
+    let problem = record_of(&scene, "box").problem().unwrap();
+    assert!(problem.contains("no answer within"), "{problem}");
+}
+
+#[test]
+fn a_worker_that_did_not_wait_measured_alone_and_does_not_count() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 0), Act::Jump)]),
+        ..Script::default()
+    });
+    scene
+        .execute(&one_block(several("w0", 2, Spread::Processes)))
+        .unwrap();
+    let problem = record_of(&scene, "box").problem().unwrap();
+    assert!(problem.contains("without having waited"), "{problem}");
+}
+
+#[test]
+fn an_environment_that_dies_at_work_is_started_again_with_all_beside_it() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 1), Act::DieAtWork)]),
+        ..Script::default()
+    });
+    let mut study = one_block(several("w0", 2, Spread::Environments));
+    study.blocks_max = 2;
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.absent, []);
+    let outcomes = scene.outcomes("box");
+    assert_eq!(outcomes.len(), 2);
+    let raws: Vec<Together> = outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            Outcome::Completed(raw) => serde_json::from_slice(&raw.stdout.0).unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(raws[0].problem().unwrap().starts_with("instance 2 of 2"));
+    assert_eq!(raws[1].problem(), None);
+    let log = scene.stage.log();
+    assert_eq!(log.iter().filter(|line| *line == "start box").count(), 4);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else() {
+    let scene = Scene::new(Script {
+        no_start: BTreeMap::from([("box", vec![2])]),
+        ..Script::default()
+    });
+    let mut study = one_block(several("w0", 3, Spread::Environments));
+    study.workloads.push(several("w1", 2, Spread::Environments));
+    scene.execute(&study).unwrap();
+    let stored = scene.stored();
+    let of_box = |workload: &str| {
+        let mut records = stored.records.iter();
+        let found = records.find(|record| {
+            record.trial.cell.arm.as_str() == "box"
+                && record.trial.cell.workload.as_str() == workload
+        });
+        found.unwrap().outcome.clone()
+    };
+    assert!(matches!(
+        of_box("w0"),
+        Outcome::Unavailable(Reason::NoEnvironment(ref why)) if why.contains("instance 3")
+    ));
+    assert!(matches!(of_box("w1"), Outcome::Completed(_)));
+    scene.assert_all_removed();
+}
+
+#[test]
+fn ctrl_c_while_several_run_ends_them_all_and_does_not_count_the_trial() {
+    for spread in Spread::ALL {
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([(("box", 0), Act::CtrlC), (("box", 1), Act::Hang)]),
+            ..Script::default()
+        });
+        let mut study = one_block(several("w0", 2, spread));
+        study.limit_ns = 60_000_000_000;
+        let summary = scene.execute(&study).unwrap();
+        assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
+        assert!(scene.outcomes("box").is_empty());
+        let log = scene.stage.log();
+        let cancels = log.iter().filter(|line| *line == "cancel box").count();
+        assert_eq!(cancels, 2, "{log:#?}");
+        assert!(summary.wall_ns < 1_000_000_000, "{}", summary.wall_ns);
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn a_resumed_run_goes_on_with_as_many_instances_as_before() {
+    let scene = Scene::new(Script::default());
+    *scene.stage.cancel_after_trials.lock().unwrap() = Some(2);
+    let study = one_block(several("w0", 3, Spread::Environments));
+    let first = scene.execute(&study).unwrap();
+    assert_eq!(
+        (first.stopped_by, first.n_trials),
+        (StoppedBy::Interrupted, 2)
+    );
+    *scene.stage.cancel_after_trials.lock().unwrap() = None;
+    let stage = Stage::new(Script::default());
+    let second = resume_on(stage, &scene.path(), &mut AllBlocks).unwrap();
+    assert_eq!((second.stopped_by, second.n_trials), (StoppedBy::Blocks, 3));
+    for record in scene.stored().records {
+        assert_eq!(record.trial.cell.instances, 3);
+        let Outcome::Completed(raw) = record.outcome else {
+            panic!("a trial failed");
+        };
+        let together: Together = serde_json::from_slice(&raw.stdout.0).unwrap();
+        assert_eq!(together.instances.len(), 3);
+    }
+}
+
+#[test]
+fn a_cold_study_has_instances_of_its_own_for_every_trial() {
+    let scene = Scene::new(Script::default());
+    let mut study = one_block(several("w0", 2, Spread::Environments));
+    study.lifecycle = Lifecycle::Cold;
+    scene.execute(&study).unwrap();
+    assert_eq!(record_of(&scene, "box").problem(), None);
+    let log = scene.stage.log();
+    // Once to see that the arm works, then two for its trial.
+    assert_eq!(log.iter().filter(|line| *line == "start box").count(), 3);
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_workload_with_two_ends_or_none_is_refused_with_several_instances() {
+    for workload in ["pair", "life"] {
+        let scene = Scene::new(Script::default());
+        let spec = WorkloadSpec {
+            path: (workload == "pair").then_some(tare_model::Path::HostToArm),
+            ..several(workload, 2, Spread::Processes)
+        };
+        let error = scene.execute(&one_block(spec)).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, RunError::Param { .. }), "{text}");
+        assert!(text.contains(workload), "{text}");
+    }
+}
