@@ -17,14 +17,14 @@ use crate::workload;
 /// A name that does not exist, for the caret, and what is wrong with it.
 struct Problem {
     offender: String,
-    problem: String,
+    what: String,
     known: Vec<String>,
 }
 
 fn problem(offender: &str, problem: String, known: impl IntoIterator<Item = String>) -> Problem {
     Problem {
         offender: offender.to_owned(),
-        problem,
+        what: problem,
         known: known.into_iter().collect(),
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn of(
             });
             let known = found.known.iter().map(String::as_str);
             let hint = (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
-            source.error(Some(span), found.problem, hint)
+            source.error(Some(span), found.what, hint)
         })
 }
 
