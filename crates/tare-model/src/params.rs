@@ -84,6 +84,14 @@ impl Params {
         }
     }
 
+    /// Whether every value of `wanted` is among these.
+    pub fn covers(&self, wanted: &Self) -> bool {
+        wanted
+            .0
+            .iter()
+            .all(|(name, value)| self.0.get(name) == Some(value))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -7,10 +7,12 @@
 //! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
 //! What it cannot see: whether this machine and these versions are what the authors meant.
 
+use std::fmt::Write;
+
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 
-use crate::config::covers;
+use super::diagnostics::EMULATED;
 
 /// How a claim came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +81,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
                 let outcome = place(&ratio, bounds);
                 told(
                     outcome.name(),
-                    format!("{} {}", shown(&ratio), wanted(bounds)),
+                    format!("{} was claimed to be {}", shown(&ratio), wanted(bounds)),
                 )
             }
         };
@@ -109,7 +111,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         wanted(bounds)
     );
     if !missing.is_empty() {
-        because.push_str(&format!(", {} not measured", missing.len()));
+        let _ = write!(because, ", {} not measured", missing.len());
     }
     told(outcome.name(), because)
 }
@@ -126,7 +128,7 @@ fn place(ratio: &Span, (low, high): (f64, f64)) -> Outcome {
 
 fn shown(ratio: &Span) -> String {
     format!(
-        "× {} [{}, {}];",
+        "× {} [{}, {}]",
         three(ratio.point),
         three(ratio.low),
         three(ratio.high)
@@ -180,7 +182,7 @@ impl Look<'_> {
             .filter(|cell| {
                 cell.metric == quantity.metric
                     && cell.instances == instances
-                    && covers(&cell.params, &quantity.params)
+                    && cell.params.covers(&quantity.params)
                     && quantity
                         .path
                         .as_ref()
@@ -196,7 +198,7 @@ impl Look<'_> {
     }
 
     /// Why a value is missing.
-    fn why(&self, name: &str, arm: &str) -> String {
+    fn why(&self, name: &str, arm: &str, instances: u32) -> String {
         let label = self
             .quantity(name)
             .map_or(name, |quantity| quantity.label.as_str());
@@ -206,6 +208,9 @@ impl Look<'_> {
             Some(found) if !found.available => {
                 let reason = found.reason.as_deref().unwrap_or("no reason is recorded");
                 format!("`{arm}` is not available: {reason}")
+            }
+            Some(_) if instances > 1 => {
+                format!("“{label}” was not measured in `{arm}` with {instances} instances at once")
             }
             Some(_) => format!("“{label}” was not measured in `{arm}`"),
         }
@@ -220,20 +225,32 @@ impl Look<'_> {
     ) -> Result<(Span, &DossierCell), String> {
         let cell = self
             .cell(name, arm, instances)
-            .ok_or_else(|| self.why(name, arm))?;
+            .ok_or_else(|| self.why(name, arm, instances))?;
         let span = if arm == self.baseline() {
             cell.base
         } else {
             cell.env
         };
         span.map(|span| (span, cell))
-            .ok_or_else(|| self.why(name, arm))
+            .ok_or_else(|| self.why(name, arm, instances))
+    }
+
+    /// What an emulated processor takes says nothing of the environment that it stands in for.
+    fn genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
+        let is_emulated = cell.flags.iter().any(|flag| flag.id == EMULATED);
+        if is_emulated && arm != self.baseline() {
+            return Err(format!(
+                "`{arm}` is emulated here, which says nothing of what it costs"
+            ));
+        }
+        Ok(())
     }
 
     fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
         let cell = self
             .cell(name, arm, instances)
-            .ok_or_else(|| self.why(name, arm))?;
+            .ok_or_else(|| self.why(name, arm, instances))?;
+        self.genuine(cell, arm)?;
         cell.ratio.ok_or_else(|| {
             format!(
                 "{} in `{arm}` gave no ratio: {} blocks",
@@ -245,7 +262,9 @@ impl Look<'_> {
     fn ratio(&self, rule: &Rule) -> Result<Span, String> {
         let values = |first: (&str, &str, u32), second: (&str, &str, u32)| {
             let (above, cell) = self.value(first.0, first.1, first.2)?;
-            let (below, _) = self.value(second.0, second.1, second.2)?;
+            let (below, other) = self.value(second.0, second.1, second.2)?;
+            self.genuine(cell, first.1)?;
+            self.genuine(other, second.1)?;
             quotient(&above, &below, cell.better == "higher")
                 .ok_or_else(|| "a value is not above 0".to_owned())
         };

@@ -16,6 +16,7 @@ mod home;
 mod list;
 mod progress;
 mod recount;
+mod report;
 mod run;
 mod runs;
 mod session;
@@ -112,6 +113,8 @@ enum Command {
     Runs(runs::Runs),
     /// One run of the store, drawn again from its raw data.
     Show(show::Show),
+    /// A stored run in a form for others.
+    Report(report::Report),
     /// Remove whatever an earlier crash left behind.
     Clean(clean::Clean),
     /// Completions for a shell, on standard output.
@@ -143,6 +146,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(command) => command.execute(&place),
         Command::Runs(command) => command.execute(&place),
         Command::Show(command) => command.execute(&place),
+        Command::Report(command) => command.execute(&place),
         Command::Clean(command) => command.execute(&place),
         Command::Completions(command) => command.execute(),
     };

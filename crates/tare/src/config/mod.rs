@@ -20,7 +20,6 @@ mod tests;
 pub mod units;
 
 pub use error::StudyError;
-pub(crate) use publication::covers;
 pub use suggest::nearest;
 
 /// What a command line adds to or takes from a study.

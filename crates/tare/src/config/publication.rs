@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Params, Publication, WorkloadSpec};
+use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
 use super::error::StudyError;
 use super::file::{PublicationOf, StudyFile};
@@ -17,14 +17,14 @@ use crate::workload;
 /// A name that does not exist, for the caret, and what is wrong with it.
 struct Problem {
     offender: String,
-    what: String,
+    text: String,
     known: Vec<String>,
 }
 
-fn problem(offender: &str, problem: String, known: impl IntoIterator<Item = String>) -> Problem {
+fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>) -> Problem {
     Problem {
         offender: offender.to_owned(),
-        what: problem,
+        text,
         known: known.into_iter().collect(),
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn of(
             let quoted = format!("\"{}\"", found.offender);
             let offset = source
                 .text
-                .get(place.clone())
+                .get(place.start..)
                 .and_then(|part| part.find(&quoted));
             let span = offset.map_or(place.clone(), |offset| {
                 let start = place.start + offset;
@@ -67,7 +67,7 @@ pub(super) fn of(
             });
             let known = found.known.iter().map(String::as_str);
             let hint = (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
-            source.error(Some(span), found.what, hint)
+            source.error(Some(span), found.text, hint)
         })
 }
 
@@ -217,7 +217,7 @@ fn metric(
         ));
     }
     let fits = |spec: &&&WorkloadSpec| {
-        covers(&spec.params, &quantity.params)
+        spec.params.covers(&quantity.params)
             && quantity
                 .path
                 .as_ref()
@@ -244,12 +244,4 @@ fn metric(
         ),
         [],
     ))
-}
-
-/// Whether `params` has every value of `wanted`.
-pub(crate) fn covers(params: &Params, wanted: &Params) -> bool {
-    wanted
-        .0
-        .iter()
-        .all(|(name, value)| params.value(name) == Some(value))
 }

@@ -169,3 +169,72 @@ fn a_workload_chosen_by_name_gets_its_defaults() {
     );
     assert!(!study.workloads[0].params.is_empty());
 }
+
+const WITH_PUBLICATION: &str = r#"
+id = "s"
+[[arm]]
+id = "host"
+[[arm]]
+id = "container"
+[[workload]]
+id = "integer"
+[publication]
+title = "t"
+where = "w"
+machine = "m"
+[[publication.quantity]]
+name = "compute"
+label = "Computing"
+metric = "cpu.integer.time"
+[[publication.claim]]
+id = "c"
+published = "p"
+at = "a"
+rule = { kind = "cost", quantity = "compute", arm = "container", at_most = 1.1 }
+"#;
+
+#[test]
+fn a_publication_must_speak_of_what_the_study_measures() {
+    let study = parse("s.toml", WITH_PUBLICATION, &Adjustments::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(study.publication.unwrap().claims.len(), 1);
+    for (from, to, offender, said) in [
+        (
+            "quantity = \"compute\"",
+            "quantity = \"compite\"",
+            "compite",
+            "compute",
+        ),
+        (
+            "arm = \"container\"",
+            "arm = \"contaner\"",
+            "contaner",
+            "container",
+        ),
+        (
+            "cpu.integer.time",
+            "cpu.intger.time",
+            "cpu.intger.time",
+            "cpu.integer.time",
+        ),
+        (", at_most = 1.1", "", "\"c\"", "no bound"),
+        (
+            "at_most = 1.1",
+            "at_most = 0.9, at_least = 1.0",
+            "\"c\"",
+            "no bound",
+        ),
+    ] {
+        let text = WITH_PUBLICATION.replace(from, to);
+        let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();
+        let span = error.span.clone().unwrap();
+        assert!(text[span].contains(offender), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    // What is not measured because of the command line is no mistake of the file.
+    let fewer = Adjustments {
+        environments: vec!["host".into()],
+        ..Adjustments::default()
+    };
+    assert!(parse("s.toml", WITH_PUBLICATION, &fewer).is_ok());
+}

@@ -4,4 +4,6 @@
 //! dossier and the style alone, so that the same dossier is the same report everywhere.
 
 pub mod json;
+mod number;
+pub mod svg;
 pub mod terminal;

@@ -11,6 +11,7 @@ mod generator;
 mod invariants;
 mod methodology;
 mod precision;
+mod publication;
 mod schema;
 mod snapshots;
 mod verdicts;

@@ -33,6 +33,14 @@ impl Checker {
     }
 }
 
+/// Fails unless the dossier, as it is printed, is as the schema says.
+pub(crate) fn assert_fits(dossier: &Dossier) {
+    let json: Value = serde_json::from_str(&to_string(dossier)).unwrap();
+    if let Err(error) = Checker::new().check(&json) {
+        panic!("{error}");
+    }
+}
+
 fn full() -> Dossier {
     let plan = Plan {
         workloads: vec!["integer", "syscall", "files", "stream"],

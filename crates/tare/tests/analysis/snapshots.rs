@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
+use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome, Params, Reason};
 
 use super::generator::{Effect, Plan, find, of};
@@ -47,10 +48,13 @@ fn compare(name: &str, drawn: &str) {
 }
 
 fn drawn(name: &str, run: &RunData) {
-    let dossier = analyze(run, &find);
+    of_dossier(name, &analyze(run, &find));
+}
+
+pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
     for width in [80, 140] {
         let plain = table(
-            &dossier,
+            dossier,
             Style {
                 width,
                 colour: false,
@@ -71,7 +75,7 @@ fn drawn(name: &str, run: &RunData) {
         );
         compare(&format!("{name}-{width}"), &plain);
         let coloured = table(
-            &dossier,
+            dossier,
             Style {
                 width,
                 colour: true,

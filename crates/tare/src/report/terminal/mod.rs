@@ -12,14 +12,17 @@ use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
-mod number;
+mod publication;
 mod tail;
 mod text;
 mod words;
 
+pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
 
-use number::{Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit};
+use super::number::{
+    Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit,
+};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// How to draw.
@@ -63,6 +66,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     }
     legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);
+    publication::draw(&mut out, dossier, style);
     tail::draw(&mut out, dossier, style);
     out
 }

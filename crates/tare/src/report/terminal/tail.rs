@@ -20,7 +20,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     scope(out, dossier, style);
 }
 
-fn heading(out: &mut String, text: &str, style: Style) {
+pub(super) fn heading(out: &mut String, text: &str, style: Style) {
     out.push('\n');
     out.push_str(&Paint::Bold.on(text, style.colour));
     out.push('\n');
@@ -75,23 +75,6 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
             harmless(&finding.price)
         );
         paragraph(out, "    advice: ", &advice, style.width);
-    }
-    if !dossier.claims.is_empty() {
-        heading(out, "Published claims", style);
-    }
-    for claim in &dossier.claims {
-        let verdict = match claim.verdict.as_str() {
-            "holds" => "holds here",
-            "fails" => "does not hold here",
-            "not-testable" => "not testable here",
-            _ => "undecided",
-        };
-        let text = format!(
-            "{} — {verdict}: {}",
-            harmless(&claim.published),
-            harmless(&claim.because)
-        );
-        paragraph(out, "  ", &text, style.width);
     }
 }
 

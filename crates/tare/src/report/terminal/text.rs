@@ -20,7 +20,7 @@ pub fn harmless(text: &str) -> String {
 }
 
 /// Joins a number and its unit across the end of a line.
-pub(super) const NO_BREAK: char = '\u{a0}';
+pub(in crate::report) const NO_BREAK: char = '\u{a0}';
 
 /// Characters in `text`.
 pub(super) fn width(text: &str) -> usize {

@@ -8,7 +8,7 @@
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::Verdict;
 
-use super::number::{percent, range};
+use super::super::number::{percent, range};
 use super::text::{NO_BREAK, Paint, harmless};
 
 /// Last words of identifiers that the unit beside the value says as well.

@@ -6,13 +6,13 @@
 
 use tare_model::dossier::Span;
 
-use super::text::NO_BREAK;
+use super::terminal::NO_BREAK;
 
 /// A unit as it is printed, and how many of the metric's own unit it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
-    pub(super) symbol: &'static str,
-    pub(super) factor: f64,
+pub(in crate::report) struct Scale {
+    pub(in crate::report) symbol: &'static str,
+    pub(in crate::report) factor: f64,
 }
 
 const fn scale(symbol: &'static str, factor: f64) -> Scale {
@@ -52,7 +52,7 @@ const COUNTS: &[Scale] = &[
 const RATIOS: &[Scale] = &[scale("", 1.0)];
 
 /// The scale in which `value`, in the dossier's unit, has one to three digits before the point.
-pub(super) fn scale_for(value: f64, unit: &str) -> Scale {
+pub(in crate::report) fn scale_for(value: f64, unit: &str) -> Scale {
     let scales = match unit {
         "ns" => TIMES,
         "B" => BYTES,
@@ -66,12 +66,12 @@ pub(super) fn scale_for(value: f64, unit: &str) -> Scale {
 }
 
 /// Digits after the point so that a half-width shows two significant ones; at most six.
-pub(super) fn decimals(half_width: f64) -> usize {
+pub(in crate::report) fn decimals(half_width: f64) -> usize {
     significant(half_width, 2)
 }
 
 /// Digits after the point so that `size` shows `digits` significant ones; at most six.
-pub(super) fn significant(size: f64, digits: i32) -> usize {
+pub(in crate::report) fn significant(size: f64, digits: i32) -> usize {
     if !(size.is_finite() && size > 0.0) {
         return 0;
     }
@@ -80,7 +80,7 @@ pub(super) fn significant(size: f64, digits: i32) -> usize {
 }
 
 /// Digits that a span's numbers deserve.
-pub(super) fn decimals_of(span: &Span, factor: f64) -> usize {
+pub(in crate::report) fn decimals_of(span: &Span, factor: f64) -> usize {
     let half = (span.high - span.low) / 2.0 / factor;
     if half > 0.0 {
         decimals(half)
@@ -91,7 +91,7 @@ pub(super) fn decimals_of(span: &Span, factor: f64) -> usize {
 
 /// How many digits there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Digits {
+pub(in crate::report) enum Digits {
     /// Two significant digits of the half-width.
     Full,
     /// Where columns are scarce: three significant digits of a value, one of a ratio's half-width; never
@@ -100,7 +100,7 @@ pub(super) enum Digits {
 }
 
 /// Digits after the point of a value's point.
-pub(super) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
+pub(in crate::report) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
     let full = decimals_of(span, scale.factor);
     match digits {
         Digits::Full => full,
@@ -109,13 +109,13 @@ pub(super) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> us
 }
 
 /// The point alone, in a given scale, without its unit.
-pub(super) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
+pub(in crate::report) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
     let decimals = decimals_of_value(span, scale, digits);
     format!("{:.decimals$}", span.point / scale.factor)
 }
 
 /// A number and its unit, a space between them.
-pub(super) fn with_unit(number: &str, scale: Scale) -> String {
+pub(in crate::report) fn with_unit(number: &str, scale: Scale) -> String {
     if scale.symbol.is_empty() {
         number.to_owned()
     } else {
@@ -124,7 +124,7 @@ pub(super) fn with_unit(number: &str, scale: Scale) -> String {
 }
 
 /// `1.160 [1.154, 1.167]`.
-pub(super) fn interval(span: &Span, digits: Digits) -> String {
+pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
     let half = (span.high - span.low) / 2.0;
     let digits = match digits {
         Digits::Short if half > 0.0 => significant(half, 1),
@@ -138,7 +138,7 @@ pub(super) fn interval(span: &Span, digits: Digits) -> String {
 }
 
 /// A difference: `+14.70 ns`, or what it is certainly below where its interval holds 0.
-pub(super) fn difference(span: &Span, unit: &str) -> String {
+pub(in crate::report) fn difference(span: &Span, unit: &str) -> String {
     let most = f64::max(span.low.abs(), span.high.abs());
     let scale = scale_for(most, unit);
     if span.low <= 0.0 && span.high >= 0.0 {
@@ -153,7 +153,7 @@ pub(super) fn difference(span: &Span, unit: &str) -> String {
 }
 
 /// A fraction as a percentage without idle zeros: `2 %`, `0.5 %`.
-pub(super) fn percent(fraction: f64) -> String {
+pub(in crate::report) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let text = format!("{percent:.*}", significant(percent, 2));
     let text = if text.contains('.') {
@@ -166,7 +166,7 @@ pub(super) fn percent(fraction: f64) -> String {
 
 /// `15–17`, `0.4–3`, or `16` where both ends are the same to the digits that their distance deserves. An
 /// end that is not 0 is never printed as 0.
-pub(super) fn range(low: f64, high: f64) -> String {
+pub(in crate::report) fn range(low: f64, high: f64) -> String {
     let mut digits = significant((high - low) / 2.0, 1).min(3);
     let is_lost = |value: f64, digits: usize| {
         value != 0.0

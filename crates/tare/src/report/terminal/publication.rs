@@ -1,0 +1,174 @@
+//! A publication's tables with this machine's numbers in their places, its claims with their verdicts, and what
+//! was wrong in it.
+//!
+//! A place shows the value with its interval, and below it, behind “publ.”, what was printed there. Published
+//! figures are kept exactly as they were printed: they are somebody else's.
+//! What it cannot see: the publication; it draws what the dossier holds.
+
+use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue};
+
+use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
+use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out};
+use super::{Style, tail};
+
+/// Draws the publication, if the study repeats one, and the claims.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
+    if let Some(publication) = &dossier.publication {
+        let authors = publication.authors.as_deref();
+        let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
+        let text = format!("Beside {by}{}", publication.title);
+        tail::heading(out, &harmless(&text), style);
+        paragraph(out, "  ", &harmless(&publication.place), style.width);
+        let machine = format!("measured there on: {}", publication.machine);
+        paragraph(out, "  ", &harmless(&machine), style.width);
+        for deviation in &publication.deviations {
+            let text = format!("here on purpose otherwise: {deviation}");
+            paragraph(out, "  ", &harmless(&text), style.width);
+        }
+        for table in &publication.tables {
+            out.push('\n');
+            layout(out, table, style);
+        }
+        if !publication.figures.is_empty() {
+            let names: Vec<String> = publication
+                .figures
+                .iter()
+                .map(|figure| harmless(&figure.title))
+                .collect();
+            out.push('\n');
+            let text = format!(
+                "Figures ({}): `tare report {} --format svg`.",
+                names.join("; "),
+                harmless(&dossier.run)
+            );
+            paragraph(out, "  ", &text, style.width);
+        }
+    }
+    claims(out, dossier, style);
+    mistakes(out, dossier, style);
+}
+
+fn layout(out: &mut String, table: &DossierLayout, style: Style) {
+    for line in super::text::wrapped(&harmless(&table.title), style.width) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
+    let mut columns = vec![Column {
+        title: String::new(),
+        right: false,
+        least: Some(10),
+    }];
+    columns.extend(table.columns.iter().map(|title| Column {
+        title: harmless(title),
+        right: true,
+        least: None,
+    }));
+    let mut rows = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
+    for row in &table.rows {
+        let scale = scale_of(row);
+        let mut line = vec![Text::plain(harmless(&row.label))];
+        line.extend(row.values.iter().map(|value| here(value, scale)));
+        rows.push(line);
+        for value in &row.values {
+            if let (None, Some(reason)) = (&value.here, &value.reason)
+                && !reasons.contains(reason)
+            {
+                reasons.push(reason.clone());
+            }
+        }
+        if row.values.iter().any(|value| !value.published.is_empty()) {
+            let mut line = vec![Text {
+                text: "  publ.".into(),
+                paint: Paint::Dim,
+            }];
+            line.extend(row.values.iter().map(|value| Text {
+                text: harmless(&value.published.join(" / ")),
+                paint: Paint::Dim,
+            }));
+            rows.push(line);
+        }
+    }
+    match laid_out(&columns, &rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        // Too many columns for this width: one paragraph a place.
+        None => {
+            for row in &rows {
+                let name = row.first().map_or("", |cell| cell.text.as_str());
+                paragraph(out, "", name.trim(), style.width);
+                for (column, cell) in table.columns.iter().zip(&row[1..]) {
+                    let text = format!("{}: {}", harmless(column), cell.text);
+                    paragraph(out, "    ", &text, style.width);
+                }
+            }
+        }
+    }
+    for reason in reasons {
+        paragraph(out, "  – ", &harmless(&reason), style.width);
+    }
+}
+
+/// The scale of a row's values, by the largest.
+fn scale_of(row: &DossierLayoutRow) -> Scale {
+    let spans = row.values.iter().filter_map(|value| value.here);
+    let most = spans.map(|span| span.point).fold(0.0, f64::max);
+    scale_for(most, &row.unit)
+}
+
+/// `1.23 ± 0.05 s` with the interval's half-width, so that several fit beside each other.
+fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
+    let Some(span) = value.here else {
+        return Text::plain("–");
+    };
+    let decimals = decimals_of_value(&span, scale, Digits::Short);
+    let (low, high) = (
+        (span.point - span.low) / scale.factor,
+        (span.high - span.point) / scale.factor,
+    );
+    let half = f64::max(low, high);
+    Text::plain(with_unit(
+        &format!(
+            "{:.decimals$} ± {half:.decimals$}",
+            span.point / scale.factor
+        ),
+        scale,
+    ))
+}
+
+fn claims(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.claims.is_empty() {
+        return;
+    }
+    tail::heading(out, "Published claims", style);
+    for claim in &dossier.claims {
+        let (verdict, paint) = match claim.verdict.as_str() {
+            "holds" => ("holds here", Paint::Green),
+            "fails" => ("does not hold here", Paint::Red),
+            "not-testable" => ("not testable here", Paint::Dim),
+            _ => ("undecided", Paint::Dim),
+        };
+        paragraph(out, "  ", &harmless(&claim.published), style.width);
+        let mut text = String::new();
+        let because = format!("{verdict}: {}", harmless(&claim.because));
+        paragraph(&mut text, "    → ", &because, style.width);
+        out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
+    }
+}
+
+fn mistakes(out: &mut String, dossier: &Dossier, style: Style) {
+    let Some(publication) = &dossier.publication else {
+        return;
+    };
+    if publication.mistakes.is_empty() {
+        return;
+    }
+    tail::heading(
+        out,
+        "What was wrong there, and what is done here instead",
+        style,
+    );
+    for mistake in &publication.mistakes {
+        paragraph(out, "  ", &harmless(&mistake.what), style.width);
+        paragraph(out, "    → ", &harmless(&mistake.here), style.width);
+    }
+}

@@ -1,0 +1,181 @@
+//! A study with a publication: claims whose truth is known, tables with known places, figures.
+
+use tare::analyze::analyze;
+use tare::report::svg;
+use tare_model::Publication;
+use tare_model::dossier::Dossier;
+
+use super::generator::{Effect, Plan, find};
+
+const PUBLICATION: &str = r#"
+title = "A comparison of <boxes>"
+authors = "N. N."
+where = "Somewhere 1(2), 3"
+machine = "a laptop"
+deviations = ["smaller files"]
+
+[[quantity]]
+name = "compute"
+label = "Computing"
+metric = "cpu.integer.time"
+
+[[quantity]]
+name = "kernel"
+label = "System calls"
+metric = "syscall.getppid.time"
+
+[[quantity]]
+name = "stream"
+label = "Streaming"
+metric = "net.tcp.throughput"
+
+[[number]]
+printed = "1,234"
+value = 1.234
+unit = "s"
+at = "Table 1"
+quantity = "compute"
+arm = "docker"
+
+[[claim]]
+id = "compute-is-free"
+published = "Computing costs nothing."
+at = "conclusion 1"
+rule = { kind = "cost", quantity = "compute", arm = "docker", at_least = 0.98, at_most = 1.02 }
+
+[[claim]]
+id = "calls-are-free"
+published = "System calls cost nothing."
+at = "conclusion 1"
+rule = { kind = "cost", quantity = "kernel", arm = "docker", at_most = 1.02 }
+
+[[claim]]
+id = "streams-halve"
+published = "The network is half as fast."
+at = "conclusion 2"
+rule = { kind = "cost", quantity = "stream", arm = "docker", at_least = 1.9, at_most = 2.2 }
+
+[[claim]]
+id = "most-is-free"
+published = "Most of it costs nothing."
+at = "conclusion 3"
+rule = { kind = "most", quantities = ["compute", "kernel", "stream"], arm = "docker", at_most = 1.02 }
+
+[[claim]]
+id = "all-is-dear"
+published = "All of it costs more."
+at = "conclusion 3"
+rule = { kind = "all", quantities = ["kernel", "stream"], arm = "docker", at_least = 1.05 }
+
+[[claim]]
+id = "container-is-dearer"
+published = "The container's system calls cost more than Docker's."
+at = "conclusion 4"
+rule = { kind = "between", quantity = "kernel", arm = "container", other = "docker", at_least = 1.0 }
+
+[[claim]]
+id = "several"
+published = "Two instances take twice as long."
+at = "conclusion 4"
+rule = { kind = "growth", quantity = "compute", arm = "docker", instances = 2, at_least = 2.0 }
+
+[[claim]]
+id = "another-system"
+published = "It is worse on another system."
+at = "conclusion 5"
+rule = { kind = "not-testable", because = "that system is not here" }
+
+[[mistake]]
+what = "Means were given without any spread."
+here = "Every value has an interval."
+
+[[table]]
+title = "Table 1. Times"
+rows = ["compute", "kernel"]
+columns = [{ label = "host", arm = "host" }, { label = "Docker", arm = "docker" }, { label = "two in Docker", arm = "docker", instances = 2 }]
+
+[[figure]]
+title = "Figure 1. Times & <rates>"
+rows = ["compute", "stream"]
+columns = [{ label = "host", arm = "host" }, { label = "container", arm = "container" }, { label = "Docker", arm = "docker" }]
+"#;
+
+fn dossier() -> Dossier {
+    let mut run = Plan {
+        workloads: vec!["integer", "syscall", "stream"],
+        arms: vec!["container", "docker"],
+        trial_noise: 0.004,
+        seed: 5,
+        ..Plan::default()
+    }
+    .with("container", "syscall.getppid.time", Effect::Times(1.02))
+    .with("docker", "syscall.getppid.time", Effect::Times(1.5))
+    .with("docker", "net.tcp.throughput", Effect::Times(2.05))
+    .run();
+    let publication: Publication = toml::from_str(PUBLICATION).unwrap();
+    run.head.study.publication = Some(publication);
+    analyze(&run, &find)
+}
+
+#[test]
+fn claims_whose_truth_is_known_are_judged_so() {
+    let dossier = dossier();
+    let verdicts: Vec<(&str, &str)> = dossier
+        .claims
+        .iter()
+        .map(|claim| (claim.id.as_str(), claim.verdict.as_str()))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("compute-is-free", "holds"),
+            ("calls-are-free", "fails"),
+            ("streams-halve", "holds"),
+            ("most-is-free", "fails"),
+            ("all-is-dear", "holds"),
+            ("container-is-dearer", "fails"),
+            ("several", "not-testable"),
+            ("another-system", "not-testable"),
+        ],
+        "{:?}",
+        dossier.claims
+    );
+}
+
+#[test]
+fn tables_hold_what_was_measured_or_the_reason_why_not_and_what_was_printed() {
+    let dossier = dossier();
+    let publication = dossier.publication.unwrap();
+    let row = &publication.tables[0].rows[0];
+    assert_eq!((row.label.as_str(), row.unit.as_str()), ("Computing", "ns"));
+    assert!(row.values[0].here.is_some() && row.values[1].here.is_some());
+    assert_eq!(row.values[1].published, ["1,234 s"]);
+    assert!(row.values[2].here.is_none());
+    let reason = row.values[2].reason.as_deref().unwrap();
+    assert!(reason.contains("not measured"), "{reason}");
+}
+
+#[test]
+fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
+    let drawings = svg::figures(&dossier());
+    assert_eq!(drawings.len(), 1);
+    assert_eq!(drawings[0].name, "figure-1.svg");
+    let text = &drawings[0].svg;
+    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+        std::fs::write(std::path::Path::new(&folder).join("figure.svg"), text).unwrap();
+    }
+    assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
+    assert!(text.contains("Times &amp; &lt;rates&gt;"), "{text}");
+    // Two panels of three bars, and the white ground.
+    assert_eq!(text.matches("<rect").count(), 7);
+}
+
+#[test]
+fn the_report_as_kept() {
+    super::snapshots::of_dossier("publication", &dossier());
+}
+
+#[test]
+fn the_dossier_fits_its_schema() {
+    super::schema::assert_fits(&dossier());
+}
