@@ -16,7 +16,7 @@ use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study, Trial};
 use super::Find;
 use super::failures::{Counted, Kind, Tally};
 use super::reading::{Reading, read};
-use crate::workload::{Remark, Workload};
+use crate::workload::{DecodeError, Remark, Workload};
 
 /// What may be compared: same work, same number at once. The workload's place in the study stands for its
 /// parameters and its path.
@@ -209,6 +209,10 @@ impl<'a> Collector<'a> {
                     now.replaced = true;
                 }
             }
+            Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {
+                hint: super::failures::hint_for(&reason),
+                ..counted(Kind::Unavailable, &reason)
+            }),
             Err(problem) => self.tally.count(counted(Kind::Failed, &problem)),
         }
     }
@@ -220,11 +224,15 @@ struct Decoded {
     probe: Option<ProbeFacts>,
 }
 
-fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, String> {
-    let samples = workload.decode(raw).map_err(|error| error.to_string())?;
+fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
+    let garbled = |problem: String| DecodeError::Garbled {
+        format: raw.format.escape_default().to_string(),
+        problem,
+    };
+    let samples = workload.decode(raw)?;
     let extras = if raw.format == PROBE_FORMAT {
         let extras: Extras<'_> =
-            serde_json::from_slice(&raw.stdout.0).map_err(|error| error.to_string())?;
+            serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
         Some(extras)
     } else {
         None
@@ -237,7 +245,10 @@ fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, S
             continue;
         };
         let Some(reading) = read(&sample.observations, metric.better) else {
-            return Err(format!("`{}` holds a value that is no number", metric.id));
+            return Err(DecodeError::NoValue {
+                metric: metric.id.to_owned(),
+                problem: "it holds what is no number".to_owned(),
+            });
         };
         readings.push(Some(reading));
         if let Some(extras) = &extras {
@@ -245,7 +256,9 @@ fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, S
         }
     }
     if readings.iter().all(Option::is_none) {
-        return Err("none of the workload's metrics is in the output".to_owned());
+        return Err(garbled(
+            "none of the workload's metrics is in the output".to_owned(),
+        ));
     }
     let (unavailable, probe) = match extras {
         Some(extras) => {

@@ -3,7 +3,7 @@
 //! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
 //! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
 
-use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
+use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value};
 
 pub use sanity::Remark;
 
@@ -26,13 +26,19 @@ pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
+pub mod fio;
 pub mod fsync;
+pub mod iozone;
+pub mod iperf3;
+pub mod netcat;
 pub mod paired;
+pub mod ping;
 pub mod probe_output;
 pub mod sanity;
 pub mod start_up;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
+pub mod tool_params;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
@@ -43,11 +49,16 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &disk_random::WORKLOAD,
     &disk_sequential::WORKLOAD,
     &files::ENTRY,
+    &fio::WORKLOAD,
     &float::ENTRY,
     &fsync::WORKLOAD,
     &getppid::ENTRY,
     &integer::ENTRY,
+    &iozone::WORKLOAD,
+    &iperf3::WORKLOAD,
     &matrix::ENTRY,
+    &netcat::WORKLOAD,
+    &ping::WORKLOAD,
     &pipe::ENTRY,
     &random_access::ENTRY,
     &spawn::ENTRY,
@@ -137,6 +148,9 @@ pub enum DecodeError {
         /// How it ended and what it said, control characters escaped.
         problem: String,
     },
+    /// The program could not work here, and never will.
+    #[error(transparent)]
+    Unavailable(Reason),
     /// A value is missing, infinite or not a number.
     #[error("{metric} has no usable value: {problem}")]
     NoValue {
@@ -185,7 +199,14 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output", "sanity"];
+    const SHARED: &[&str] = &[
+        "mod",
+        "command-output",
+        "paired",
+        "probe-output",
+        "sanity",
+        "tool-params",
+    ];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

@@ -6,6 +6,8 @@
 //! What it cannot see: a log that is wrong and consistent with itself.
 //! This file is no workload.
 
+use tare_model::CommandReport;
+
 /// One doubt about one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
@@ -72,5 +74,193 @@ impl Remark {
     /// Whether it is about this metric.
     pub fn concerns(&self, metric: &str) -> bool {
         self.metric.is_none_or(|only| only == metric)
+    }
+}
+
+/// An interval is long enough if it holds this many steps of the clock that timed it: its length is then
+/// known to a thousandth.
+const FEWEST_STEPS: f64 = 1_000.0;
+/// The least share of the application's bytes that the device must have seen.
+const DEVICE_SHARE: f64 = 0.5;
+/// How far a rate times its duration may be from the count, as a share.
+const ARITHMETIC: f64 = 0.03;
+/// What a scheduler tick may add to accounted processor time, nanoseconds.
+const TICK_NS: f64 = 20e6;
+
+/// What can be said of every program that was run: output that was cut, and processor time beyond what there
+/// was.
+pub fn of_command(report: &CommandReport) -> Vec<Remark> {
+    let cut = report.is_cut.then(|| {
+        Remark::new(
+            OUTPUT_CUT,
+            format!(
+                "kept are the first {} bytes",
+                report.stdout.0.len() + report.stderr.0.len()
+            ),
+        )
+    });
+    [cut, processor_time(report)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Accounted processor time against wall time and permitted processors; one more than permitted is allowed
+/// for, since a quota may have a fraction and may be overdrawn within its period.
+fn processor_time(report: &CommandReport) -> Option<Remark> {
+    let usage = |name: &str| report.usage.get(name).copied();
+    let used_ns = usage("user_ns")? + usage("sys_ns")?;
+    let cpus = usage("permitted_cpus")?;
+    let wall_ns = report.wall_ns as f64;
+    (used_ns > wall_ns * (cpus + 1.0) + TICK_NS).then(|| {
+        Remark::new(
+            IMPOSSIBLE_CPU_TIME,
+            format!(
+                "{} of processor time in {} on {cpus} processors",
+                seconds(used_ns),
+                seconds(wall_ns)
+            ),
+        )
+    })
+}
+
+/// Says so if an interval holds fewer than a thousand steps of the clock that timed it.
+pub fn timer_steps(what: &str, interval_s: f64, step_s: f64) -> Option<Remark> {
+    let steps = interval_s / step_s;
+    if !steps.is_finite() || steps >= FEWEST_STEPS {
+        return None;
+    }
+    let detail = if steps < 1.5 {
+        format!("{what} took one timer step of {}", seconds(step_s * 1e9))
+    } else {
+        format!(
+            "{what} took {steps:.0} timer steps of {}",
+            seconds(step_s * 1e9)
+        )
+    };
+    Some(Remark::new(SHORT_INTERVAL, detail))
+}
+
+/// Says so if less than half of the application's bytes were the device's.
+pub fn device_bytes(what: &str, application: f64, device: f64) -> Option<Remark> {
+    let is_doubtful =
+        application > 0.0 && device.is_finite() && device < DEVICE_SHARE * application;
+    is_doubtful.then(|| {
+        Remark::new(
+            PAGE_CACHE,
+            format!(
+                "of {} bytes {what} the device saw {}",
+                application.round(),
+                device.max(0.0).round()
+            ),
+        )
+    })
+}
+
+/// Says so if more threads were run than there are processors for them.
+pub fn threads(threads: f64, report: &CommandReport) -> Option<Remark> {
+    let cpus = *report.usage.get("permitted_cpus")?;
+    (threads > cpus).then(|| {
+        Remark::new(
+            MORE_THREADS_THAN_CPUS,
+            format!("{threads} threads on {cpus} processors"),
+        )
+    })
+}
+
+/// Says so if `rate × seconds` is not `count`.
+pub fn product(what: &str, rate: f64, duration_s: f64, count: f64) -> Option<Remark> {
+    let expected = rate * duration_s;
+    let is_wrong = !((expected - count).abs() <= ARITHMETIC * count.abs().max(expected.abs()));
+    is_wrong.then(|| {
+        Remark::new(
+            LOG_ARITHMETIC,
+            format!(
+                "{what}: {rate:.1}/s for {duration_s:.3} s is {expected:.0}, told are {count:.0}"
+            ),
+        )
+    })
+}
+
+/// A duration for people, from nanoseconds.
+pub fn seconds(ns: f64) -> String {
+    if ns >= 1e9 {
+        format!("{:.2} s", ns / 1e9)
+    } else if ns >= 1e6 {
+        format!("{:.2} ms", ns / 1e6)
+    } else {
+        format!("{:.2} µs", ns / 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::{report, tests::raw};
+    use super::*;
+
+    fn ran(usage: &[(&str, f64)]) -> CommandReport {
+        let mut report = report(&raw(0, b"", b""), &[]).unwrap();
+        report.wall_ns = 1_000_000_000;
+        report.usage = usage
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect();
+        report
+    }
+
+    #[test]
+    fn an_interval_of_one_step_says_so_and_a_thousand_steps_are_enough() {
+        let one = timer_steps("64 kB", 1e-6, 1e-6).unwrap();
+        assert_eq!(one.id, SHORT_INTERVAL);
+        assert!(one.detail.contains("one timer step of 1.00 µs"), "{one:?}");
+        assert!(
+            timer_steps("x", 999e-6, 1e-6)
+                .unwrap()
+                .detail
+                .contains("999")
+        );
+        assert!(timer_steps("x", 1001e-6, 1e-6).is_none());
+        assert!(timer_steps("x", 1.0, 0.0).is_none());
+    }
+
+    #[test]
+    fn bytes_that_no_device_saw_came_from_the_page_cache() {
+        assert_eq!(device_bytes("read", 1e9, 0.0).unwrap().id, PAGE_CACHE);
+        assert!(device_bytes("read", 1e9, 0.9e9).is_none());
+        assert!(device_bytes("read", 1e9, 3e9).is_none());
+        assert!(device_bytes("read", 0.0, 0.0).is_none());
+    }
+
+    #[test]
+    fn a_rate_that_does_not_give_its_count_is_told() {
+        assert!(product("reads", 100.0, 2.0, 201.0).is_none());
+        assert_eq!(
+            product("reads", 100.0, 2.0, 400.0).unwrap().id,
+            LOG_ARITHMETIC
+        );
+        assert!(product("reads", f64::NAN, 2.0, 1.0).is_some());
+    }
+
+    #[test]
+    fn more_processor_time_than_there_was_is_told_and_a_burst_is_not() {
+        let usage = |user| ran(&[("user_ns", user), ("sys_ns", 1e8), ("permitted_cpus", 1.0)]);
+        assert!(of_command(&usage(1.6e9)).is_empty());
+        assert_eq!(of_command(&usage(9e9))[0].id, IMPOSSIBLE_CPU_TIME);
+        assert!(of_command(&ran(&[("user_ns", 9e9)])).is_empty());
+    }
+
+    #[test]
+    fn threads_are_compared_with_the_processors_that_are_permitted() {
+        let report = ran(&[("permitted_cpus", 2.0)]);
+        assert!(threads(2.0, &report).is_none());
+        assert_eq!(threads(3.0, &report).unwrap().id, MORE_THREADS_THAN_CPUS);
+        assert!(threads(99.0, &ran(&[])).is_none());
+    }
+
+    #[test]
+    fn output_that_was_cut_is_told() {
+        let mut report = ran(&[]);
+        report.is_cut = true;
+        assert_eq!(of_command(&report)[0].id, OUTPUT_CUT);
     }
 }

@@ -1,0 +1,364 @@
+//! `fio`: the flexible I/O tester, with the options that its users set, read from its JSON.
+//!
+//! One job in one group, time-based, on a file in the trial's own folder; laying the file out is outside of
+//! fio's timed region. Rates are bytes and operations over fio's own run time; the time of an operation is
+//! fio's `lat`, from before the submission to the completion: `clat` alone would flatter an engine that does
+//! the work inside of the submission. Options are fio's and have fio's meaning (fio(1)).
+//! What it cannot see: caches below the block device, and what the file system does after the last operation.
+
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+    Value,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
+    tool_params,
+};
+
+mod doubts;
+mod output;
+
+pub use output::{Direction, Job, Output};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Fio;
+
+/// The registered workload.
+pub static WORKLOAD: Fio = Fio;
+
+macro_rules! metrics {
+    ($($id:literal, $unit:ident, $better:ident, $doc:literal;)*) => {
+        &[$(MetricSpec {
+            id: $id,
+            unit: Unit::$unit,
+            better: Better::$better,
+            class: ResourceClass::Disk,
+            floor_ok: false,
+            doc: $doc,
+        }),*]
+    };
+}
+
+static METRICS: &[MetricSpec] = metrics! {
+    "disk.fio-read.rate", OperationPerSecond, Higher, "Reads completed per second of fio's run time.";
+    "disk.fio-read.throughput", BytePerSecond, Higher, "Bytes read per second of fio's run time.";
+    "disk.fio-read.time", Nanosecond, Lower, "Mean time of a read from before its submission to its completion.";
+    "disk.fio-read-p99.time", Nanosecond, Lower, "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
+    "disk.fio-write.rate", OperationPerSecond, Higher, "Writes completed per second of fio's run time.";
+    "disk.fio-write.throughput", BytePerSecond, Higher, "Bytes written per second of fio's run time.";
+    "disk.fio-write.time", Nanosecond, Lower, "Mean time of a write from before its submission to its completion.";
+    "disk.fio-write-p99.time", Nanosecond, Lower, "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
+};
+
+static PARAMS: &[ParamSpec] = &[
+    param(
+        "rw",
+        DefaultValue::Text("randread"),
+        "what is done: read, write, randread, randwrite, readwrite or randrw",
+    ),
+    param(
+        "ioengine",
+        DefaultValue::Text("io_uring"),
+        "how it is asked for: io_uring, libaio, posixaio, psync, sync or mmap; libaio is asynchronous only with `direct = 1`",
+    ),
+    param(
+        "iodepth",
+        DefaultValue::Int(1),
+        "requests in flight for each job, 1 to 4096",
+    ),
+    param(
+        "direct",
+        DefaultValue::Int(1),
+        "1: past the page cache (O_DIRECT); 0: through it",
+    ),
+    param(
+        "numjobs",
+        DefaultValue::Int(1),
+        "processes that do the same at once, each on a file of its own, 1 to 256",
+    ),
+    param(
+        "rwmixread",
+        DefaultValue::Int(50),
+        "percentage of reads where both are done, 1 to 99",
+    ),
+    param(
+        "fsync",
+        DefaultValue::Int(0),
+        "fsync after so many writes, 0 to 1000000; 0: never",
+    ),
+    param(
+        "iodepth_batch_submit",
+        DefaultValue::Int(1),
+        "requests that are submitted at once, 1 to 4096",
+    ),
+    param(
+        "iodepth_batch_complete_max",
+        DefaultValue::Int(1),
+        "completions that are taken at once at most, 1 to 4096",
+    ),
+    param(
+        "bs",
+        DefaultValue::Text("4k"),
+        "bytes of one request, such as `4k` or `1m`",
+    ),
+    param(
+        "size",
+        DefaultValue::Text("64m"),
+        "bytes of each job's file, such as `64m` or `4g`",
+    ),
+    param(
+        "runtime",
+        DefaultValue::Text("1s"),
+        "how long it is measured, such as `1s` or `5m`",
+    ),
+    param(
+        "ramp_time",
+        DefaultValue::Text("0s"),
+        "how long it runs before that, such as `2s`",
+    ),
+    param(
+        "preset",
+        DefaultValue::Text("none"),
+        "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s); parameters that differ from their default win",
+    ),
+];
+
+const fn param(name: &'static str, default: DefaultValue, doc: &'static str) -> ParamSpec {
+    ParamSpec { name, default, doc }
+}
+
+/// For the parameters of [`PARAMS`], as far as a list or a range says it.
+static ACCEPTS: &[Accepts] = &[
+    Accepts::OneOf(&[
+        "read",
+        "write",
+        "randread",
+        "randwrite",
+        "readwrite",
+        "randrw",
+    ]),
+    Accepts::OneOf(&["io_uring", "libaio", "posixaio", "psync", "sync", "mmap"]),
+    Accepts::Between(1, 4096),
+    Accepts::Between(0, 1),
+    Accepts::Between(1, 256),
+    Accepts::Between(1, 99),
+    Accepts::Between(0, 1_000_000),
+    Accepts::Between(1, 4096),
+    Accepts::Between(1, 4096),
+];
+
+/// The job of Google Cloud's handbook for random read operations, as published measurements use it:
+/// <https://cloud.google.com/compute/docs/disks/benchmarking-pd-performance-linux>.
+fn read_iops() -> Params {
+    Params::new()
+        .with("rw", "randread")
+        .with("bs", "4k")
+        .with("size", "4g")
+        .with("ioengine", "libaio")
+        .with("direct", 1)
+        .with("iodepth", 256)
+        .with("iodepth_batch_submit", 256)
+        .with("iodepth_batch_complete_max", 256)
+        .with("runtime", "5m")
+        .with("ramp_time", "2s")
+}
+
+impl Workload for Fio {
+    fn id(&self) -> &'static str {
+        "fio"
+    }
+
+    fn about(&self) -> &'static str {
+        "reads and writes of a file by fio"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        if let Some(path) = path {
+            return Err(tool_params::no_path(self.id(), path));
+        }
+        Ok(Recipe::Probe(call(&complete(params)?)?.to_probe()))
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: "fio".to_owned(),
+            version: vec!["--version".to_owned()],
+            packages: Vec::new(),
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[]).map_err(output::explained)?;
+        let output = Output::parse(&command_output::stdout(&report))?;
+        let job = output.total()?;
+        let mut samples = Vec::new();
+        for (direction, metrics) in [(&job.read, &METRICS[..4]), (&job.write, &METRICS[4..])] {
+            // Zeros mean that nothing of the kind was asked for.
+            if direction.operations == 0.0 {
+                continue;
+            }
+            let values = [
+                Some(direction.rate),
+                Some(direction.bytes_per_s),
+                Some(direction.time_ns),
+                direction.p99_ns,
+            ];
+            for (metric, value) in metrics.iter().zip(values) {
+                if let Some(value) = value {
+                    samples.push(command_output::sample(metric, vec![value])?);
+                }
+            }
+        }
+        if samples.is_empty() {
+            return Err(DecodeError::NoValue {
+                metric: METRICS[0].id.to_owned(),
+                problem: "fio did neither a read nor a write".to_owned(),
+            });
+        }
+        Ok(samples)
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        doubts::of(raw).unwrap_or_default()
+    }
+}
+
+/// All parameters: what is given, then what the preset says, then the defaults.
+fn complete(params: &Params) -> Result<Params, ParamError> {
+    let mut chosen = match params.text("preset") {
+        Some("read_iops") => read_iops(),
+        Some("none") | None => Params::new(),
+        Some(other) => {
+            return Err(ParamError {
+                param: "preset".to_owned(),
+                problem: format!("there is no preset `{}`", other.escape_default()),
+                hint: Some("use `none` or `read_iops`".to_owned()),
+            });
+        }
+    };
+    // A plan holds every default; over a preset only what differs from the default was chosen.
+    for (name, value) in &params.0 {
+        let is_default = PARAMS
+            .iter()
+            .any(|spec| spec.name == name && Value::from(spec.default) == *value);
+        if !(is_default && chosen.value(name).is_some()) {
+            chosen.0.insert(name.clone(), value.clone());
+        }
+    }
+    checked("fio", &chosen, PARAMS, ACCEPTS)
+}
+
+fn call(params: &Params) -> Result<CommandCall, ParamError> {
+    let mut arguments: Vec<String> = [
+        "--name=tare",
+        "--output-format=json",
+        "--eta=never",
+        "--group_reporting=1",
+        "--time_based=1",
+        "--lat_percentiles=1",
+        "--clat_percentiles=0",
+    ]
+    .map(str::to_owned)
+    .into();
+    let bytes = |name| tool_params::size(params, name, 512, 1 << 50);
+    let (block, size) = (bytes("bs")?, bytes("size")?);
+    if size < block {
+        return Err(ParamError {
+            param: "size".to_owned(),
+            problem: "`size` is less than one request of `bs`".to_owned(),
+            hint: Some(format!("use at least {block} bytes")),
+        });
+    }
+    let runtime_ms = tool_params::duration_ms(params, "runtime", 1, 86_400_000)?;
+    let ramp_ms = tool_params::duration_ms(params, "ramp_time", 0, 86_400_000)?;
+    arguments.push(format!("--bs={block}"));
+    arguments.push(format!("--size={size}"));
+    arguments.push(format!("--runtime={runtime_ms}ms"));
+    if ramp_ms > 0 {
+        arguments.push(format!("--ramp_time={ramp_ms}ms"));
+    }
+    for name in ["rw", "ioengine", "iodepth", "direct", "numjobs"] {
+        let value = params.value(name).map(ToString::to_string);
+        arguments.push(format!("--{name}={}", value.unwrap_or_default()));
+    }
+    let number = |name| params.int(name).unwrap_or_default();
+    if matches!(params.text("rw"), Some("readwrite" | "randrw")) {
+        arguments.push(format!("--rwmixread={}", number("rwmixread")));
+    }
+    if number("fsync") > 0 {
+        arguments.push(format!("--fsync={}", number("fsync")));
+    }
+    for name in ["iodepth_batch_submit", "iodepth_batch_complete_max"] {
+        if number(name) > 1 {
+            arguments.push(format!("--{name}={}", number(name)));
+        }
+    }
+    Ok(CommandCall::new("fio", arguments).with_variable("LC_ALL", "C"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(params: Params) -> Result<Vec<String>, ParamError> {
+        match WORKLOAD.recipe(&params, None)? {
+            Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap().argv),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_published_job_is_a_preset_and_stays_one_when_the_defaults_are_spelled_out() {
+        let defaults = PARAMS.iter().fold(Params::new(), |params, spec| {
+            params.with(spec.name, spec.default)
+        });
+        for params in [Params::new(), defaults] {
+            let argv = argv(params.with("preset", "read_iops").with("runtime", "3s")).unwrap();
+            for option in [
+                "--rw=randread",
+                "--bs=4096",
+                "--size=4294967296",
+                "--ioengine=libaio",
+                "--direct=1",
+                "--iodepth=256",
+                "--iodepth_batch_submit=256",
+                "--iodepth_batch_complete_max=256",
+                "--ramp_time=2000ms",
+                "--runtime=3000ms",
+            ] {
+                assert!(argv.iter().any(|it| it == option), "{option}: {argv:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_fio_would_misread_is_refused_with_its_name() {
+        for (name, value) in [
+            ("rw", Value::from("trim")),
+            ("ioengine", "exec".into()),
+            ("iodepth", 0.into()),
+            ("bs", "4k --output=/etc/passwd".into()),
+            ("size", "1k".into()),
+            ("runtime", "0s".into()),
+            ("preset", "fast".into()),
+            ("filename", "/dev/sda".into()),
+        ] {
+            let error = argv(Params::new().with(name, value)).unwrap_err();
+            assert_eq!(error.param, name);
+            assert!(error.hint.is_some(), "{name}");
+        }
+        let error = WORKLOAD.recipe(&Params::new(), Some(Path::Loopback));
+        assert_eq!(error.unwrap_err().param, "path");
+    }
+}

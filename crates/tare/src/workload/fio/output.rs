@@ -1,0 +1,345 @@
+//! The JSON that fio prints: found among its other words, and read strictly.
+//!
+//! fio writes messages before, after and even between the lines of its JSON; with `--status-interval` there
+//! are several documents, of which the last holds the whole run. `bw` is in KiB/s whatever its neighbours'
+//! units are, so `bw_bytes` is read where there is one. Keys exist only if their option was given: a missing
+//! `disk_util` or percentile is absent, never 0.
+//! What it cannot see: fio 2, whose JSON has the same keys in other units; it is refused by its version.
+
+use serde_json::{Map, Value};
+
+use super::super::DecodeError;
+use tare_model::Reason;
+
+/// What fio said about one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// For example `fio-3.33`.
+    pub version: String,
+    /// The jobs, or their groups.
+    pub jobs: Vec<Job>,
+    /// What the block devices did; `None` where fio does not know.
+    pub devices: Option<Devices>,
+}
+
+/// What the block devices did, bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Devices {
+    /// Read.
+    pub read_bytes: Option<f64>,
+    /// Written.
+    pub write_bytes: Option<f64>,
+}
+
+/// One job, or a group of equal jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Which group.
+    pub group: u64,
+    /// Reads.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Its options, those for all jobs included.
+    pub options: Map<String, Value>,
+    /// Share of its time in user and kernel code, per cent.
+    pub cpu_percent: Option<f64>,
+    /// Context switches.
+    pub switches: Option<f64>,
+}
+
+/// Operations of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Direction {
+    /// How many were completed.
+    pub operations: f64,
+    /// Per second.
+    pub rate: f64,
+    /// Bytes.
+    pub bytes: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// How long, seconds.
+    pub runtime_s: f64,
+    /// Mean from before the submission to the completion, nanoseconds.
+    pub time_ns: f64,
+    /// Mean of the submission.
+    pub submission_ns: f64,
+    /// Mean from the submission to the completion.
+    pub completion_ns: f64,
+    /// The 99th percentile of the time.
+    pub p99_ns: Option<f64>,
+}
+
+impl Output {
+    /// Reads what fio printed.
+    ///
+    /// # Errors
+    /// [`DecodeError::Garbled`] if there is no whole document of a known version,
+    /// [`DecodeError::Unsuccessful`] if a job ended with an error.
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+        let document = document(text).ok_or_else(|| garbled("there is no whole JSON document"))?;
+        let version = document
+            .get("fio version")
+            .and_then(Value::as_str)
+            .ok_or_else(|| garbled("there is no `fio version`"))?
+            .to_owned();
+        if !version.starts_with("fio-3") {
+            let version = version.escape_default();
+            return Err(garbled(&format!(
+                "`{version}` is none whose units are known here (fio 3)"
+            )));
+        }
+        let common = object(document.get("global options"));
+        let jobs = document
+            .get("jobs")
+            .and_then(Value::as_array)
+            .ok_or_else(|| garbled("there are no `jobs`"))?
+            .iter()
+            .map(|job| Job::read(job, &common))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            version,
+            jobs,
+            devices: devices(&document),
+        })
+    }
+
+    /// All jobs as one: rates are added, times weighted by their number of operations.
+    ///
+    /// # Errors
+    /// [`DecodeError::Garbled`] if there is none, or if they did not run at the same time.
+    pub fn total(&self) -> Result<Job, DecodeError> {
+        let (first, rest) = self
+            .jobs
+            .split_first()
+            .ok_or_else(|| garbled("there is no job"))?;
+        if rest.iter().any(|job| job.group != first.group) {
+            return Err(garbled("its jobs are of several groups, one after another"));
+        }
+        let mut total = first.clone();
+        for job in rest {
+            total.read.add(&job.read);
+            total.write.add(&job.write);
+            let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+            total.switches = sum(total.switches, job.switches);
+            total.cpu_percent = match (total.cpu_percent, job.cpu_percent) {
+                (Some(a), Some(b)) => Some(f64::max(a, b)),
+                _ => None,
+            };
+        }
+        Ok(total)
+    }
+}
+
+impl Job {
+    fn read(job: &Value, common: &Map<String, Value>) -> Result<Self, DecodeError> {
+        let name = job.get("jobname").and_then(Value::as_str).unwrap_or("?");
+        match job.get("error").and_then(Value::as_i64) {
+            Some(0) => {}
+            Some(code) => {
+                return Err(DecodeError::Unsuccessful {
+                    problem: format!(
+                        "fio's job `{}` ended with error {code} ({})",
+                        name.escape_default(),
+                        // fio keeps the number of the first failed system call, positive or negative.
+                        std::io::Error::from_raw_os_error(code.unsigned_abs() as i32)
+                    ),
+                });
+            }
+            None => return Err(garbled("a job has no `error`")),
+        }
+        let mut options = common.clone();
+        options.extend(object(job.get("job options")));
+        let percent = |key| number(job, key).ok();
+        Ok(Self {
+            group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
+            read: Direction::read(job, "read")?,
+            write: Direction::read(job, "write")?,
+            options,
+            cpu_percent: percent("usr_cpu")
+                .zip(percent("sys_cpu"))
+                .map(|(a, b)| a + b),
+            switches: percent("ctx"),
+        })
+    }
+
+    /// A whole number among the options, or what fio takes where it is not given.
+    pub fn option(&self, name: &str, otherwise: f64) -> f64 {
+        let given = self.options.get(name).and_then(Value::as_str);
+        given
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(otherwise)
+    }
+
+    /// A text among the options.
+    pub fn option_text(&self, name: &str) -> Option<&str> {
+        self.options.get(name).and_then(Value::as_str)
+    }
+}
+
+impl Direction {
+    fn read(job: &Value, key: &str) -> Result<Self, DecodeError> {
+        let direction = job
+            .get(key)
+            .filter(|value| value.is_object())
+            .ok_or_else(|| garbled(&format!("a job has no `{key}`")))?;
+        let operations = number(direction, "total_ios")?;
+        if operations == 0.0 {
+            return Ok(Self::default());
+        }
+        let mean = |key: &str| -> Result<f64, DecodeError> {
+            let block = direction
+                .get(key)
+                .ok_or_else(|| garbled(&format!("there is no `{key}`")))?;
+            number(block, "mean")
+        };
+        let bytes_per_s = match number(direction, "bw_bytes") {
+            Ok(value) => value,
+            // Before fio 3.1; in KiB/s.
+            Err(_) => number(direction, "bw")? * 1_024.0,
+        };
+        let p99 = direction
+            .pointer("/lat_ns/percentile")
+            .and_then(|percentiles| percentiles.get("99.000000"))
+            .and_then(Value::as_f64);
+        let read = Self {
+            operations,
+            rate: number(direction, "iops")?,
+            bytes: number(direction, "io_bytes")?,
+            bytes_per_s,
+            runtime_s: number(direction, "runtime")? / 1_000.0,
+            time_ns: mean("lat_ns")?,
+            // Engines without a queue have no submission.
+            submission_ns: mean("slat_ns").unwrap_or(0.0),
+            completion_ns: mean("clat_ns")?,
+            p99_ns: p99,
+        };
+        if read.operations > 0.0 && read.rate > 0.0 && read.bytes_per_s > 0.0 && read.time_ns > 0.0
+        {
+            Ok(read)
+        } else {
+            Err(garbled(&format!(
+                "`{key}` has operations, but a rate or a time that is not above 0"
+            )))
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let n = self.operations + other.operations;
+        if other.operations == 0.0 {
+            return;
+        }
+        let weighted = |a: f64, b: f64| (a * self.operations + b * other.operations) / n;
+        *self = Self {
+            operations: n,
+            rate: self.rate + other.rate,
+            bytes: self.bytes + other.bytes,
+            bytes_per_s: self.bytes_per_s + other.bytes_per_s,
+            runtime_s: f64::max(self.runtime_s, other.runtime_s),
+            time_ns: weighted(self.time_ns, other.time_ns),
+            submission_ns: weighted(self.submission_ns, other.submission_ns),
+            completion_ns: weighted(self.completion_ns, other.completion_ns),
+            // Percentiles of several jobs cannot be put together.
+            p99_ns: if self.operations == 0.0 {
+                other.p99_ns
+            } else {
+                None
+            },
+        };
+    }
+}
+
+/// What a failed fio said, where it says that it can never work here.
+pub(super) fn explained(error: DecodeError) -> DecodeError {
+    let DecodeError::Unsuccessful { problem } = &error else {
+        return error;
+    };
+    let is_denied = problem.contains("Operation not permitted");
+    if is_denied && (problem.contains("io_queue_init") || problem.contains("io_uring")) {
+        return DecodeError::Unavailable(Reason::BlockedSyscall("io_uring_setup".to_owned()));
+    }
+    let is_absent = problem.contains("Function not implemented");
+    if is_absent && (problem.contains("io_queue_init") || problem.contains("io_uring")) {
+        return DecodeError::Unavailable(Reason::Unsupported("io_uring".to_owned()));
+    }
+    if problem.contains("engine") && problem.contains("not loadable") {
+        return DecodeError::Unavailable(Reason::Unsupported(
+            "this fio was built without the I/O engine that is asked for".to_owned(),
+        ));
+    }
+    error
+}
+
+/// The last whole JSON object with jobs that begins at the beginning of a line.
+fn document(text: &str) -> Option<Value> {
+    // Messages get between the lines of the document.
+    let kept: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("fio:"))
+        .collect();
+    let text = kept.join("\n");
+    let mut found = None;
+    let mut rest = text.as_str();
+    while let Some(start) = next_object(rest) {
+        let mut documents = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
+        let whole = documents.next().and_then(Result::ok);
+        let length = documents.byte_offset().max(1);
+        if let Some(whole) = whole.filter(|whole| whole.get("jobs").is_some()) {
+            found = Some(whole);
+        }
+        rest = rest.get(start + length..).unwrap_or_default();
+    }
+    found
+}
+
+/// Where the next line that begins an object begins.
+fn next_object(text: &str) -> Option<usize> {
+    if text.starts_with('{') {
+        return Some(0);
+    }
+    text.find("\n{").map(|position| position + 1)
+}
+
+/// What all block devices did together. A device and the device that it lies on would be counted twice:
+/// `aggr_` keys and slaves are not added.
+fn devices(document: &Value) -> Option<Devices> {
+    let devices = document.get("disk_util")?.as_array()?;
+    if devices.is_empty() {
+        return None;
+    }
+    let sum = |key: &str| {
+        devices
+            .iter()
+            .map(|device| number(device, key).ok())
+            .sum::<Option<f64>>()
+            .map(|sectors| sectors * 512.0)
+    };
+    Some(Devices {
+        read_bytes: sum("read_sectors"),
+        write_bytes: sum("write_sectors"),
+    })
+}
+
+fn object(value: Option<&Value>) -> Map<String, Value> {
+    value
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// A number that is finite and not negative.
+fn number(value: &Value, key: &str) -> Result<f64, DecodeError> {
+    value
+        .get(key)
+        .and_then(Value::as_f64)
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| garbled(&format!("`{key}` is no number that is not below 0")))
+}
+
+fn garbled(problem: &str) -> DecodeError {
+    DecodeError::Garbled {
+        format: "fio's JSON".to_owned(),
+        problem: problem.to_owned(),
+    }
+}

@@ -1,0 +1,418 @@
+//! `iozone`: the file system tests of Iozone, one file size and one record size a trial.
+//!
+//! Read from its table. The table's columns are not aligned where tests were left out, and their width is
+//! another in every few versions, so that the columns are told by the tests that the command line names; a row
+//! of another number of values is refused. A trial is one row: each test is one metric.
+//! Known bias: reads come from the page cache unless `direct = 1`; without `fsync = 1` a write is timed up to
+//! the cache. Both are said of every trial.
+//! What it cannot see: the clock below its own `Time Resolution`.
+
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::sanity::{self, PAGE_CACHE};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
+    probe_output, tool_params,
+};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Iozone;
+
+/// The registered workload.
+pub static WORKLOAD: Iozone = Iozone;
+
+macro_rules! metrics {
+    ($($id:literal, $what:literal;)*) => {
+        &[$(MetricSpec {
+            id: $id,
+            unit: Unit::BytePerSecond,
+            better: Better::Higher,
+            class: ResourceClass::Disk,
+            floor_ok: false,
+            doc: $what,
+        }),*]
+    };
+}
+
+/// The table's columns, in their order.
+static METRICS: &[MetricSpec] = metrics! {
+    "disk.iozone-write.throughput", "Bytes per second of writing a new file.";
+    "disk.iozone-rewrite.throughput", "Bytes per second of writing the file again.";
+    "disk.iozone-read.throughput", "Bytes per second of reading the file.";
+    "disk.iozone-reread.throughput", "Bytes per second of reading the file again.";
+    "disk.iozone-random-read.throughput", "Bytes per second of reading records at random places.";
+    "disk.iozone-random-write.throughput", "Bytes per second of writing records at random places.";
+    "disk.iozone-backward-read.throughput", "Bytes per second of reading the file backwards.";
+    "disk.iozone-record-rewrite.throughput", "Bytes per second of writing one record over and over.";
+    "disk.iozone-stride-read.throughput", "Bytes per second of reading every 17th record.";
+    "disk.iozone-fwrite.throughput", "Bytes per second of writing a new file by fwrite.";
+    "disk.iozone-refwrite.throughput", "Bytes per second of writing the file again by fwrite.";
+    "disk.iozone-fread.throughput", "Bytes per second of reading the file by fread.";
+    "disk.iozone-refread.throughput", "Bytes per second of reading the file again by fread.";
+};
+
+/// The columns that each test of `-i` fills, by its number.
+const COLUMNS: [&[usize]; 8] = [
+    &[0, 1],
+    &[2, 3],
+    &[4, 5],
+    &[6],
+    &[7],
+    &[8],
+    &[9, 10],
+    &[11, 12],
+];
+/// The columns of tests that read.
+const READING: [usize; 7] = [2, 3, 4, 6, 8, 11, 12];
+/// The columns of second passes, which `-+n` leaves out.
+const SECOND: [usize; 4] = [1, 3, 10, 12];
+
+/// The choices of tests, with Iozone's numbers for them. All begin with writing, which makes the file.
+const CHOICES: [(&str, &[&str]); 4] = [
+    ("write", &["0"]),
+    ("sequential", &["0", "1"]),
+    ("random", &["0", "2"]),
+    ("all", &["0", "1", "2", "3", "4", "5", "6", "7"]),
+];
+
+static PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "tests",
+        default: DefaultValue::Text("sequential"),
+        doc: "`write`; `sequential`: and read; `random`: write, and read and write at random places; `all`",
+    },
+    ParamSpec {
+        name: "direct",
+        default: DefaultValue::Int(1),
+        doc: "1: past the page cache (`-I`); 0: through it",
+    },
+    ParamSpec {
+        name: "fsync",
+        default: DefaultValue::Int(1),
+        doc: "1: the time of a write includes fsync (`-e`); 0: it does not",
+    },
+    ParamSpec {
+        name: "size",
+        default: DefaultValue::Text("64m"),
+        doc: "bytes of the file, such as `64m` or `1g`",
+    },
+    ParamSpec {
+        name: "record",
+        default: DefaultValue::Text("64k"),
+        doc: "bytes of one record, such as `4k` or `1m`",
+    },
+];
+
+static ACCEPTS: &[Accepts] = &[
+    Accepts::OneOf(&["write", "sequential", "random", "all"]),
+    Accepts::Between(0, 1),
+    Accepts::Between(0, 1),
+];
+
+impl Workload for Iozone {
+    fn id(&self) -> &'static str {
+        "iozone"
+    }
+
+    fn about(&self) -> &'static str {
+        "reads and writes of a file by Iozone"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        if let Some(path) = path {
+            return Err(tool_params::no_path(self.id(), path));
+        }
+        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        // Iozone counts in KiB, takes no record above 16 MiB, and no file that is less than one record.
+        let record = tool_params::size(&params, "record", 1 << 10, 16 << 20)?;
+        let size = tool_params::size(&params, "size", record, 1 << 50)?;
+        let mut arguments = vec![
+            format!("-s{}k", size >> 10),
+            format!("-r{}k", record >> 10),
+            "-ftare.iozone".to_owned(),
+        ];
+        let chosen = params.text("tests").unwrap_or_default();
+        let tests = CHOICES.iter().find(|(name, _)| *name == chosen);
+        for test in tests.map_or(&[][..], |(_, tests)| tests) {
+            arguments.extend(["-i".to_owned(), (*test).to_owned()]);
+        }
+        for (name, option) in [("direct", "-I"), ("fsync", "-e")] {
+            if params.int(name) == Some(1) {
+                arguments.push(option.to_owned());
+            }
+        }
+        Ok(Recipe::Probe(
+            CommandCall::new("iozone", arguments)
+                .with_variable("LC_ALL", "C")
+                .to_probe(),
+        ))
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: "iozone".to_owned(),
+            version: vec!["-v".to_owned()],
+            packages: Vec::new(),
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let table = Table::parse(&command_output::stdout(&report))?;
+        if !table.is_complete {
+            return Err(garbled("it does not say that the test is complete"));
+        }
+        let [row] = table.rows.as_slice() else {
+            let rows = table.rows.len();
+            return Err(garbled(&format!(
+                "it has {rows} rows, and a trial is one file size and one record size"
+            )));
+        };
+        row.bytes_per_s
+            .iter()
+            .map(|(column, value)| command_output::sample(&METRICS[*column], vec![*value]))
+            .collect()
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        doubts(raw).unwrap_or_default()
+    }
+}
+
+/// What Iozone printed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// For example `3.489`.
+    pub version: String,
+    /// The step of its clock, seconds; `None` where it could not tell.
+    pub resolution_s: Option<f64>,
+    /// Whether a write's time includes fsync.
+    pub has_fsync: bool,
+    /// Whether the page cache was passed by.
+    pub is_direct: bool,
+    /// Whether it says that it ran to its end.
+    pub is_complete: bool,
+    /// One for each file size and record size.
+    pub rows: Vec<Row>,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The file, bytes.
+    pub file_bytes: f64,
+    /// One record, bytes.
+    pub record_bytes: f64,
+    /// The place of a test among [`Workload::metrics`], and its bytes per second.
+    pub bytes_per_s: Vec<(usize, f64)>,
+}
+
+impl Table {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// [`DecodeError::Garbled`] if it is none, or if a row has not as many values as tests were run.
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+        let after = |what: &str| {
+            text.lines()
+                .find_map(|line| Some(line.split_once(what)?.1.trim()))
+        };
+        let version = after("Version $Revision:")
+            .and_then(|rest| rest.split('$').next())
+            .ok_or_else(|| garbled("there is no version"))?
+            .trim()
+            .to_owned();
+        let command = after("Command line used:")
+            .ok_or_else(|| garbled("it does not say its command line"))?;
+        if !text.contains("Output is in kBytes/sec") {
+            return Err(garbled("its output is not in kBytes/sec"));
+        }
+        let columns = columns(command)?;
+        let resolution_s = after("Time Resolution =")
+            .and_then(|rest| rest.split_whitespace().next())
+            .and_then(|number| number.parse::<f64>().ok())
+            .filter(|step| step.is_finite() && *step > 0.0);
+        let mut lines = text.lines();
+        let is_heading = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some("kB") && words.next() == Some("reclen")
+        };
+        if !lines.any(is_heading) {
+            return Err(garbled("there is no table"));
+        }
+        let is_row = |line: &&str| {
+            let first = line.split_whitespace().next();
+            first.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let rows = lines
+            .skip_while(|line| !is_row(line))
+            .take_while(is_row)
+            .map(|line| Row::parse(line, &columns))
+            .collect::<Result<Vec<_>, _>>()?;
+        if rows.is_empty() {
+            return Err(garbled("the table has no row"));
+        }
+        Ok(Self {
+            version,
+            resolution_s,
+            has_fsync: text.contains("Include fsync in write timing"),
+            is_direct: text.contains("O_DIRECT feature enabled"),
+            is_complete: text
+                .lines()
+                .any(|line| line.trim() == "iozone test complete."),
+            rows,
+        })
+    }
+}
+
+impl Row {
+    fn parse(line: &str, columns: &[usize]) -> Result<Self, DecodeError> {
+        let numbers = line
+            .split_whitespace()
+            .map(|word| word.parse::<u64>().ok().map(|number| number as f64))
+            .collect::<Option<Vec<f64>>>()
+            .ok_or_else(|| garbled("a row holds what is no whole number"))?;
+        let (Some(sizes), Some(values)) = (numbers.get(..2), numbers.get(2..)) else {
+            return Err(garbled("a row ends after the sizes"));
+        };
+        if values.len() != columns.len() {
+            return Err(garbled(&format!(
+                "a row has {} values, and {} tests were run",
+                values.len(),
+                columns.len()
+            )));
+        }
+        Ok(Self {
+            file_bytes: sizes[0] * 1_024.0,
+            record_bytes: sizes[1] * 1_024.0,
+            bytes_per_s: columns
+                .iter()
+                .zip(values)
+                .map(|(column, value)| (*column, value * 1_024.0))
+                .collect(),
+        })
+    }
+}
+
+/// The columns that the tests of a command line fill: those of `-i`, or all.
+fn columns(command: &str) -> Result<Vec<usize>, DecodeError> {
+    let mut tests = Vec::new();
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let Some(number) = word.strip_prefix("-i") else {
+            continue;
+        };
+        let number = if number.is_empty() {
+            words.next().unwrap_or_default()
+        } else {
+            number
+        };
+        let test = number.parse::<usize>().ok();
+        tests.push(test.filter(|test| *test < COLUMNS.len()).ok_or_else(|| {
+            garbled(&format!(
+                "`-i {}` is no test with a column",
+                number.escape_default()
+            ))
+        })?);
+    }
+    tests.sort_unstable();
+    tests.dedup();
+    if tests.is_empty() {
+        tests = (0..COLUMNS.len()).collect();
+    }
+    let has_second = !command.split_whitespace().any(|word| word == "-+n");
+    Ok(tests
+        .into_iter()
+        .flat_map(|test| COLUMNS[test])
+        .copied()
+        .filter(|column| has_second || !SECOND.contains(column))
+        .collect())
+}
+
+/// Whether the reading can be believed.
+fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
+    let whole = probe_output::report(raw).ok()?;
+    let report = whole.command.as_ref()?;
+    let table = Table::parse(&command_output::stdout(report)).ok()?;
+    let mut remarks = sanity::of_command(report);
+    let row = table.rows.first()?;
+    for (column, rate) in &row.bytes_per_s {
+        let metric = METRICS[*column].id;
+        let duration_s = row.file_bytes / rate;
+        let short = table
+            .resolution_s
+            .and_then(|step_s| sanity::timer_steps("the file", duration_s, step_s));
+        remarks.extend(short.map(|remark| remark.about(metric)));
+        if !READING.contains(column) && !table.has_fsync && !table.is_direct {
+            let detail = "written up to the page cache: neither fsync nor O_DIRECT is timed";
+            remarks.push(Remark::new(PAGE_CACHE, detail).about(metric));
+        }
+    }
+    // The reading tests together: the kernel counts for the program, not for the test.
+    let reading = |column: &usize| READING.contains(column);
+    let tests = row.bytes_per_s.iter().filter(|(column, _)| reading(column));
+    let application = row.file_bytes * tests.clone().count() as f64;
+    let counted = whole.counters.get("read_bytes").copied();
+    if let Some(remark) =
+        counted.and_then(|device| sanity::device_bytes("read", application, device))
+    {
+        let of_each = tests.map(|(column, _)| remark.clone().about(METRICS[*column].id));
+        remarks.extend(of_each);
+    }
+    Some(remarks)
+}
+
+fn garbled(problem: &str) -> DecodeError {
+    DecodeError::Garbled {
+        format: "Iozone's table".to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_of_the_command_line_tell_the_columns() {
+        assert_eq!(columns("iozone -a").unwrap().len(), 13);
+        assert_eq!(columns("iozone -i 0 -i 2").unwrap(), [0, 1, 4, 5]);
+        assert_eq!(columns("iozone -i2 -i0 -i 0 -+n").unwrap(), [0, 4, 5]);
+        for bad in ["iozone -i", "iozone -i 9", "iozone -i x"] {
+            assert!(columns(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_call_has_one_size_one_record_and_the_tests_that_were_chosen() {
+        let params = Params::new()
+            .with("tests", "random")
+            .with("size", "1g")
+            .with("record", "4k")
+            .with("fsync", 0);
+        let Recipe::Probe(probe) = WORKLOAD.recipe(&params, None).unwrap() else {
+            panic!("no probe")
+        };
+        let argv = CommandCall::from_args(&probe.args).unwrap().argv;
+        assert_eq!(
+            argv.join(" "),
+            "iozone -s1048576k -r4k -ftare.iozone -i 0 -i 2 -I"
+        );
+        for (name, value) in [("size", "32k"), ("record", "32m"), ("tests", "none")] {
+            let error = WORKLOAD.recipe(&Params::new().with(name, value), None);
+            assert_eq!(error.unwrap_err().param, name);
+        }
+    }
+}

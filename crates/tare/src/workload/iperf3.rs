@@ -1,0 +1,399 @@
+//! `iperf3`: the stream of iperf3 between two ends, read from its JSON.
+//!
+//! The metric is what the receiver got, over the receiver's time: what the sender gave to its own kernel is
+//! more. The server takes one test and ends (`-1`), so that nothing is left of a trial.
+//! Exit status 0 is no success here: with `-J` some versions fail with status 0 and say so under `error`.
+//! What it cannot see: which way packets really take; and whether a processor was the limit, which iperf3's
+//! own shares of processor time suggest where both ends are one machine.
+
+use serde_json::Value;
+use tare_model::command::{ADDRESS, BIND, PORT, Transport};
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::sanity::{self, GAPS, LOG_ARITHMETIC, PACKET_LOSS, RETRANSMITS};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
+    probe_output, tool_params,
+};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Iperf3;
+
+/// The registered workload.
+pub static WORKLOAD: Iperf3 = Iperf3;
+
+static METRICS: &[MetricSpec] = &[MetricSpec {
+    id: "net.iperf3.throughput",
+    unit: Unit::BytePerSecond,
+    better: Better::Higher,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Bytes that the receivers of all streams got per second, slow start included.",
+}];
+
+static PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "protocol",
+        default: DefaultValue::Text("tcp"),
+        doc: "`tcp` or `udp`",
+    },
+    ParamSpec {
+        name: "duration",
+        default: DefaultValue::Int(1),
+        doc: "how long it sends, whole seconds, 1 to 86400",
+    },
+    ParamSpec {
+        name: "streams",
+        default: DefaultValue::Int(1),
+        doc: "streams at once, 1 to 128",
+    },
+    ParamSpec {
+        name: "reverse",
+        default: DefaultValue::Int(0),
+        doc: "0: the client sends; 1: the server sends",
+    },
+    ParamSpec {
+        name: "omit",
+        default: DefaultValue::Int(0),
+        doc: "seconds of the beginning that do not count, 0 to 60",
+    },
+    ParamSpec {
+        name: "bitrate",
+        default: DefaultValue::Text("0"),
+        doc: "bits per second for each stream, such as `100m`; `0`: as fast as it can",
+    },
+    ParamSpec {
+        name: "length",
+        default: DefaultValue::Text("default"),
+        doc: "bytes of one write, such as `128k`; `default`: iperf3's own",
+    },
+];
+
+static ACCEPTS: &[Accepts] = &[
+    Accepts::OneOf(&["tcp", "udp"]),
+    Accepts::Between(1, 86_400),
+    Accepts::Between(1, 128),
+    Accepts::Between(0, 1),
+    Accepts::Between(0, 60),
+];
+
+/// Reports of the client are so long, seconds.
+const INTERVAL_S: f64 = 0.1;
+/// How far an interval may be from the typical one, as a share.
+const INTERVAL_SLACK: f64 = 0.25;
+/// The share of segments that are sent again from which it is told.
+const RETRANSMIT_SHARE: f64 = 1e-3;
+/// How much less may arrive than was sent: the rest is in the buffers.
+const SENT_SLACK: f64 = 0.1;
+
+impl Workload for Iperf3 {
+    fn id(&self) -> &'static str {
+        "iperf3"
+    }
+
+    fn about(&self) -> &'static str {
+        "a stream between two ends by iperf3"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &Path::ALL
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        if path.is_none() {
+            return Err(tool_params::needs_path(self.id(), self.paths()));
+        }
+        let number = |name| params.int(name).unwrap_or_default();
+        let is_udp = params.text("protocol") == Some("udp");
+        let mut client: Vec<String> = ["-c", ADDRESS, "-p", PORT, "-J", "-i", "0.1"]
+            .map(str::to_owned)
+            .into();
+        client.extend([
+            "-t".to_owned(),
+            number("duration").to_string(),
+            "-P".to_owned(),
+            number("streams").to_string(),
+            "-b".to_owned(),
+            tool_params::bit_rate(&params, "bitrate", 0, 1 << 50)?.to_string(),
+        ]);
+        if params.text("length") != Some("default") {
+            let length = tool_params::size(&params, "length", 16, 1 << 20)?;
+            client.extend(["-l".to_owned(), length.to_string()]);
+        }
+        if number("omit") > 0 {
+            client.extend(["-O".to_owned(), number("omit").to_string()]);
+        }
+        client.extend((number("reverse") == 1).then(|| "-R".to_owned()));
+        client.extend(is_udp.then(|| "-u".to_owned()));
+        let server = CommandCall {
+            // Its control connection is TCP, whatever the streams are.
+            listens: Some(Transport::Tcp),
+            ..CommandCall::new("iperf3", ["-s", "-1", "-p", PORT, "-B", BIND])
+        };
+        Ok(Recipe::Pair {
+            server: server.with_variable("LC_ALL", "C").to_probe(),
+            client: CommandCall::new("iperf3", client)
+                .with_variable("LC_ALL", "C")
+                .to_probe(),
+        })
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: "iperf3".to_owned(),
+            version: vec!["--version".to_owned()],
+            packages: Vec::new(),
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let test = match command_output::report(raw, &[]) {
+            Ok(report) => Test::parse(&command_output::stdout(&report))?,
+            // What went wrong is said in the JSON, more clearly than by its last bytes.
+            Err(error) => match said(raw) {
+                Some(better) => return Err(better),
+                None => return Err(error),
+            },
+        };
+        Ok(vec![command_output::sample(
+            &METRICS[0],
+            vec![test.received.bytes_per_s],
+        )?])
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        doubts(raw).unwrap_or_default()
+    }
+}
+
+/// The error that a failed iperf3 tells in its JSON.
+fn said(raw: &RawOutput) -> Option<DecodeError> {
+    let report = probe_output::report(raw).ok()?.command?;
+    let error = Test::parse(&command_output::stdout(&report)).err()?;
+    matches!(error, DecodeError::Unsuccessful { .. }).then_some(error)
+}
+
+/// What iperf3 told of one test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Test {
+    /// For example `iperf 3.12`.
+    pub version: String,
+    /// `TCP` or `UDP`.
+    pub protocol: String,
+    /// How long it was to send, seconds.
+    pub duration_s: f64,
+    /// Streams that were asked for.
+    pub streams: f64,
+    /// What was sent.
+    pub sent: Flow,
+    /// What arrived.
+    pub received: Flow,
+    /// Segments that were sent again; `None` where iperf3 does not know.
+    pub retransmits: Option<f64>,
+    /// Bytes of a segment.
+    pub segment: Option<f64>,
+    /// The share of packets that were lost.
+    pub lost_percent: Option<f64>,
+    /// The lengths of the intervals that count, seconds.
+    pub intervals_s: Vec<f64>,
+    /// The most streams that any interval holds.
+    pub streams_seen: usize,
+}
+
+/// Bytes in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flow {
+    /// Bytes.
+    pub bytes: f64,
+    /// Seconds.
+    pub duration_s: f64,
+    /// Bytes per second, as told.
+    pub bytes_per_s: f64,
+}
+
+impl Test {
+    /// Reads what `iperf3 -J` printed.
+    ///
+    /// # Errors
+    /// [`DecodeError::Unsuccessful`] if it has an `error`, [`DecodeError::Garbled`] if it is not whole.
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+        // There may be words before and after it.
+        let start = text.find('{').ok_or_else(|| garbled("there is no JSON"))?;
+        let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        let document = documents
+            .next()
+            .ok_or_else(|| garbled("there is no JSON"))?
+            .map_err(|error| garbled(&error.to_string()))?;
+        if let Some(error) = document.get("error") {
+            let error = error
+                .as_str()
+                .map_or_else(|| error.to_string(), str::to_owned);
+            return Err(DecodeError::Unsuccessful {
+                problem: format!("iperf3: {}", error.escape_debug()),
+            });
+        }
+        let at = |path: &str| document.pointer(path);
+        let words = |path: &str| {
+            at(path)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .ok_or_else(|| garbled(&format!("there is no `{path}`")))
+        };
+        let number = |path: &str| at(path).and_then(finite);
+        let needed = |path: &str| {
+            number(path)
+                .ok_or_else(|| garbled(&format!("`{path}` is no number that is not below 0")))
+        };
+        let version = words("/start/version")?;
+        if !version.starts_with("iperf 3") {
+            return Err(garbled("it is not of iperf 3"));
+        }
+        let intervals = at("/intervals")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let counting = |interval: &&Value| {
+            interval.pointer("/sum/omitted").and_then(Value::as_bool) != Some(true)
+        };
+        let flow = |path: &str| -> Result<Flow, DecodeError> {
+            let flow = Flow {
+                bytes: needed(&format!("{path}/bytes"))?,
+                duration_s: needed(&format!("{path}/seconds"))?,
+                bytes_per_s: needed(&format!("{path}/bits_per_second"))? / 8.0,
+            };
+            if flow.bytes > 0.0 && flow.duration_s > 0.0 && flow.bytes_per_s > 0.0 {
+                Ok(flow)
+            } else {
+                Err(garbled(&format!("`{path}` has nothing transferred")))
+            }
+        };
+        Ok(Self {
+            version,
+            protocol: words("/start/test_start/protocol")?,
+            duration_s: needed("/start/test_start/duration")?,
+            streams: needed("/start/test_start/num_streams")?,
+            sent: flow("/end/sum_sent")?,
+            received: flow("/end/sum_received")?,
+            retransmits: number("/end/sum_sent/retransmits"),
+            segment: number("/start/tcp_mss_default").filter(|bytes| *bytes > 0.0),
+            lost_percent: number("/end/sum_received/lost_percent")
+                .or_else(|| number("/end/sum/lost_percent")),
+            intervals_s: intervals
+                .iter()
+                .filter(counting)
+                .filter_map(|interval| interval.pointer("/sum/seconds").and_then(finite))
+                .collect(),
+            streams_seen: intervals
+                .iter()
+                .filter_map(|interval| Some(interval.get("streams")?.as_array()?.len()))
+                .max()
+                .unwrap_or(0),
+        })
+    }
+}
+
+fn finite(value: &Value) -> Option<f64> {
+    value
+        .as_f64()
+        .filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+/// Whether the reading can be believed.
+fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
+    let report = probe_output::report(raw).ok()?.command?;
+    let test = Test::parse(&command_output::stdout(&report)).ok()?;
+    let mut remarks = sanity::of_command(&report);
+    remarks.extend(sanity::product(
+        "bytes received",
+        test.received.bytes_per_s,
+        test.received.duration_s,
+        test.received.bytes,
+    ));
+    remarks.extend(gaps(&test));
+    if test.streams_seen as f64 != test.streams {
+        remarks.push(Remark::new(
+            GAPS,
+            format!(
+                "{} streams of {} were seen",
+                test.streams_seen, test.streams
+            ),
+        ));
+    }
+    // Lost datagrams are told as such below.
+    let is_tcp = test.protocol == "TCP";
+    if is_tcp && test.received.bytes < (1.0 - SENT_SLACK) * test.sent.bytes {
+        remarks.push(Remark::new(
+            LOG_ARITHMETIC,
+            format!(
+                "{} bytes were sent, and {} arrived",
+                test.sent.bytes, test.received.bytes
+            ),
+        ));
+    }
+    if let Some(again) = test.retransmits.filter(|again| *again > 0.0) {
+        // Without the segment's size, as over a loopback whose segments are the largest there are.
+        let segment = test.segment.unwrap_or(65_483.0);
+        let share = again * segment / test.sent.bytes;
+        if share >= RETRANSMIT_SHARE {
+            remarks.push(Remark::new(
+                RETRANSMITS,
+                format!("{again} segments, {:.2} %", share * 100.0),
+            ));
+        }
+    }
+    if let Some(lost) = test.lost_percent.filter(|lost| *lost > 0.0) {
+        remarks.push(Remark::new(
+            PACKET_LOSS,
+            format!("{lost:.2} % of the datagrams were lost"),
+        ));
+    }
+    Some(remarks)
+}
+
+/// Intervals of another length than the typical one, and a time that they do not fill. The last is what is
+/// left over, and may be short.
+fn gaps(test: &Test) -> Option<Remark> {
+    let typical = tare_stats::median(&test.intervals_s)?;
+    let (_, whole) = test.intervals_s.split_last()?;
+    let wrong = whole
+        .iter()
+        .filter(|length| (**length - typical).abs() > INTERVAL_SLACK * typical)
+        .count();
+    if wrong > 0 {
+        return Some(Remark::new(
+            GAPS,
+            format!(
+                "{wrong} of {} intervals are not about {typical:.2} s long",
+                test.intervals_s.len()
+            ),
+        ));
+    }
+    let measured: f64 = test.intervals_s.iter().sum();
+    let slack = f64::max(2.0 * INTERVAL_S, 0.1 * test.duration_s);
+    ((measured - test.duration_s).abs() > slack).then(|| {
+        Remark::new(
+            GAPS,
+            format!("{measured:.2} s of {} s were measured", test.duration_s),
+        )
+    })
+}
+
+fn garbled(problem: &str) -> DecodeError {
+    DecodeError::Garbled {
+        format: "iperf3's JSON".to_owned(),
+        problem: problem.to_owned(),
+    }
+}

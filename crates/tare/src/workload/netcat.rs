@@ -1,0 +1,211 @@
+//! `netcat`: so many zeroes through `nc` from one end to the other, as `time dd | nc` measures it.
+//!
+//! Inside the timed region: the start of a shell, of `dd` and of `nc`, the connection, the transfer, and the
+//! end of the stream seen by both ends: the client shuts its side down (`-N`) and waits until the server, which
+//! has read everything, closes. The rate that `dd` prints is not used, for it is that of filling a pipe.
+//! The netcat of OpenBSD is needed. Others of the same name take other options, some of which mean something
+//! else; the server asks for the name before it listens.
+//! The two scripts are fixed texts; everything variable is passed as arguments.
+//! What it cannot see: what the server did with the bytes; it writes them to `/dev/null`.
+
+use tare_model::command::{ADDRESS, BIND, PORT, Stdout, Transport};
+use tare_model::{
+    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
+    Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::sanity::{self, LOG_ARITHMETIC};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
+    probe_output, tool_params,
+};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Netcat;
+
+/// The registered workload.
+pub static WORKLOAD: Netcat = Netcat;
+
+static METRICS: &[MetricSpec] = &[MetricSpec {
+    id: "net.netcat.throughput",
+    unit: Unit::BytePerSecond,
+    better: Better::Higher,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.",
+}];
+
+static PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "count",
+        default: DefaultValue::Int(100),
+        doc: "blocks that are sent, 1 to 10000000",
+    },
+    ParamSpec {
+        name: "bs",
+        default: DefaultValue::Text("1m"),
+        doc: "bytes of one block, such as `64k` or `1m`",
+    },
+];
+
+static ACCEPTS: &[Accepts] = &[Accepts::Between(1, 10_000_000)];
+
+/// Asks which netcat it is, then serves one connection. Arguments: address, port.
+const SERVER: &str = r#"name=$(nc -h 2>&1 | head -n 1)
+case $name in
+OpenBSD*) exec nc -d -l "$1" "$2" ;;
+*) echo "nc is not the netcat of OpenBSD: $name" >&2; exit 64 ;;
+esac"#;
+
+/// Sends. Arguments: bytes of a block, blocks, address, port.
+const CLIENT: &str = r#"dd if=/dev/zero bs="$1" count="$2" | nc -N "$3" "$4""#;
+
+/// Where the blocks stand among the client's arguments: behind the shell, `-c`, the script and its name.
+const BLOCKS_AT: usize = 4;
+
+impl Workload for Netcat {
+    fn id(&self) -> &'static str {
+        "netcat"
+    }
+
+    fn about(&self) -> &'static str {
+        "zeroes from one end to the other by netcat"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &Path::ALL
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        if path.is_none() {
+            return Err(tool_params::needs_path(self.id(), self.paths()));
+        }
+        let block = tool_params::size(&params, "bs", 1, 1 << 30)?.to_string();
+        let count = params.int("count").unwrap_or_default().to_string();
+        let server = CommandCall {
+            listens: Some(Transport::Tcp),
+            stdout: Stdout::Discarded,
+            ..CommandCall::new("sh", ["-c", SERVER, "sh", BIND, PORT])
+        };
+        let client = CommandCall::new("sh", ["-c", CLIENT, "sh", &block, &count, ADDRESS, PORT]);
+        Ok(Recipe::Pair {
+            server: server.with_variable("LC_ALL", "C").to_probe(),
+            client: client.with_variable("LC_ALL", "C").to_probe(),
+        })
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        let tool = |program: &str, version: &[&str]| Tool {
+            program: program.to_owned(),
+            version: version.iter().map(|word| (*word).to_owned()).collect(),
+            packages: Vec::new(),
+        };
+        vec![
+            tool("nc", &["-h"]),
+            tool("sh", &[]),
+            tool("dd", &["--version"]),
+            tool("head", &["--version"]),
+        ]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[]).map_err(explained)?;
+        let sent = sent(&report)?;
+        let wanted = wanted(&report)?;
+        if sent != wanted {
+            return Err(DecodeError::Unsuccessful {
+                problem: format!("`dd` sent {sent} of {wanted} bytes"),
+            });
+        }
+        let rate = sent as f64 / (report.wall_ns as f64 / 1e9);
+        Ok(vec![command_output::sample(&METRICS[0], vec![rate])?])
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        let Some(report) = probe_output::report(raw).ok().and_then(|it| it.command) else {
+            return Vec::new();
+        };
+        let mut remarks = sanity::of_command(&report);
+        // A part cannot take longer than the whole.
+        let wall_s = report.wall_ns as f64 / 1e9;
+        if let Some(dd_s) = told(&report).and_then(|told| told.duration_s)
+            && dd_s > 1.01 * wall_s
+        {
+            remarks.push(Remark::new(
+                LOG_ARITHMETIC,
+                format!("`dd` took {dd_s:.3} s of {wall_s:.3} s"),
+            ));
+        }
+        remarks
+    }
+}
+
+/// What a failed transfer means, where it is another netcat.
+fn explained(error: DecodeError) -> DecodeError {
+    let DecodeError::Unsuccessful { problem } = &error else {
+        return error;
+    };
+    let is_another = problem.contains("-- 'N'") || problem.contains("option requires an argument");
+    if is_another {
+        return DecodeError::Unsuccessful {
+            problem: format!("`nc` is not the netcat of OpenBSD: {problem}"),
+        };
+    }
+    error
+}
+
+/// What `dd` says at its end.
+struct Told {
+    bytes: u64,
+    duration_s: Option<f64>,
+}
+
+/// `104857600 bytes (105 MB, 100 MiB) copied, 0.35 s, 299 MB/s`, of which BusyBox writes out the seconds.
+fn told(report: &CommandReport) -> Option<Told> {
+    let text = String::from_utf8_lossy(&report.stderr.0);
+    let line = text
+        .lines()
+        .find(|line| line.contains(" bytes") && line.contains("copied"))?;
+    let bytes = line.split_whitespace().next()?.parse().ok()?;
+    let duration_s = line
+        .split_once("copied,")
+        .and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok())
+        .filter(|duration| duration.is_finite());
+    Some(Told { bytes, duration_s })
+}
+
+fn sent(report: &CommandReport) -> Result<u64, DecodeError> {
+    told(report)
+        .map(|told| told.bytes)
+        .ok_or_else(|| garbled("`dd` does not say what it sent"))
+}
+
+/// The bytes that the call asked for.
+fn wanted(report: &CommandReport) -> Result<u64, DecodeError> {
+    let number = |at: usize| {
+        let word = report.argv.get(at)?;
+        word.parse::<u64>().ok()
+    };
+    let block = number(BLOCKS_AT).zip(number(BLOCKS_AT + 1));
+    block
+        .and_then(|(block, count)| block.checked_mul(count))
+        .ok_or_else(|| garbled("the call does not say how much is sent"))
+}
+
+fn garbled(problem: &str) -> DecodeError {
+    DecodeError::Garbled {
+        format: "the output of dd".to_owned(),
+        problem: problem.to_owned(),
+    }
+}

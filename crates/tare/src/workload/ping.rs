@@ -1,0 +1,322 @@
+//! `ping`: round trips of ICMP echo requests, each one observation.
+//!
+//! Nothing has to serve: the kernel at the far end answers. A listener of the agent is the pair's other half
+//! all the same, so that the far end is known to be up and its address is the one that every other workload of
+//! the path uses. Published ports are not for ICMP, so there is no such path.
+//! The program needs CAP_NET_RAW or a group in `net.ipv4.ping_group_range`; without either it is unavailable.
+//! Duplicates are not observations; lost requests have no time and are told of.
+//! Known bias: `ping` prints three digits, and reads the clock in user space before it sends.
+//! What it cannot see: whether the far end's kernel treats ICMP as it treats other packets.
+
+use tare_model::command::ADDRESS;
+use tare_model::outcome::Exit;
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Reason, Recipe,
+    ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::sanity::{self, LOG_ARITHMETIC, PACKET_LOSS, SHORT_INTERVAL};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
+    probe_output, tool_params,
+};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Ping;
+
+/// The registered workload.
+pub static WORKLOAD: Ping = Ping;
+
+static METRICS: &[MetricSpec] = &[MetricSpec {
+    id: "net.ping.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Time between the sending of an ICMP echo request and the arrival of its first reply.",
+}];
+
+static PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "count",
+        default: DefaultValue::Int(20),
+        doc: "requests, 1 to 100000",
+    },
+    ParamSpec {
+        name: "size",
+        default: DefaultValue::Int(56),
+        doc: "bytes of a request without its headers, 16 to 65507; 16 hold the time",
+    },
+    ParamSpec {
+        name: "interval",
+        default: DefaultValue::Text("10ms"),
+        doc: "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root",
+    },
+];
+
+static ACCEPTS: &[Accepts] = &[Accepts::Between(1, 100_000), Accepts::Between(16, 65_507)];
+
+/// The paths of which an address alone is an end.
+static PATHS: &[Path] = &[
+    Path::Loopback,
+    Path::HostToArm,
+    Path::ArmToHost,
+    Path::ArmToArm,
+];
+
+/// The agent's listener that stands for the far end.
+const FAR_END: &str = "tcp-sink";
+/// Fewer steps of the last printed digit than this say little.
+const FEWEST_STEPS: f64 = 10.0;
+/// The finest step that is printed, nanoseconds.
+const STEP_NS: f64 = 1e3;
+/// How far the mean of the lines may be from the summary's: it holds duplicates, and lines are rounded.
+const MEAN_SLACK: f64 = 0.05;
+
+impl Workload for Ping {
+    fn id(&self) -> &'static str {
+        "ping"
+    }
+
+    fn about(&self) -> &'static str {
+        "round trips of ICMP echo requests by ping"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        METRICS
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        PATHS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        if !path.is_some_and(|path| PATHS.contains(&path)) {
+            return Err(tool_params::needs_path(self.id(), PATHS));
+        }
+        let number = |name| params.int(name).unwrap_or_default().to_string();
+        let interval_ms = tool_params::duration_ms(&params, "interval", 2, 60_000)?;
+        let interval_s = format!("{}.{:03}", interval_ms / 1_000, interval_ms % 1_000);
+        let arguments = [
+            "-n".to_owned(),
+            "-c".to_owned(),
+            number("count"),
+            "-i".to_owned(),
+            interval_s,
+            "-s".to_owned(),
+            number("size"),
+            "-W".to_owned(),
+            "1".to_owned(),
+            ADDRESS.to_owned(),
+        ];
+        Ok(Recipe::Pair {
+            server: ProbeCall {
+                name: FAR_END.to_owned(),
+                args: Params::new(),
+            },
+            client: CommandCall::new("ping", arguments)
+                .with_variable("LC_ALL", "C")
+                .to_probe(),
+        })
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: "ping".to_owned(),
+            version: vec!["-V".to_owned()],
+            packages: Vec::new(),
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = match command_output::report(raw, &[]) {
+            Ok(report) => report,
+            Err(error) => return Err(explained(raw, error)),
+        };
+        let answers = Answers::parse(&command_output::stdout(&report))?;
+        Ok(vec![command_output::sample(&METRICS[0], answers.times_ns)?])
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        doubts(raw).unwrap_or_default()
+    }
+}
+
+/// What the end of a failed `ping` means.
+fn explained(raw: &RawOutput, error: DecodeError) -> DecodeError {
+    let report = probe_output::report(raw)
+        .ok()
+        .and_then(|whole| whole.command);
+    let Some(report) = report else {
+        return error;
+    };
+    let words = String::from_utf8_lossy(&report.stderr.0);
+    let is_denied = [
+        "Operation not permitted",
+        "Permission denied",
+        "lacking privilege",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign));
+    if report.exit != Exit::Code(0) && is_denied {
+        return DecodeError::Unavailable(Reason::NeedsPrivilege(
+            "CAP_NET_RAW, or a group in net.ipv4.ping_group_range".to_owned(),
+        ));
+    }
+    // Status 1 is that of nobody answering.
+    match Answers::parse(&command_output::stdout(&report)) {
+        Err(better @ DecodeError::Unsuccessful { .. }) => better,
+        _ => error,
+    }
+}
+
+/// What `ping` printed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// The times of the first replies, nanoseconds, in their order.
+    pub times_ns: Vec<f64>,
+    /// Requests.
+    pub sent: u64,
+    /// Requests that were answered.
+    pub received: u64,
+    /// Further replies to one request.
+    pub duplicates: u64,
+    /// Smallest, mean and largest time of all replies, nanoseconds; the deviation is not read, for its name
+    /// (`mdev`, `stddev`) tells that it is not one and the same.
+    pub summary_ns: Option<[f64; 3]>,
+}
+
+impl Answers {
+    /// Reads what the `ping` of iputils, BusyBox or inetutils printed.
+    ///
+    /// # Errors
+    /// [`DecodeError::Unsuccessful`] if nobody answered, [`DecodeError::Garbled`] if the lines are not those
+    /// that the summary counts.
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
+        let (lines, summary) = text
+            .split_once("ping statistics ---")
+            .ok_or_else(|| garbled("there is no summary"))?;
+        let counts = summary
+            .lines()
+            .find(|line| line.contains("packets transmitted"))
+            .ok_or_else(|| garbled("the summary does not count"))?;
+        let count = |what: &str| {
+            counts
+                .split(',')
+                .find(|part| part.contains(what))
+                .and_then(|part| part.split_whitespace().next())
+                .and_then(|word| word.trim_start_matches('+').parse::<u64>().ok())
+        };
+        let missing = |what: &str| garbled(&format!("the summary has no count of packets {what}"));
+        let sent = count("transmitted").ok_or_else(|| missing("transmitted"))?;
+        let received = count("received").ok_or_else(|| missing("received"))?;
+        if received > sent {
+            return Err(garbled("more packets were received than sent"));
+        }
+        if received == 0 {
+            return Err(DecodeError::Unsuccessful {
+                problem: format!("none of {sent} echo requests was answered"),
+            });
+        }
+        let mut times_ns = Vec::new();
+        let mut duplicates = 0;
+        for line in lines.lines().filter(|line| line.contains("bytes from")) {
+            let Some((_, rest)) = line.split_once("time=") else {
+                return Err(garbled("a reply has no time"));
+            };
+            let mut words = rest.split_whitespace();
+            let time = words.next().and_then(|word| word.parse::<f64>().ok());
+            let (Some(time), Some("ms")) = (time, words.next()) else {
+                return Err(garbled("a reply's time is not in ms"));
+            };
+            if rest.contains("(DUP!)") {
+                duplicates += 1;
+            } else {
+                times_ns.push(time * 1e6);
+            }
+        }
+        if times_ns.len() as u64 != received {
+            return Err(garbled(&format!(
+                "there are {} replies, and the summary counts {received}",
+                times_ns.len()
+            )));
+        }
+        Ok(Self {
+            times_ns,
+            sent,
+            received,
+            duplicates,
+            summary_ns: summary_of(summary),
+        })
+    }
+}
+
+/// `rtt min/avg/max/mdev = 0.045/0.052/0.062/0.005 ms`, or `round-trip min/avg/max = …`.
+fn summary_of(summary: &str) -> Option<[f64; 3]> {
+    let line = summary.lines().find(|line| line.contains("min/avg/max"))?;
+    let (_, numbers) = line.split_once('=')?;
+    let mut numbers = numbers.trim().split('/').map(|number| {
+        let digits = number.split_whitespace().next()?;
+        digits.parse::<f64>().ok().map(|ms| ms * 1e6)
+    });
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// Whether the reading can be believed.
+fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
+    let report = probe_output::report(raw).ok()?.command?;
+    let answers = Answers::parse(&command_output::stdout(&report)).ok()?;
+    let mut remarks = sanity::of_command(&report);
+    if answers.received < answers.sent {
+        remarks.push(Remark::new(
+            PACKET_LOSS,
+            format!(
+                "{} of {} requests were not answered",
+                answers.sent - answers.received,
+                answers.sent
+            ),
+        ));
+    }
+    if answers.duplicates > 0 {
+        remarks.push(Remark::new(
+            PACKET_LOSS,
+            format!("{} replies came twice", answers.duplicates),
+        ));
+    }
+    let typical = tare_stats::median(&answers.times_ns)?;
+    if typical < FEWEST_STEPS * STEP_NS {
+        remarks.push(Remark::new(
+            SHORT_INTERVAL,
+            format!("{} in printed steps of 1 µs", sanity::seconds(typical)),
+        ));
+    }
+    let mean = answers.times_ns.iter().sum::<f64>() / answers.times_ns.len() as f64;
+    let told = answers.summary_ns.filter(|_| answers.duplicates == 0);
+    if let Some([_, told, _]) = told
+        && (mean - told).abs() > MEAN_SLACK * told + STEP_NS
+    {
+        remarks.push(Remark::new(
+            LOG_ARITHMETIC,
+            format!(
+                "the mean of the replies is {}, the summary says {}",
+                sanity::seconds(mean),
+                sanity::seconds(told)
+            ),
+        ));
+    }
+    Some(remarks)
+}
+
+fn garbled(problem: &str) -> DecodeError {
+    DecodeError::Garbled {
+        format: "the output of ping".to_owned(),
+        problem: problem.to_owned(),
+    }
+}

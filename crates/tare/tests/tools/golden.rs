@@ -1,0 +1,170 @@
+//! Captures: `golden/tools/<workload>/<capture>/` with `stdout`, `stderr` where there was any,
+//! `files/<name>` for collected files, and `provenance.toml`.
+//!
+//! The bytes are those of the tool. `provenance.toml` says which program in which version, its arguments, how
+//! it ended, where it ran; and, for what the tool cannot know, the wall time and the counters of its trial.
+//! `expected.toml` says what has to be read from it: `values` by metric and the kinds of `remarks`, or the
+//! words with which it is `refused`. A folder without one only has to be decodable.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::{CommandReport, ProbeReport, RawOutput};
+
+/// What is known of a capture beside its bytes.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Provenance {
+    /// The arguments, the program's name first.
+    #[serde(default)]
+    argv: Vec<String>,
+    /// The status.
+    #[serde(default)]
+    exit: i32,
+    /// From start to end.
+    #[serde(default)]
+    wall_ns: Option<u64>,
+    /// The trial's counters.
+    #[serde(default)]
+    counters: BTreeMap<String, f64>,
+    /// What the program used.
+    #[serde(default)]
+    usage: BTreeMap<String, f64>,
+}
+
+/// What has to be read.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expected {
+    /// By metric, the mean of its observations.
+    #[serde(default)]
+    pub(crate) values: BTreeMap<String, f64>,
+    /// The kinds of remarks, each once, in alphabetical order.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
+    /// A part of the refusal.
+    #[serde(default)]
+    pub(crate) refused: Option<String>,
+}
+
+/// One capture.
+#[derive(Debug, Clone)]
+pub(crate) struct Capture {
+    pub(crate) workload: String,
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    pub(crate) provenance: Provenance,
+}
+
+impl Capture {
+    fn read(workload: &str, folder: &Path) -> Option<Self> {
+        let stdout = std::fs::read(folder.join("stdout")).ok()?;
+        let text = std::fs::read_to_string(folder.join("provenance.toml"))
+            .unwrap_or_else(|error| panic!("{}: provenance.toml: {error}", folder.display()));
+        let files = std::fs::read_dir(folder.join("files"))
+            .into_iter()
+            .flatten()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                (name, std::fs::read(&path).unwrap())
+            })
+            .collect();
+        Some(Self {
+            workload: workload.to_owned(),
+            name: folder.file_name().unwrap().to_string_lossy().into_owned(),
+            folder: folder.to_owned(),
+            stdout,
+            stderr: std::fs::read(folder.join("stderr")).unwrap_or_default(),
+            files,
+            provenance: toml::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", folder.display())),
+        })
+    }
+
+    /// What has to be read; `None` where nobody said it.
+    pub(crate) fn expected(&self) -> Option<Expected> {
+        let text = std::fs::read_to_string(self.folder.join("expected.toml")).ok()?;
+        Some(toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name)))
+    }
+
+    /// What the trial would have left.
+    pub(crate) fn raw(&self) -> RawOutput {
+        let provenance = &self.provenance;
+        let argv = if provenance.argv.is_empty() {
+            vec![self.workload.clone()]
+        } else {
+            provenance.argv.clone()
+        };
+        let bytes = |files: &BTreeMap<String, Vec<u8>>| {
+            let bytes = |(name, text): (&String, &Vec<u8>)| (name.clone(), Bytes(text.clone()));
+            files.iter().map(bytes).collect()
+        };
+        let report = ProbeReport {
+            probe: "command".into(),
+            revision: 1,
+            series: Vec::new(),
+            unavailable: BTreeMap::new(),
+            checksum: None,
+            canary_ns: [5e6, 5e6],
+            elapsed_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
+            counters: provenance.counters.clone(),
+            timer: BTreeMap::new(),
+            command: Some(CommandReport {
+                program: argv[0].clone(),
+                argv,
+                exit: Exit::Code(provenance.exit),
+                stdout: Bytes(self.stdout.clone()),
+                stderr: Bytes(self.stderr.clone()),
+                is_cut: false,
+                files: bytes(&self.files),
+                wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
+                usage: provenance.usage.clone(),
+            }),
+        };
+        RawOutput {
+            format: PROBE_FORMAT.into(),
+            stdout: Bytes(serde_json::to_vec(&report).unwrap()),
+            stderr: Bytes::default(),
+            exit: Exit::Code(0),
+        }
+    }
+}
+
+/// Every capture, by workload and name.
+pub(crate) fn captures() -> Vec<Capture> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tools");
+    let mut found: Vec<Capture> = folders(&root)
+        .into_iter()
+        .flat_map(|workload| {
+            let id = workload.file_name().unwrap().to_string_lossy().into_owned();
+            folders(&workload)
+                .into_iter()
+                .filter_map(move |folder| Capture::read(&id, &folder))
+        })
+        .collect();
+    found.sort_by(|a, b| (&a.workload, &a.name).cmp(&(&b.workload, &b.name)));
+    assert!(!found.is_empty(), "there are no captures");
+    found
+}
+
+/// The capture of this name.
+pub(crate) fn capture(workload: &str, name: &str) -> Capture {
+    captures()
+        .into_iter()
+        .find(|capture| capture.workload == workload && capture.name == name)
+        .unwrap_or_else(|| panic!("there is no capture {workload}/{name}"))
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(of)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect()
+}

@@ -1,0 +1,15 @@
+//! The decoders against what the programs of others really printed, whole and damaged.
+//!
+//! `golden/tools` holds one folder for each workload and in it one for each capture; see `golden.rs`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::float_cmp,
+    reason = "a test fails by panicking, and a search tells what it found"
+)]
+
+mod fuzz;
+mod golden;
+mod traps;
+mod whole;
