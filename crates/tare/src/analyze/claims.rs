@@ -237,8 +237,14 @@ impl Look<'_> {
 
     /// What an emulated processor takes says nothing of the environment that it stands in for.
     fn genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
-        let is_emulated = cell.flags.iter().any(|flag| flag.id == EMULATED);
-        if is_emulated && arm != self.baseline() {
+        let is_flagged = |cell: &DossierCell| cell.flags.iter().any(|flag| flag.id == EMULATED);
+        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
+        let is_emulated = if arm == self.baseline() {
+            self.dossier.aa.iter().any(is_flagged)
+        } else {
+            is_flagged(cell)
+        };
+        if is_emulated {
             return Err(format!(
                 "`{arm}` is emulated here, which says nothing of what it costs"
             ));
