@@ -3,6 +3,7 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
 //! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
+//! `together` makes one reading of several instances and `concurrency` says what they did to each other,
 //! `parity`, `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
 //! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
@@ -23,6 +24,7 @@ mod cell;
 pub(crate) mod checklist;
 mod claims;
 mod collect;
+mod concurrency;
 mod diagnostics;
 mod effect;
 mod failures;
@@ -33,6 +35,7 @@ pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
+mod together;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};
@@ -84,6 +87,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         }
     }
     adjust_for_many_cells(&mut cells);
+    let concurrency = concurrency::series(head, &collected);
     let failures = failures::listed(head, &collected);
     let parity = parity::compared(head);
     let mut dossier = Dossier {
@@ -101,6 +105,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
             .collect(),
         cells,
         aa,
+        concurrency,
         findings: Vec::new(),
         claims: Vec::new(),
         publication: None,
