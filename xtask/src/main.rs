@@ -13,6 +13,7 @@ use std::process::ExitCode;
 mod aa;
 mod bench;
 mod dist;
+mod fuzz;
 mod provision;
 mod published;
 mod run;
@@ -48,6 +49,11 @@ const COMMANDS: &[Command] = &[
         "bench",
         "what SPECIFICATION.md promises, measured beside the tools of the field",
         bench::main,
+    ),
+    (
+        "fuzz",
+        "a long search for output that a decoder cannot take; `--seconds N`, one workload",
+        fuzz::main,
     ),
     (
         "aa",
