@@ -16,6 +16,14 @@ pub static STUDIES: &[BuiltinStudy] = &[
         text: include_str!("../../../../studies/quick.toml"),
     },
     BuiltinStudy {
+        id: "ram-disk",
+        text: include_str!("../../../../studies/ram-disk.toml"),
+    },
+    BuiltinStudy {
+        id: "os-micro",
+        text: include_str!("../../../../studies/os-micro.toml"),
+    },
+    BuiltinStudy {
         id: "storage",
         text: include_str!("../../../../studies/storage.toml"),
     },
