@@ -14,7 +14,9 @@ mod aa;
 mod bench;
 mod contracts;
 mod dist;
+mod fuzz;
 mod provision;
+mod published;
 mod run;
 mod shell;
 mod test;
@@ -50,9 +52,19 @@ const COMMANDS: &[Command] = &[
         bench::main,
     ),
     (
+        "fuzz",
+        "a long search for output that a decoder cannot take; `--seconds N`, one workload",
+        fuzz::main,
+    ),
+    (
         "aa",
         "live comparisons of the host with itself; `-n N` of them",
         aa::main,
+    ),
+    (
+        "published",
+        "whether every published number of the studies stands in the texts of a folder",
+        published::main,
     ),
 ];
 
@@ -62,7 +74,7 @@ fn main() -> ExitCode {
     let Some((_, _, command)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
         eprintln!("usage: cargo xtask COMMAND");
         for (name, about, _) in COMMANDS {
-            eprintln!("  {name:<8} {about}");
+            eprintln!("  {name:<9} {about}");
         }
         return ExitCode::from(2);
     };

@@ -79,6 +79,9 @@ pub struct DossierCell {
     pub params: Params,
     /// Instances at once.
     pub instances: u32,
+    /// Where the instances ran, `processes` or `environments`; absent where one ran as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<String>,
     /// Path of a two-ended workload.
     pub path: Option<String>,
     /// The metric.
@@ -122,6 +125,115 @@ pub struct DossierCell {
     pub further_blocks: Option<u32>,
     /// Diagnostics that fell out, by id: `drifting-effect`, `fragile`, `autocorrelated`, …
     pub flags: Vec<Flag>,
+}
+
+/// One metric of one workload as more and more instances of it run at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// The workload.
+    pub workload: String,
+    /// Its parameters.
+    pub params: Params,
+    /// Path of a two-ended workload.
+    pub path: Option<String>,
+    /// Where the instances ran: `processes` of one environment, or each in one of several `environments`.
+    pub spread: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of `value` and `worst`.
+    pub unit: String,
+    /// `lower` or `higher`.
+    pub better: String,
+    /// Unit of `throughput`; `null` where the metric is neither a time nor a rate.
+    pub throughput_unit: Option<String>,
+    /// The arms, baseline first, the A′ arm among them.
+    pub arms: Vec<ConcurrencyArm>,
+}
+
+/// The series of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConcurrencyArm {
+    /// The arm.
+    pub arm: String,
+    /// Whether it is the baseline.
+    pub baseline: bool,
+    /// One point for each number of instances, the least first.
+    pub points: Vec<ConcurrencyPoint>,
+    /// Whether the cost against the baseline depends on the number of instances; `null` for the baseline and
+    /// where there is one number only.
+    pub doubling: Option<Doubling>,
+    /// A law of scaling, as a summary; `null` below six different numbers.
+    pub scaling: Option<Scaling>,
+}
+
+/// One number of instances in one arm. Each is the pseudo-median over blocks, with its interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConcurrencyPoint {
+    /// Instances at once.
+    pub instances: u32,
+    /// Blocks that entered.
+    pub n_blocks: u32,
+    /// The mean over the instances: of times arithmetic, of rates harmonic.
+    pub value: Option<Span>,
+    /// The instance that fared worst.
+    pub worst: Option<Span>,
+    /// Cost of an instance against that of one alone in the same arm and block; `null` without a series of 1.
+    pub stretch: Option<Span>,
+    /// Jain's index of the instances' rates: 1 when all are equal, 1/N when one has everything.
+    pub fairness: Option<Span>,
+    /// Sum of the instances' rates, in `throughput_unit`.
+    pub throughput: Option<Span>,
+    /// Throughput against that of as many instances as if each were alone.
+    pub efficiency: Option<Span>,
+    /// From the first start to the last end, nanoseconds.
+    pub makespan_ns: Option<Span>,
+    /// The same against one instance alone in the same arm and block.
+    pub makespan_stretch: Option<Span>,
+    /// From the first start to the last start, nanoseconds; `null` where the instances share no clock.
+    pub skew_ns: Option<Span>,
+    /// Share of the makespan in which all instances were at work; `null` where they share no clock.
+    pub overlap: Option<Span>,
+    /// What is to be known about these trials.
+    pub flags: Vec<Flag>,
+}
+
+/// What each doubling of the number of instances does to an arm's cost against the baseline: the slope of
+/// ln(ratio) on log2 of the number, by block (Theil–Sen), over blocks (Hodges–Lehmann), as a factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Doubling {
+    /// Blocks that have every number of instances on both sides.
+    pub n_blocks: u32,
+    /// The factor: above 1 the environment costs more, the more instances there are.
+    pub ratio: Option<Span>,
+    /// Its 90 % interval, for equivalence.
+    pub ratio90: Option<Span>,
+    /// Exact signed-rank p, two-sided.
+    pub p: Option<f64>,
+    /// Benjamini–Hochberg q over all doublings of the report but those of the A′ arm.
+    pub q: Option<f64>,
+    /// The margin that the verdict used.
+    pub margin: f64,
+    /// As that of a cell.
+    pub verdict: String,
+}
+
+/// X(N) = γN/(1 + α(N − 1) + βN(N − 1)) (Gunther 2007), or a simpler case of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// `linear`, `amdahl` or `universal`, whichever has the smallest corrected Akaike criterion.
+    pub law: String,
+    /// Throughput of one instance, in `throughput_unit`.
+    pub gamma: f64,
+    /// The share that is done one at a time.
+    pub alpha: f64,
+    /// Its interval by bootstrap over blocks; `null` below ten blocks.
+    pub alpha_interval: Option<Span>,
+    /// The cost of agreeing with every other.
+    pub beta: f64,
+    /// Its interval by bootstrap over blocks; `null` below ten blocks.
+    pub beta_interval: Option<Span>,
+    /// The number of instances beyond which throughput falls, if it is within 1.5 times of what was measured.
+    pub peak: Option<f64>,
 }
 
 /// One remark of a diagnostic on a cell.
@@ -296,6 +408,9 @@ pub struct Dossier {
     pub cells: Vec<DossierCell>,
     /// The cells of the A′ arm.
     pub aa: Vec<DossierCell>,
+    /// What several instances at once do to each other, for the workloads with a series of them.
+    #[serde(default)]
+    pub concurrency: Vec<Concurrency>,
     /// Findings.
     pub findings: Vec<DossierFinding>,
     /// Claims.

@@ -143,6 +143,7 @@ impl Judge<'_> {
             workload: group.name.clone(),
             params: group.params.clone(),
             instances: key.instances,
+            spread: group.spread.map(|spread| spread.label().to_owned()),
             path: group.path.map(|path| path.label().to_owned()),
             metric: self.metric.id.to_owned(),
             revision: revision.map_or(0, |probe| probe.revision),
@@ -277,7 +278,7 @@ fn without_equivalence(word: Verdict) -> Verdict {
 
 /// The pseudo-median of readings with its interval. Below six blocks: the median with the range, whose
 /// level as an interval, 1 − 2^(1−n), is then less than 0.95 and is given.
-fn level_of(values: &[f64]) -> Option<Span> {
+pub(crate) fn level_of(values: &[f64]) -> Option<Span> {
     if let Ok(estimate) = hodges_lehmann_paired(values, LEVEL) {
         return Some(span(estimate.interval));
     }

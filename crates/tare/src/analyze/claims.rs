@@ -12,6 +12,8 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 
+use super::diagnostics::EMULATED;
+
 /// How a claim came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -233,10 +235,28 @@ impl Look<'_> {
             .ok_or_else(|| self.why(name, arm, instances))
     }
 
+    /// What an emulated processor takes says nothing of the environment that it stands in for.
+    fn genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
+        let is_flagged = |cell: &DossierCell| cell.flags.iter().any(|flag| flag.id == EMULATED);
+        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
+        let is_emulated = if arm == self.baseline() {
+            self.dossier.aa.iter().any(is_flagged)
+        } else {
+            is_flagged(cell)
+        };
+        if is_emulated {
+            return Err(format!(
+                "`{arm}` is emulated here, which says nothing of what it costs"
+            ));
+        }
+        Ok(())
+    }
+
     fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
+        self.genuine(cell, arm)?;
         cell.ratio.ok_or_else(|| {
             format!(
                 "{} in `{arm}` gave no ratio: {} blocks",
@@ -248,7 +268,9 @@ impl Look<'_> {
     fn ratio(&self, rule: &Rule) -> Result<Span, String> {
         let values = |first: (&str, &str, u32), second: (&str, &str, u32)| {
             let (above, cell) = self.value(first.0, first.1, first.2)?;
-            let (below, _) = self.value(second.0, second.1, second.2)?;
+            let (below, other) = self.value(second.0, second.1, second.2)?;
+            self.genuine(cell, first.1)?;
+            self.genuine(other, second.1)?;
             quotient(&above, &below, cell.better == "higher")
                 .ok_or_else(|| "a value is not above 0".to_owned())
         };

@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study, Trial};
+use tare_model::{
+    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, Trial, WorkSpan,
+};
 
 use super::Find;
 use super::evidence::{self, CounterRow};
 use super::failures::{Counted, Kind, Tally};
 use super::reading::{Reading, read};
+use super::together::{self, Joint};
 use crate::workload::{DecodeError, Remark, Workload};
 
 /// What may be compared: same work, same number at once. The workload's place in the study stands for its
@@ -32,6 +35,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) params: Params,
     pub(crate) path: Option<Path>,
+    /// Where the instances run, for a workload with a series of them.
+    pub(crate) spread: Option<Spread>,
     /// `None` where this version of Tare has no such workload.
     pub(crate) workload: Option<&'static dyn Workload>,
     /// By arm, in the study's order; then by block.
@@ -50,6 +55,8 @@ pub(crate) struct Kept {
     pub(crate) probe: Option<Box<ProbeFacts>>,
     /// What the workload says of the trial; a box of nothing takes no memory of its own.
     pub(crate) remarks: Box<[Remark]>,
+    /// What its instances did, one by one, where they were started together.
+    pub(crate) joint: Option<Box<Joint>>,
     /// Another trial of the same arm and block came before and was replaced.
     pub(crate) replaced: bool,
 }
@@ -90,6 +97,8 @@ struct Extras<'a> {
     timer: BTreeMap<String, f64>,
     #[serde(default)]
     command: Option<CommandHead>,
+    #[serde(default)]
+    span: Option<WorkSpan>,
 }
 
 /// What a program used; its output is not read again.
@@ -121,6 +130,7 @@ pub(crate) struct Collector<'a> {
     arm_ids: Vec<String>,
     /// By arm, in the study's order.
     settings: Vec<Params>,
+    spreads: Vec<Option<Spread>>,
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
     trials: u32,
@@ -132,6 +142,7 @@ impl<'a> Collector<'a> {
             find,
             arm_ids: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
             settings: study.arms.iter().map(|arm| arm.settings.clone()).collect(),
+            spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
             trials: 0,
@@ -176,10 +187,13 @@ impl<'a> Collector<'a> {
         };
         let find = self.find;
         let arms = self.arm_ids.len();
+        let spread = self.spreads.get(trial.workload_index as usize);
+        let spread = spread.copied().flatten();
         let group = self.groups.entry(key).or_insert_with(|| Group {
             name: workload.to_owned(),
             params: cell.params.clone(),
             path: cell.path,
+            spread,
             workload: find(workload),
             arms: vec![BTreeMap::new(); arms],
         });
@@ -207,7 +221,12 @@ impl<'a> Collector<'a> {
             self.tally.count(counted(Kind::Failed, &reason));
             return;
         };
-        match decode(definition, raw) {
+        let decoded = if raw.format == INSTANCES_FORMAT {
+            together::decode(definition, raw)
+        } else {
+            decode(definition, raw)
+        };
+        match decoded {
             Ok(decoded) => {
                 for (metric, reason) in &decoded.unavailable {
                     self.tally.count(Counted {
@@ -221,7 +240,8 @@ impl<'a> Collector<'a> {
                     host_ns: host_elapsed_ns,
                     readings: decoded.readings,
                     probe: decoded.probe.map(Box::new),
-                    remarks: definition.remarks(raw).into_boxed_slice(),
+                    remarks: decoded.remarks.into_boxed_slice(),
+                    joint: decoded.joint,
                     replaced: false,
                 };
                 let of_arm = &mut group.arms[arm_index];
@@ -239,13 +259,20 @@ impl<'a> Collector<'a> {
     }
 }
 
-struct Decoded {
-    readings: Box<[Option<Reading>]>,
-    unavailable: BTreeMap<String, Reason>,
-    probe: Option<ProbeFacts>,
+/// What can be read from one trial.
+pub(super) struct Decoded {
+    pub(super) readings: Box<[Option<Reading>]>,
+    pub(super) unavailable: BTreeMap<String, Reason>,
+    pub(super) probe: Option<ProbeFacts>,
+    pub(super) remarks: Vec<Remark>,
+    pub(super) span: Option<WorkSpan>,
+    pub(super) joint: Option<Box<Joint>>,
 }
 
-fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
+pub(super) fn decode(
+    workload: &'static dyn Workload,
+    raw: &RawOutput,
+) -> Result<Decoded, DecodeError> {
     let garbled = |problem: String| DecodeError::Garbled {
         format: raw.format.escape_default().to_string(),
         problem,
@@ -281,18 +308,21 @@ fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, D
             "none of the workload's metrics is in the output".to_owned(),
         ));
     }
-    let (unavailable, probe) = match extras {
+    let (unavailable, probe, span) = match extras {
         Some(extras) => {
             let observations = samples.iter().map(|it| it.observations.len()).sum();
             let probe = probe_facts(&extras, coarse, observations);
-            (extras.unavailable, Some(probe))
+            (extras.unavailable, Some(probe), extras.span)
         }
-        None => (BTreeMap::new(), None),
+        None => (BTreeMap::new(), None, None),
     };
     Ok(Decoded {
         readings: readings.into_boxed_slice(),
         unavailable,
         probe,
+        remarks: workload.remarks(raw),
+        span,
+        joint: None,
     })
 }
 

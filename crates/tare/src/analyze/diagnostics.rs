@@ -39,6 +39,10 @@ pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
 pub(crate) const NOT_AFTER_CORRECTION: &str = "not-significant-after-correction";
+/// Several instances were not at work at the same time.
+pub(crate) const LITTLE_OVERLAP: &str = "little-overlap";
+/// Several instances have no clock in common.
+pub(crate) const NO_COMMON_CLOCK: &str = "no-common-clock";
 
 /// Up to here each block is left out in turn; above, only the two extreme ones, between which all lie.
 const LEAVE_EACH_OUT_UP_TO: usize = 60;

@@ -3,6 +3,7 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
 //! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
+//! `together` makes one reading of several instances and `concurrency` says what they did to each other,
 //! `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
 //! [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
@@ -26,6 +27,7 @@ mod cell;
 pub(crate) mod checklist;
 mod claims;
 mod collect;
+mod concurrency;
 mod diagnostics;
 mod effect;
 mod evidence;
@@ -36,6 +38,7 @@ pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
+mod together;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};
@@ -94,6 +97,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         .map(|arm| evidence::of(arm, &collected))
         .collect();
     let findings = cause::findings(&evidence, head.study.baseline.as_str(), &cells);
+    let concurrency = concurrency::series(head, &collected);
     let failures = failures::listed(head, &collected);
     let parity = parities(head, collected.find());
     let mut dossier = Dossier {
@@ -111,6 +115,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
             .collect(),
         cells,
         aa,
+        concurrency,
         findings,
         claims: Vec::new(),
         publication: None,

@@ -81,6 +81,7 @@ mod tests {
             readings: Box::new([]),
             probe: None,
             remarks: remarks.into_boxed_slice(),
+            joint: None,
             replaced: false,
         }
     }

@@ -72,7 +72,7 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
 }
 
 /// Whether the arm is known to run on, or may run on, another kernel than the baseline.
-fn has_own_clock(head: &RunHead, spec: &ArmSpec) -> bool {
+pub(crate) fn has_own_clock(head: &RunHead, spec: &ArmSpec) -> bool {
     let boot = |id: &ArmId| {
         let arm = head.arms.iter().find(|arm| arm.spec.id == *id)?;
         arm.facts.get("kernel.boot_id")

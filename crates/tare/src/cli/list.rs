@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Exit, Failed, output};
 use crate::report::terminal::{Style, listed};
-use crate::{cause, config, env, workload};
+use crate::{cause, config, env, plan, workload};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -163,14 +163,9 @@ fn studies() -> Result<String, Failed> {
         .iter()
         .map(|study| {
             let arms: Vec<&str> = study.arms.iter().map(|arm| arm.id.as_str()).collect();
-            let budget = study
-                .budget_ns
-                .map_or("until precise".to_owned(), |budget_ns| {
-                    format!("about {} s", budget_ns / 1_000_000_000)
-                });
             vec![
                 format!("  {}", study.id),
-                budget,
+                about(plan::expected_ns(study)),
                 format!(
                     "{} ({} × {} workloads)",
                     study.title,
@@ -183,8 +178,26 @@ fn studies() -> Result<String, Failed> {
     Ok(output::columns(&rows))
 }
 
+/// `about 90 s`, `about 9 min`.
+fn about(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    if seconds < 120 {
+        format!("about {seconds} s")
+    } else {
+        format!("about {} min", seconds.div_ceil(60))
+    }
+}
+
 fn studies_json() -> Result<serde_json::Value, Failed> {
-    serde_json::to_value(read_studies()?).map_err(|error| Failed::new(Exit::Finding, error))
+    let studies = read_studies()?;
+    let mut list = Vec::with_capacity(studies.len());
+    for study in &studies {
+        let mut value =
+            serde_json::to_value(study).map_err(|error| Failed::new(Exit::Finding, error))?;
+        value["expected_ns"] = plan::expected_ns(study).into();
+        list.push(value);
+    }
+    Ok(list.into())
 }
 
 /// The catalogue, an entry each: identifier and title, then how large it is and what it reads.
@@ -213,4 +226,16 @@ fn causes_json() -> serde_json::Value {
         })
     };
     cause::CAUSES.iter().map(describe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_says_how_long_it_takes_in_seconds_or_minutes() {
+        assert_eq!(about(90_000_000_000), "about 90 s");
+        assert_eq!(about(539_500_000_000), "about 9 min");
+        assert_eq!(about(1), "about 1 s");
+    }
 }

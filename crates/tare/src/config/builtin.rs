@@ -10,10 +10,24 @@ pub struct BuiltinStudy {
 }
 
 /// Every built-in study.
-pub static STUDIES: &[BuiltinStudy] = &[BuiltinStudy {
-    id: "quick",
-    text: include_str!("../../../../studies/quick.toml"),
-}];
+pub static STUDIES: &[BuiltinStudy] = &[
+    BuiltinStudy {
+        id: "quick",
+        text: include_str!("../../../../studies/quick.toml"),
+    },
+    BuiltinStudy {
+        id: "ram-disk",
+        text: include_str!("../../../../studies/ram-disk.toml"),
+    },
+    BuiltinStudy {
+        id: "os-micro",
+        text: include_str!("../../../../studies/os-micro.toml"),
+    },
+    BuiltinStudy {
+        id: "storage",
+        text: include_str!("../../../../studies/storage.toml"),
+    },
+];
 
 /// The built-in study of this name.
 pub fn find(id: &str) -> Option<BuiltinStudy> {
@@ -49,5 +63,61 @@ mod tests {
                 .unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(study.id, builtin.id);
         }
+    }
+
+    #[test]
+    fn every_example_is_valid_and_named_like_its_file() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/studies");
+        let mut n_examples = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let study = parse(&name, &text, &Adjustments::default())
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(format!("{}.toml", study.id), name);
+            n_examples += 1;
+        }
+        assert!(n_examples > 0);
+    }
+
+    #[test]
+    fn a_study_that_repeats_a_publication_has_what_its_reader_needs() {
+        for builtin in STUDIES {
+            let study = parse(builtin.id, builtin.text, &Adjustments::default()).unwrap();
+            let Some(publication) = study.publication else {
+                continue;
+            };
+            let decided = publication
+                .claims
+                .iter()
+                .filter(|claim| claim.rule.bounds().is_some());
+            assert!(decided.count() >= 3, "{}", study.id);
+            assert!(!publication.mistakes.is_empty(), "{}", study.id);
+            assert!(!publication.deviations.is_empty(), "{}", study.id);
+            assert!(
+                !publication.tables.is_empty() && !publication.figures.is_empty(),
+                "{}",
+                study.id
+            );
+            assert!(
+                study.budget_ns.is_some_and(|ns| ns <= 540_000_000_000),
+                "{} takes too long",
+                study.id
+            );
+        }
+    }
+
+    #[test]
+    fn a_publication_is_taken_over_from_a_built_in_study_only() {
+        let error = parse(
+            "mine.toml",
+            "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storge\"\n",
+            &Adjustments::default(),
+        )
+        .unwrap_err()
+        .to_string();
+        assert!(error.contains("mine.toml:7"), "{error}");
+        assert!(error.contains("did you mean `storage`?"), "{error}");
     }
 }

@@ -23,6 +23,17 @@ pub(super) struct StudyFile {
     #[serde(default, rename = "workload")]
     pub(super) workloads: Vec<Workload>,
     pub(super) publication: Option<Spanned<tare_model::Publication>>,
+    pub(super) publication_of: Option<Spanned<PublicationOf>>,
+}
+
+/// The publication of a built-in study, for a study that repeats the same at another scale.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublicationOf {
+    pub(super) study: String,
+    /// In place of that study's own.
+    #[serde(default)]
+    pub(super) deviations: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -8,14 +8,17 @@ use std::collections::BTreeSet;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
-use super::Adjustments;
+use super::error::StudyError;
+use super::file::{PublicationOf, StudyFile};
+use super::resolve::Source;
+use super::{Adjustments, builtin, file, suggest};
 use crate::workload;
 
 /// A name that does not exist, for the caret, and what is wrong with it.
-pub(super) struct Problem {
-    pub(super) offender: String,
-    pub(super) text: String,
-    pub(super) known: Vec<String>,
+struct Problem {
+    offender: String,
+    text: String,
+    known: Vec<String>,
 }
 
 fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>) -> Problem {
@@ -26,9 +29,72 @@ fn problem(offender: &str, text: String, known: impl IntoIterator<Item = String>
     }
 }
 
+/// What was published about the same question: the study's own, or that of a built-in study.
+pub(super) fn of(
+    source: &Source<'_>,
+    file: &StudyFile,
+    arms: &[ArmSpec],
+    workloads: &[WorkloadSpec],
+    adjustments: &Adjustments,
+) -> Result<Option<Publication>, StudyError> {
+    let (given, place) = match (&file.publication, &file.publication_of) {
+        (None, None) => return Ok(None),
+        (Some(given), None) => (Ok(given.get_ref().clone()), given.span()),
+        (None, Some(of)) => (taken_over(of.get_ref()), of.span()),
+        (Some(_), Some(of)) => {
+            return Err(source.error(
+                Some(of.span()),
+                "the study has a publication of its own and that of another study",
+                Some("leave out one of `publication` and `publication_of`".into()),
+            ));
+        }
+    };
+    given
+        .and_then(|given| {
+            check(&given, arms, workloads, adjustments)?;
+            Ok(Some(given))
+        })
+        .map_err(|found| {
+            // The word itself where it can be found, else the whole.
+            let quoted = format!("\"{}\"", found.offender);
+            let offset = source
+                .text
+                .get(place.start..)
+                .and_then(|part| part.find(&quoted));
+            let span = offset.map_or(place.clone(), |offset| {
+                let start = place.start + offset;
+                start..start + quoted.len()
+            });
+            let known = found.known.iter().map(String::as_str);
+            let hint = (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
+            source.error(Some(span), found.text, hint)
+        })
+}
+
+/// The publication of a built-in study, with other deviations.
+fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
+    let known = || {
+        builtin::STUDIES
+            .iter()
+            .filter(|study| study.text.contains("\n[publication]\n"))
+            .map(|study| study.id.to_owned())
+    };
+    let none = || {
+        let problem = format!("no built-in study `{}` repeats a publication", of.study);
+        self::problem(&of.study, problem, known())
+    };
+    let study = builtin::find(&of.study).ok_or_else(none)?;
+    let read = file::read(study.id, study.text).map_err(|_| none())?;
+    let publication = read.publication.ok_or_else(none)?.into_inner();
+    Ok(Publication {
+        deviations: of.deviations.clone(),
+        ..publication
+    })
+}
+
 /// Checks the names of quantities, metrics, arms and claims. With arms or workloads chosen on the command line,
 /// names of others are no mistake: what is not measured is said not to be.
-pub(super) fn check(
+fn check(
     publication: &Publication,
     arms: &[ArmSpec],
     workloads: &[WorkloadSpec],
@@ -157,7 +223,17 @@ fn metric(
                 .as_ref()
                 .is_none_or(|path| spec.path.is_some_and(|own| own.label() == path))
     };
-    if with_metric.iter().filter(fits).count() == 1 {
+    // Numbers of instances are told apart by the cells' own number.
+    let mut meant: Vec<&WorkloadSpec> = Vec::new();
+    for spec in with_metric.iter().filter(fits) {
+        let is_known = meant.iter().any(|known| {
+            known.id == spec.id && known.params == spec.params && known.path == spec.path
+        });
+        if !is_known {
+            meant.push(spec);
+        }
+    }
+    if meant.len() == 1 {
         return Ok(());
     }
     Err(problem(

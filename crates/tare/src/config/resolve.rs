@@ -18,7 +18,7 @@ const FEWEST_BLOCKS: u32 = 1;
 /// The text of a study file, for messages about it.
 pub(super) struct Source<'a> {
     name: &'a str,
-    text: &'a str,
+    pub(super) text: &'a str,
 }
 
 impl Source<'_> {
@@ -124,29 +124,7 @@ pub(super) fn resolve(
             None,
         ));
     }
-    let publication = match &file.publication {
-        None => None,
-        Some(given) => {
-            publication::check(given.get_ref(), &arms, &workloads, adjustments).map_err(
-                |found| {
-                    // The word itself where it can be found, else the whole.
-                    let quoted = format!("\"{}\"", found.offender);
-                    let place = text
-                        .get(given.span().start..)
-                        .and_then(|part| part.find(&quoted));
-                    let span = place.map_or(given.span(), |place| {
-                        let start = given.span().start + place;
-                        start..start + quoted.len()
-                    });
-                    let known = found.known.iter().map(String::as_str);
-                    let hint =
-                        (!found.known.is_empty()).then(|| suggest::hint(&found.offender, known));
-                    source.error(Some(span), found.text, hint)
-                },
-            )?;
-            Some(given.get_ref().clone())
-        }
-    };
+    let publication = publication::of(&source, file, &arms, &workloads, adjustments)?;
     Ok(Study {
         id: id.clone(),
         title: file.title.clone().unwrap_or_else(|| id.clone()),

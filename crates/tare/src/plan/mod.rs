@@ -15,6 +15,9 @@ use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
 pub mod concurrency;
+mod duration;
+
+pub use duration::expected_ns;
 
 /// The plan of a study.
 #[derive(Debug, Clone)]

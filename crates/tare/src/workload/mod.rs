@@ -22,6 +22,7 @@ mod stat;
 mod touch;
 mod triad;
 
+pub mod blas_inverse;
 pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
@@ -43,6 +44,7 @@ pub mod tool_params;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
+    &blas_inverse::WORKLOAD,
     &chase::ENTRY,
     &clock::ENTRY,
     &copy_up::WORKLOAD,
@@ -121,6 +123,17 @@ pub struct Tool {
     pub packages: Vec<String>,
 }
 
+/// How many threads a trial computes with at once, and what they may run on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// Threads of the program's pool.
+    pub threads: u32,
+    /// Processors on which it may run.
+    pub cpus: u32,
+    /// Processors' worth of time that its control group is given, if that is limited.
+    pub quota: Option<f64>,
+}
+
 /// Why parameters are not acceptable; `param` names the offender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
@@ -187,6 +200,10 @@ pub trait Workload: Sync {
     }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
+    /// How many threads a trial computed with and on what, where its output tells; several instances add up.
+    fn demand(&self, _raw: &RawOutput) -> Option<Demand> {
+        None
+    }
     /// What is to be said of a trial that [`Workload::decode`] could read: a doubt that labels its cells and
     /// drops nothing. None for output that cannot be read.
     fn remarks(&self, _raw: &RawOutput) -> Vec<Remark> {

@@ -156,8 +156,8 @@ fn explained(error: DecodeError) -> DecodeError {
     let DecodeError::Unsuccessful { problem } = &error else {
         return error;
     };
-    let is_another = problem.contains("-- 'N'") || problem.contains("option requires an argument");
-    if is_another {
+    // The words come with their quotes escaped.
+    if problem.replace('\\', "").contains("invalid option -- 'N'") {
         return DecodeError::Unsuccessful {
             problem: format!("`nc` is not the netcat of OpenBSD: {problem}"),
         };

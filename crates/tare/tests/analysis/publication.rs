@@ -1,6 +1,6 @@
 //! A study with a publication: claims whose truth is known, tables with known places, figures.
 
-use tare::analyze::analyze;
+use tare::analyze::{RunData, analyze};
 use tare::report::svg;
 use tare_model::Publication;
 use tare_model::dossier::Dossier;
@@ -101,6 +101,10 @@ columns = [{ label = "host", arm = "host" }, { label = "container", arm = "conta
 "#;
 
 fn dossier() -> Dossier {
+    dossier_of(|_| {})
+}
+
+fn dossier_of(change: impl FnOnce(&mut RunData)) -> Dossier {
     let mut run = Plan {
         workloads: vec!["integer", "syscall", "stream"],
         arms: vec!["container", "docker"],
@@ -114,6 +118,7 @@ fn dossier() -> Dossier {
     .run();
     let publication: Publication = toml::from_str(PUBLICATION).unwrap();
     run.head.study.publication = Some(publication);
+    change(&mut run);
     analyze(&run, &find)
 }
 
@@ -140,6 +145,25 @@ fn claims_whose_truth_is_known_are_judged_so() {
         "{:?}",
         dossier.claims
     );
+}
+
+#[test]
+fn nothing_is_claimed_of_an_arm_that_is_emulated() {
+    let dossier = dossier_of(|run| {
+        let docker = run
+            .head
+            .arms
+            .iter_mut()
+            .find(|arm| arm.spec.id.as_str() == "docker");
+        let facts = &mut docker.unwrap().facts;
+        facts.insert("vm.emulated".into(), "true".into());
+        facts.insert("vm.emulated.detail".into(), "by software".into());
+    });
+    for claim in &dossier.claims {
+        assert_eq!(claim.verdict, "not-testable", "{claim:?}");
+    }
+    let because = &dossier.claims[0].because;
+    assert!(because.contains("`docker` is emulated"), "{because}");
 }
 
 #[test]

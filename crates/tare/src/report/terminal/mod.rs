@@ -12,6 +12,7 @@ use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
+mod concurrency;
 mod publication;
 mod tail;
 mod text;
@@ -64,6 +65,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
+    concurrency::draw(&mut out, dossier, style);
     legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);
     publication::draw(&mut out, dossier, style);

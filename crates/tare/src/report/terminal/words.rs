@@ -38,7 +38,9 @@ pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     if let Some(path) = &cell.path {
         name.push(path.clone());
     }
-    if cell.instances > 1 {
+    if cell.spread.as_deref() == Some("environments") {
+        name.push(format!("×{} environments", cell.instances));
+    } else if cell.instances > 1 {
         name.push(format!("×{}", cell.instances));
     }
     harmless(&name.join(" "))
@@ -48,7 +50,7 @@ fn all(dossier: &Dossier) -> impl Iterator<Item = &DossierCell> {
     dossier.cells.iter().chain(&dossier.aa)
 }
 
-fn spoken(metric: &str) -> String {
+pub(super) fn spoken(metric: &str) -> String {
     let mut parts: Vec<&str> = metric.split('.').collect();
     if parts.len() > 2
         && parts
@@ -160,6 +162,8 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
         }
         "shallow-queue" => "DOUBTFUL: far fewer requests were in flight than the study asks for",
         "short-interval" => "DOUBTFUL: the tool timed an interval that is short against its clock",
+        "little-overlap" => "the instances were not at work at the same time",
+        "no-common-clock" => "the instances have no clock in common",
         "more-threads-than-cpus" => "more threads than processors: they waited for each other",
         "log-arithmetic" => "DOUBTFUL: the tool's own figures do not fit together",
         "impossible-cpu-time" => "DOUBTFUL: more processor time was accounted than there was",

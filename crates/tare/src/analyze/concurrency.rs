@@ -1,0 +1,502 @@
+//! What several instances at once do to each other, and whether an environment makes it worse.
+//!
+//! Each number of instances of a workload is a cell of its own against the baseline, like any other; here stands
+//! what links the numbers of one arm: stretch, fairness, throughput, efficiency, makespan. All are computed in
+//! each block and then summarised over blocks (Hodges–Lehmann), because the block is what repeats.
+//! *Does the number of instances change the environment's cost?* In each block the Theil–Sen slope of
+//! ln(cost here / cost in the baseline) on log2 N, over blocks its Hodges–Lehmann estimate with the exact
+//! interval, judged with the cell's margin as the factor of one doubling (METHODOLOGY, *Several at once*).
+//! Throughput is the sum of the instances' rates, which holds while all are at work; the makespan says what a
+//! user waits who needs all of them, and the overlap how much of it all were at work. A makespan is a maximum
+//! and grows with N by itself. Laws of scaling are a summary and need six different numbers.
+//! What it cannot see: blocks in which one of the numbers is missing; those are left out of what compares.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::{
+    Concurrency, ConcurrencyArm, ConcurrencyPoint, Doubling, Flag, Scaling, Span,
+};
+use tare_model::study::A_PRIME;
+use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit};
+use tare_stats::diagnostics::theil_sen_slope;
+use tare_stats::{
+    BootstrapMethod, Interval, ScalingLaw, Verdict, best_scaling, block_bootstrap, efficiency,
+    fit_scaling, jain, makespan, median, signed_rank_p, stretch, verdict,
+};
+
+use super::collect::{Collector, Group, Kept};
+use super::input::RunHead;
+use super::reading::ln_cost;
+use super::together::Joint;
+use super::{LEVEL, cell, diagnostics, effect, void};
+
+/// Draws for the intervals of a law of scaling, which are a summary and carry no verdict.
+const DRAWS: usize = 999;
+/// Overlap below which an instance was alone for a good part of its time.
+const LITTLE_OVERLAP: f64 = 0.8;
+
+/// Groups that differ in the number of instances only, by that number.
+struct Series<'a> {
+    spread: Spread,
+    groups: BTreeMap<u32, &'a Group>,
+}
+
+/// All series of a run, in the study's order of workloads and the workloads' order of metrics.
+pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
+    let mut all: Vec<Series<'_>> = Vec::new();
+    for (key, group) in &collected.groups {
+        let Some(spread) = group.spread else {
+            continue;
+        };
+        let is_same = |other: &&mut Series<'_>| {
+            let first = other.groups.values().next();
+            other.spread == spread
+                && first.is_some_and(|first| {
+                    first.name == group.name
+                        && first.params == group.params
+                        && first.path == group.path
+                })
+        };
+        match all.iter_mut().find(is_same) {
+            Some(found) => {
+                found.groups.insert(key.instances, group);
+            }
+            None => all.push(Series {
+                spread,
+                groups: BTreeMap::from([(key.instances, group)]),
+            }),
+        }
+    }
+    let mut told: Vec<Concurrency> = all
+        .iter()
+        .flat_map(|series| series.told(head, collected))
+        .collect();
+    adjust_for_many(&mut told);
+    told
+}
+
+/// Benjamini–Hochberg over the doublings that have a p, but those of the A′ arm.
+fn adjust_for_many(told: &mut [Concurrency]) {
+    let mut family: Vec<&mut Doubling> = told
+        .iter_mut()
+        .flat_map(|one| &mut one.arms)
+        .filter(|arm| arm.arm != A_PRIME)
+        .filter_map(|arm| arm.doubling.as_mut())
+        .filter(|doubling| doubling.p.is_some())
+        .collect();
+    let p: Vec<f64> = family.iter().filter_map(|doubling| doubling.p).collect();
+    let q = tare_stats::benjamini_hochberg(&p).unwrap_or_default();
+    for (doubling, q) in family.iter_mut().zip(q) {
+        doubling.q = Some(q);
+    }
+}
+
+impl Series<'_> {
+    fn told(&self, head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
+        let Some(first) = self.groups.values().next() else {
+            return Vec::new();
+        };
+        let Some(workload) = first.workload else {
+            return Vec::new();
+        };
+        let study = &head.study;
+        let mut told = Vec::new();
+        for (place, metric) in workload.metrics().iter().enumerate() {
+            let has_value = self.groups.values().any(|group| {
+                let mut kept = group.arms.iter().flat_map(BTreeMap::values);
+                kept.any(|kept| kept.readings[place].is_some())
+            });
+            if !has_value {
+                continue;
+            }
+            let of_metric = OfMetric {
+                series: self,
+                place,
+                metric,
+                study,
+            };
+            let arms = head.arms.iter().filter(|arm| arm.available);
+            let arms = arms.filter_map(|arm| {
+                let index = collected.arm_index(arm.spec.id.as_str())?;
+                let baseline = collected.arm_index(study.baseline.as_str())?;
+                let shares_clock =
+                    self.spread == Spread::Processes || !void::has_own_clock(head, &arm.spec);
+                Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, shares_clock))
+            });
+            told.push(Concurrency {
+                workload: first.name.clone(),
+                params: first.params.clone(),
+                path: first.path.map(|path| path.label().to_owned()),
+                spread: self.spread.label().to_owned(),
+                metric: metric.id.to_owned(),
+                unit: metric.unit.symbol().to_owned(),
+                better: match metric.better {
+                    Better::Lower => "lower".to_owned(),
+                    Better::Higher => "higher".to_owned(),
+                },
+                throughput_unit: throughput_unit(metric).map(|unit| unit.symbol().to_owned()),
+                arms: arms.collect(),
+            });
+        }
+        told
+    }
+}
+
+/// In what the instances' rates add up; `None` for what is neither a time nor a rate.
+fn throughput_unit(metric: &MetricSpec) -> Option<Unit> {
+    match (metric.unit, metric.better) {
+        (Unit::Nanosecond, Better::Lower) => Some(Unit::OperationPerSecond),
+        (unit @ (Unit::OperationPerSecond | Unit::BytePerSecond), Better::Higher) => Some(unit),
+        _ => None,
+    }
+}
+
+/// One metric of a series.
+struct OfMetric<'a> {
+    series: &'a Series<'a>,
+    place: usize,
+    metric: &'static MetricSpec,
+    study: &'a Study,
+}
+
+impl OfMetric<'_> {
+    fn arm(&self, id: &str, index: usize, baseline: usize, shares_clock: bool) -> ConcurrencyArm {
+        let groups = &self.series.groups;
+        let points = groups
+            .iter()
+            .map(|(instances, group)| self.point(*instances, group, index, shares_clock))
+            .collect();
+        let is_baseline = index == baseline;
+        ConcurrencyArm {
+            arm: id.to_owned(),
+            baseline: is_baseline,
+            points,
+            doubling: (!is_baseline && groups.len() > 1).then(|| self.doubling(index, baseline)),
+            scaling: self.scaling(index),
+        }
+    }
+
+    /// The trials of one number of instances in which the metric has a value, by block.
+    fn trials<'g>(&self, group: &'g Group, arm: usize) -> BTreeMap<u32, Trial<'g>> {
+        let of_arm = group.arms[arm].iter();
+        of_arm
+            .filter_map(|(block, kept)| {
+                let typical = kept.readings[self.place]?.typical;
+                let joint = kept.joint.as_deref()?;
+                let values = &joint.values[self.place];
+                let trial = Trial {
+                    kept,
+                    joint,
+                    values,
+                    typical,
+                };
+                Some((*block, trial))
+            })
+            .collect()
+    }
+
+    /// The trials of one instance alone.
+    fn alone(&self, arm: usize) -> BTreeMap<u32, Trial<'_>> {
+        let group = self.series.groups.get(&1);
+        group.map_or_else(BTreeMap::new, |group| self.trials(group, arm))
+    }
+
+    fn point(
+        &self,
+        instances: u32,
+        group: &Group,
+        arm: usize,
+        shares_clock: bool,
+    ) -> ConcurrencyPoint {
+        let better = self.metric.better;
+        let trials = self.trials(group, arm);
+        let alone = self.alone(arm);
+        let each = |of: &dyn Fn(&Trial<'_>) -> Option<f64>| -> Vec<f64> {
+            trials.values().filter_map(of).collect()
+        };
+        let against_alone = |of: &dyn Fn(&Trial<'_>, &Trial<'_>) -> Option<f64>| -> Vec<f64> {
+            trials
+                .iter()
+                .filter_map(|(block, trial)| of(trial, alone.get(block)?))
+                .collect()
+        };
+        let worst = |trial: &Trial<'_>| {
+            let values = trial.values.iter().copied();
+            match better {
+                Better::Lower => values.reduce(f64::max),
+                Better::Higher => values.reduce(f64::min),
+            }
+        };
+        let length = |trial: &Trial<'_>| trial.makespan_ns(shares_clock);
+        let n = instances as usize;
+        let mut point = ConcurrencyPoint {
+            instances,
+            n_blocks: trials.len() as u32,
+            value: cell::level_of(&each(&|trial| Some(trial.typical))),
+            worst: cell::level_of(&each(&worst)),
+            stretch: of_ratios(&against_alone(&|trial, alone| {
+                let cost = |value| ln_cost(value, better).map(f64::exp);
+                stretch(cost(trial.typical)?, cost(alone.typical)?)
+            })),
+            fairness: cell::level_of(&each(&|trial| jain(&trial.rates(better)))),
+            throughput: throughput_unit(self.metric)
+                .and_then(|_| cell::level_of(&each(&|trial| Some(self.throughput(trial))))),
+            efficiency: of_ratios(&against_alone(&|trial, alone| {
+                efficiency(self.throughput(trial), n, self.throughput(alone))
+            })),
+            makespan_ns: cell::level_of(&each(&length)),
+            makespan_stretch: of_ratios(&against_alone(&|trial, alone| {
+                stretch(length(trial)?, length(alone)?)
+            })),
+            skew_ns: cell::level_of(&each(&|trial| trial.skew_ns(shares_clock))),
+            overlap: cell::level_of(&each(&|trial| trial.overlap(shares_clock))),
+            flags: remarked(&trials),
+        };
+        if let Some(overlap) = point.overlap
+            && overlap.point < LITTLE_OVERLAP
+        {
+            let percent = (overlap.point * 100.0).round();
+            point.flags.push(diagnostics::flag(
+                diagnostics::LITTLE_OVERLAP,
+                format!("all {instances} were at work in {percent} % of the time only"),
+            ));
+        }
+        if !shares_clock {
+            point.flags.push(diagnostics::flag(
+                diagnostics::NO_COMMON_CLOCK,
+                "start skew and overlap cannot be told, and the makespan is the host's".to_owned(),
+            ));
+        }
+        point
+    }
+
+    /// The sum of the instances' rates: per second for times, in the metric's unit for rates.
+    fn throughput(&self, trial: &Trial<'_>) -> f64 {
+        let scale = match self.metric.better {
+            Better::Lower => 1e9,
+            Better::Higher => 1.0,
+        };
+        let rates = trial.rates(self.metric.better);
+        scale * rates.iter().sum::<f64>()
+    }
+
+    /// Blocks that have every number of instances in all of `arms`.
+    fn whole_blocks(&self, arms: &[usize]) -> Vec<u32> {
+        let mut sets = Vec::new();
+        for group in self.series.groups.values() {
+            for arm in arms {
+                sets.push(self.trials(group, *arm));
+            }
+        }
+        let Some(first) = sets.first() else {
+            return Vec::new();
+        };
+        let blocks = first.keys().copied();
+        blocks
+            .filter(|block| sets.iter().all(|set| set.contains_key(block)))
+            .collect()
+    }
+
+    fn doubling(&self, arm: usize, baseline: usize) -> Doubling {
+        let better = self.metric.better;
+        let log2: Vec<f64> = self
+            .series
+            .groups
+            .keys()
+            .map(|instances| f64::from(*instances).log2())
+            .collect();
+        let cost = |group: &Group, arm: usize, block: u32| {
+            let kept = group.arms[arm].get(&block)?;
+            ln_cost(kept.readings[self.place]?.typical, better)
+        };
+        let slopes: Vec<f64> = self
+            .whole_blocks(&[arm, baseline])
+            .into_iter()
+            .filter_map(|block| {
+                let groups = self.series.groups.values();
+                let d: Option<Vec<f64>> = groups
+                    .map(|group| Some(cost(group, arm, block)? - cost(group, baseline, block)?))
+                    .collect();
+                theil_sen_slope(&log2, &d?)
+            })
+            .collect();
+        let margin = self.study.margins.of(self.metric.class);
+        let mut doubling = Doubling {
+            n_blocks: slopes.len() as u32,
+            ratio: None,
+            ratio90: None,
+            p: signed_rank_p(&slopes),
+            q: None,
+            margin,
+            verdict: Verdict::Inconclusive.name().to_owned(),
+        };
+        if let Ok(effect) = effect::effect(&slopes) {
+            doubling.ratio = Some(span(effect.ci95.exp()));
+            doubling.ratio90 = Some(span(effect.ci90.exp()));
+            verdict(&effect.ci95, &effect.ci90, margin)
+                .name()
+                .clone_into(&mut doubling.verdict);
+        } else {
+            doubling.p = None;
+        }
+        doubling
+    }
+
+    /// The law of scaling of the medians over blocks.
+    fn scaling(&self, arm: usize) -> Option<Scaling> {
+        throughput_unit(self.metric)?;
+        let blocks = self.whole_blocks(&[arm]);
+        let sizes: Vec<f64> = self.series.groups.keys().map(|n| f64::from(*n)).collect();
+        let by_size: Vec<Vec<f64>> = self
+            .series
+            .groups
+            .values()
+            .map(|group| {
+                let trials = self.trials(group, arm);
+                blocks
+                    .iter()
+                    .map(|block| self.throughput(&trials[block]))
+                    .collect()
+            })
+            .collect();
+        let medians = |picked: &[usize]| -> Option<Vec<f64>> {
+            let of_size = |values: &Vec<f64>| {
+                let values: Vec<f64> = picked.iter().map(|index| values[*index]).collect();
+                median(&values)
+            };
+            by_size.iter().map(of_size).collect()
+        };
+        let all: Vec<usize> = (0..blocks.len()).collect();
+        let fit = best_scaling(&sizes, &medians(&all)?, None).ok()?;
+        let interval = |of: fn(&tare_stats::ScalingFit) -> f64| {
+            let statistic = |picked: &[usize]| {
+                let fitted = medians(picked).map(|x| fit_scaling(fit.law, &sizes, &x, None));
+                fitted.and_then(Result::ok).map_or(f64::NAN, |fit| of(&fit))
+            };
+            let method = BootstrapMethod::Percentile;
+            let seed = self.study.seed;
+            block_bootstrap(blocks.len(), statistic, method, LEVEL, DRAWS, seed)
+                .ok()
+                .map(span)
+        };
+        let largest = sizes.last().copied()?;
+        Some(Scaling {
+            law: match fit.law {
+                ScalingLaw::Linear => "linear",
+                ScalingLaw::Amdahl => "amdahl",
+                ScalingLaw::Universal => "universal",
+            }
+            .to_owned(),
+            gamma: fit.gamma,
+            alpha: fit.alpha,
+            alpha_interval: interval(|fit| fit.alpha),
+            beta: fit.beta,
+            beta_interval: interval(|fit| fit.beta),
+            peak: fit.peak(largest),
+        })
+    }
+}
+
+/// One trial with its instances.
+struct Trial<'a> {
+    kept: &'a Kept,
+    joint: &'a Joint,
+    values: &'a [f64],
+    /// The mean over the instances.
+    typical: f64,
+}
+
+impl Trial<'_> {
+    fn rates(&self, better: Better) -> Vec<f64> {
+        let values = self.values.iter();
+        match better {
+            Better::Lower => values.map(|value| 1.0 / value).collect(),
+            Better::Higher => values.copied().collect(),
+        }
+    }
+
+    /// Starts and ends of the instances on one clock, if they have one.
+    fn ends(&self, shares_clock: bool) -> Option<(Vec<f64>, Vec<f64>)> {
+        let spans = &self.joint.spans;
+        let is_comparable = spans.len() == 1
+            || shares_clock && spans.iter().all(|span| span.clock == SpanClock::Kernel);
+        if spans.is_empty() || !is_comparable {
+            return None;
+        }
+        // From the first start on: nanoseconds since the machine was started need not fit a fraction.
+        let origin = spans.iter().map(|span| span.start_ns).min()?;
+        let since = |ns: u64| ns.saturating_sub(origin) as f64;
+        Some((
+            spans.iter().map(|span| since(span.start_ns)).collect(),
+            spans.iter().map(|span| since(span.end_ns)).collect(),
+        ))
+    }
+
+    /// From the first start to the last end; by the host's clock where the instances have none in common.
+    fn makespan_ns(&self, shares_clock: bool) -> Option<f64> {
+        match self.ends(shares_clock) {
+            Some((starts, ends)) => makespan(&starts, &ends),
+            None => (self.joint.host_ns > 0.0).then_some(self.joint.host_ns),
+        }
+    }
+
+    fn skew_ns(&self, shares_clock: bool) -> Option<f64> {
+        let (starts, _) = self.ends(shares_clock)?;
+        starts.into_iter().reduce(f64::max)
+    }
+
+    /// The share of the makespan in which all were at work.
+    fn overlap(&self, shares_clock: bool) -> Option<f64> {
+        let (starts, ends) = self.ends(shares_clock)?;
+        let last_start = starts.iter().copied().reduce(f64::max)?;
+        let first_end = ends.iter().copied().reduce(f64::min)?;
+        let whole = makespan(&starts, &ends).filter(|ns| *ns > 0.0)?;
+        Some((first_end - last_start).max(0.0) / whole)
+    }
+}
+
+/// What the workload said of these trials, each kind once with the number of trials.
+fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
+    let mut flags: Vec<(Flag, usize)> = Vec::new();
+    for remark in trials.values().flat_map(|trial| &trial.kept.remarks) {
+        match flags.iter_mut().find(|(flag, _)| flag.id == remark.id) {
+            Some((_, count)) => *count += 1,
+            None => flags.push((diagnostics::flag(remark.id, remark.detail.clone()), 1)),
+        }
+    }
+    let n = trials.len();
+    let told = |(flag, count): (Flag, usize)| {
+        let detail = if count == n {
+            flag.detail
+        } else {
+            format!("in {count} of {n} trials: {}", flag.detail)
+        };
+        Flag { detail, ..flag }
+    };
+    flags.into_iter().map(told).collect()
+}
+
+/// The summary of ratios over blocks: on their logarithms, so that twice and half are equally far from one.
+fn of_ratios(ratios: &[f64]) -> Option<Span> {
+    let logarithms: Vec<f64> = ratios
+        .iter()
+        .filter(|ratio| ratio.is_finite() && **ratio > 0.0)
+        .map(|ratio| ratio.ln())
+        .collect();
+    let level = cell::level_of(&logarithms)?;
+    Some(Span {
+        point: level.point.exp(),
+        low: level.low.exp(),
+        high: level.high.exp(),
+        level: level.level,
+    })
+}
+
+fn span(interval: Interval) -> Span {
+    Span {
+        point: interval.point,
+        low: interval.low,
+        high: interval.high,
+        level: None,
+    }
+}

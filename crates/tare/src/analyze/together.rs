@@ -1,0 +1,252 @@
+//! One trial with several instances: from what each left to one reading.
+//!
+//! The reading of a trial is the mean of what its instances took, because that is what an instance may expect:
+//! of times the arithmetic mean, of rates the harmonic one, so that turning a rate over changes nothing. What
+//! each of them took is kept beside it. A trial of which one instance failed has no reading: the mean of the
+//! others would be that of another number of instances. Checks of the loop and the clock are left to the series'
+//! trials with one instance, because instances that wait for each other's processor fail them innocently.
+//! What it cannot see: whether the instances were at work at the same time; `concurrency` computes that.
+
+use tare_model::{Better, RawOutput, Spread, Together, WorkSpan};
+
+use super::collect::{Decoded, ProbeFacts, decode as decode_one};
+use super::reading::Reading;
+use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
+use crate::workload::{DecodeError, Demand, Remark, Workload};
+
+/// What the instances of one trial did, in the order in which they were told to go on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Joint {
+    /// For each of the workload's metrics what each instance took, in the metric's unit; empty where one of them
+    /// has no value.
+    pub(crate) values: Box<[Box<[f64]>]>,
+    /// When each was at work; empty where one of them does not say.
+    pub(crate) spans: Box<[WorkSpan]>,
+    /// From the first word to go on to the last answer, by the host's clock, nanoseconds.
+    pub(crate) host_ns: f64,
+}
+
+/// Reads a trial of format `instances/1`.
+pub(super) fn decode(
+    workload: &'static dyn Workload,
+    raw: &RawOutput,
+) -> Result<Decoded, DecodeError> {
+    let garbled = |problem: String| DecodeError::Garbled {
+        format: raw.format.escape_default().to_string(),
+        problem,
+    };
+    let together: Together =
+        serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
+    if let Some(problem) = together.problem() {
+        return Err(DecodeError::Unsuccessful { problem });
+    }
+    let count = together.instances.len();
+    let named = |number: usize, what: &str| format!("instance {number} of {count}: {what}");
+    let of_instance = |number: usize, error: DecodeError| match error {
+        DecodeError::Garbled { format, problem } => DecodeError::Garbled {
+            format,
+            problem: named(number, &problem),
+        },
+        DecodeError::Unsuccessful { problem } => DecodeError::Unsuccessful {
+            problem: named(number, &problem),
+        },
+        DecodeError::NoValue { metric, problem } => DecodeError::NoValue {
+            metric,
+            problem: named(number, &problem),
+        },
+        // Every instance lacks the same.
+        DecodeError::Unavailable(reason) => DecodeError::Unavailable(reason),
+    };
+    let mut each = Vec::with_capacity(count);
+    let mut demands = Vec::new();
+    for (number, record) in (1..).zip(&together.instances) {
+        let tare_model::Outcome::Completed(raw) = &record.outcome else {
+            continue;
+        };
+        each.push(decode_one(workload, raw).map_err(|error| of_instance(number, error))?);
+        demands.extend(workload.demand(raw));
+    }
+    let Some(first) = each.first() else {
+        return Err(garbled("it has no instance".to_owned()));
+    };
+    let mut merged = first.probe.clone();
+    for (number, other) in (2..).zip(&each[1..]) {
+        merge(&mut merged, other.probe.as_ref()).map_err(|what| garbled(named(number, &what)))?;
+    }
+    if let Some(probe) = &mut merged
+        && count > 1
+    {
+        (probe.coarse, probe.linearity) = (false, None);
+    }
+    let metrics = workload.metrics();
+    let mut readings = Vec::with_capacity(metrics.len());
+    let mut values = Vec::with_capacity(metrics.len());
+    for (place, metric) in metrics.iter().enumerate() {
+        let of_metric: Option<Vec<Reading>> = each.iter().map(|it| it.readings[place]).collect();
+        let of_metric = of_metric.unwrap_or_default();
+        readings.push(mean_reading(&of_metric, metric.better));
+        values.push(of_metric.iter().map(|it| it.typical).collect());
+    }
+    let spans: Option<Box<[WorkSpan]>> = each.iter().map(|it| it.span).collect();
+    let starts = together.instances.iter().filter_map(|it| it.start_ns);
+    let ends = together.instances.iter().map(|it| it.end_ns);
+    let host_ns = match (starts.min(), ends.max()) {
+        (Some(start), Some(end)) => end.saturating_sub(start) as f64,
+        _ => 0.0,
+    };
+    let mut remarks: Vec<Remark> = Vec::new();
+    for remark in each.iter().flat_map(|it| &it.remarks) {
+        if !remarks.iter().any(|other| other.id == remark.id) {
+            remarks.push(remark.clone());
+        }
+    }
+    if let Some(label) = crowded(&demands, together.spread, count) {
+        // It says all that the remark on a single instance says.
+        remarks.retain(|remark| remark.id != MORE_THREADS_THAN_CPUS);
+        remarks.push(Remark::new(MORE_THREADS_THAN_CPUS, label));
+    }
+    Ok(Decoded {
+        readings: readings.into_boxed_slice(),
+        unavailable: each.iter().flat_map(|it| it.unavailable.clone()).collect(),
+        probe: merged,
+        remarks,
+        span: None,
+        joint: Some(Box::new(Joint {
+            values: values.into_boxed_slice(),
+            spans: spans.unwrap_or_default(),
+            host_ns,
+        })),
+    })
+}
+
+/// The mean over the instances, of the typical values and of the best ones.
+fn mean_reading(readings: &[Reading], better: Better) -> Option<Reading> {
+    let typical: Vec<f64> = readings.iter().map(|reading| reading.typical).collect();
+    let floor: Vec<f64> = readings.iter().map(|reading| reading.floor).collect();
+    Some(Reading {
+        typical: mean(&typical, better)?,
+        floor: mean(&floor, better)?,
+        unsteady: readings.iter().any(|reading| reading.unsteady),
+    })
+}
+
+/// The arithmetic mean where less is better, the harmonic one where more is; `None` for no values.
+pub(super) fn mean(values: &[f64], better: Better) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = match better {
+        Better::Lower => values.iter().sum::<f64>() / n,
+        Better::Higher => n / values.iter().map(|value| 1.0 / value).sum::<f64>(),
+    };
+    mean.is_finite().then_some(mean)
+}
+
+/// Takes another instance's facts in. The machine's counters were seen by all, a program's own by each.
+fn merge(into: &mut Option<ProbeFacts>, other: Option<&ProbeFacts>) -> Result<(), String> {
+    let (Some(into), Some(other)) = (into.as_mut(), other) else {
+        return Ok(());
+    };
+    if into.revision != other.revision || into.checksum != other.checksum {
+        return Err("it did other work than the first".to_owned());
+    }
+    let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => Some(f64::max(a, b)),
+        (a, b) => a.or(b),
+    };
+    into.elapsed_ns = into.elapsed_ns.max(other.elapsed_ns);
+    into.canary_ns = match (into.canary_ns, other.canary_ns) {
+        (Some(a), Some(b)) => Some(f64::min(a, b)),
+        (a, b) => a.or(b),
+    };
+    into.steal_ns = most(into.steal_ns, other.steal_ns);
+    into.throttled_ns = most(into.throttled_ns, other.throttled_ns);
+    into.major_faults = match (into.major_faults, other.major_faults) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    };
+    Ok(())
+}
+
+/// `3 instances × 2 threads on 2 CPUs`, if that is more threads than processors.
+fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
+    if demands.len() != count {
+        return None;
+    }
+    let first = demands.first()?;
+    let groups = match spread {
+        Spread::Processes => 1,
+        Spread::Environments => count,
+    };
+    let affinity = f64::from(demands.iter().map(|it| it.cpus).max()?);
+    let quota = first.quota.map(|quota| quota * groups as f64);
+    let cpus = quota.map_or(affinity, |quota| quota.min(affinity));
+    let threads: u32 = demands.iter().map(|it| it.threads).sum();
+    if f64::from(threads) <= cpus {
+        return None;
+    }
+    let each = if demands.iter().all(|it| it.threads == first.threads) {
+        first.threads.to_string()
+    } else {
+        let most = demands.iter().map(|it| it.threads).max()?;
+        format!("up to {most}")
+    };
+    let plural = |n: f64| if n == 1.0 { "" } else { "s" };
+    let n_cpus = (cpus * 100.0).round() / 100.0;
+    Some(format!(
+        "{count} instance{} × {each} thread{} on {n_cpus} CPU{}",
+        plural(count as f64),
+        if each == "1" { "" } else { "s" },
+        plural(cpus)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(threads: u32, cpus: u32, quota: Option<f64>) -> Demand {
+        Demand {
+            threads,
+            cpus,
+            quota,
+        }
+    }
+
+    #[test]
+    fn threads_of_all_instances_are_held_against_the_processors_that_they_may_use() {
+        let two = [demand(2, 2, None); 2];
+        assert_eq!(
+            crowded(&two, Spread::Processes, 2).unwrap(),
+            "2 instances × 2 threads on 2 CPUs"
+        );
+        assert_eq!(crowded(&two[..1], Spread::Processes, 1), None);
+        assert_eq!(
+            crowded(&[demand(1, 2, None); 2], Spread::Processes, 2),
+            None
+        );
+        // One that does not tell leaves the sum unknown.
+        assert_eq!(crowded(&two[..1], Spread::Processes, 2), None);
+    }
+
+    #[test]
+    fn a_quota_is_shared_by_processes_and_given_to_each_environment() {
+        let limited = [demand(2, 8, Some(1.5)); 2];
+        assert_eq!(
+            crowded(&limited, Spread::Processes, 2).unwrap(),
+            "2 instances × 2 threads on 1.5 CPUs"
+        );
+        assert_eq!(
+            crowded(&limited, Spread::Environments, 2).unwrap(),
+            "2 instances × 2 threads on 3 CPUs"
+        );
+        let enough = [demand(2, 8, Some(2.0)); 2];
+        assert_eq!(crowded(&enough, Spread::Environments, 2), None);
+    }
+
+    #[test]
+    fn the_mean_of_rates_is_the_rate_of_the_mean_time() {
+        assert_eq!(mean(&[1.0, 3.0], Better::Lower), Some(2.0));
+        assert_eq!(mean(&[1.0, 1.0 / 3.0], Better::Higher), Some(0.5));
+        assert_eq!(mean(&[], Better::Lower), None);
+        assert_eq!(mean(&[0.0, 1.0], Better::Higher), Some(0.0));
+    }
+}

@@ -1,0 +1,44 @@
+//! How long a study takes, before it is begun.
+//!
+//! The budget is what a run keeps to, so it is the answer where there is one. Without it: every planned trial,
+//! at the time that a trial aims at. A run ends sooner where it is precise sooner, or where an arm is missing.
+//! What it cannot see: what a tool needs besides its measurement, and the starting of arms.
+
+use tare_model::Study;
+
+/// The most that a study is expected to take, nanoseconds.
+pub fn expected_ns(study: &Study) -> u64 {
+    study.budget_ns.unwrap_or_else(|| {
+        let trials = (study.workloads.len() * study.arms.len()) as u64;
+        (study.trial_ns.saturating_add(study.settle_ns))
+            .saturating_mul(trials)
+            .saturating_mul(u64::from(study.blocks_max))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Adjustments, parse};
+
+    fn expected(design: &str) -> u64 {
+        let text = format!(
+            "id = \"m\"\n[design]\n{design}\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n[[workload]]\nid = \"stat\"\n"
+        );
+        expected_ns(&parse("m.toml", &text, &Adjustments::default()).unwrap())
+    }
+
+    #[test]
+    fn a_budget_is_what_a_study_takes() {
+        assert_eq!(expected("budget = \"90s\""), 90_000_000_000);
+    }
+
+    #[test]
+    fn without_a_budget_every_planned_trial_counts() {
+        // Two workloads, the host and its copy, eight blocks.
+        assert_eq!(
+            expected("trial = \"50ms\"\nsettle = \"10ms\"\nblocks_min = 2\nblocks_max = 8"),
+            2 * 2 * 8 * 60_000_000
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! `cargo xtask published FOLDER`: whether every published number of every study stands in its publication.
+//!
+//! A study's `printed` is compared character by character with the publication's text in `FOLDER`; only
+//! non-breaking spaces are taken for spaces, because they look alike. A number counts as found where no
+//! further digit touches it, so that `44` is not found in `1,445`. What it cannot see: whether the number is
+//! said of the right thing; `value`, `unit` and `at` are for people to check.
+
+use std::ops::Range;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::workspace::root;
+
+/// Studies that repeat a publication, and the names of the files that hold the publications' texts.
+const SOURCES: &[(&str, &str)] = &[
+    ("ram-disk", "000.txt"),
+    ("os-micro", "001.txt"),
+    ("python", "002.txt"),
+    ("cluster", "003.txt"),
+    ("storage", "004.txt"),
+];
+
+/// The part of a study file that is read here.
+#[derive(Deserialize)]
+struct StudyFile {
+    publication: Option<Published>,
+}
+
+#[derive(Deserialize)]
+struct Published {
+    #[serde(default)]
+    number: Vec<Number>,
+}
+
+#[derive(Deserialize)]
+struct Number {
+    printed: Spanned<String>,
+}
+
+/// What was looked for, and what was not found: one line each, with file and line.
+#[derive(Debug, Default)]
+struct Tally {
+    wanted: usize,
+    missing: Vec<String>,
+}
+
+/// Looks for every number of every study.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let [folder] = arguments else {
+        bail!(
+            "usage: cargo xtask published FOLDER, where FOLDER holds {}",
+            SOURCES
+                .iter()
+                .map(|(_, file)| *file)
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+    };
+    let tally = tally(&root().join("studies"), Path::new(folder))?;
+    for line in &tally.missing {
+        println!("{line}");
+    }
+    let found = tally.wanted - tally.missing.len();
+    println!("published {found} of {} numbers found", tally.wanted);
+    Ok(if tally.missing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Reads every study of `studies` and its publication in `sources`.
+fn tally(studies: &Path, sources: &Path) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut seen = 0;
+    let mut names: Vec<_> = std::fs::read_dir(studies)
+        .with_context(|| format!("cannot list {}", studies.display()))?
+        .collect::<Result<_, _>>()?;
+    names.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in names {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let id = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let study: StudyFile =
+            toml::from_str(&text).with_context(|| format!("{} is no study", path.display()))?;
+        let source = SOURCES.iter().find(|(study, _)| *study == id);
+        let (publication, file) = match (study.publication, source) {
+            (None, None) => continue,
+            (Some(publication), Some((_, file))) => (publication, file),
+            (Some(_), None) => bail!("no file is named for the publication of `{id}`"),
+            (None, Some(_)) => bail!("{} has no publication", path.display()),
+        };
+        seen += 1;
+        let original = std::fs::read_to_string(sources.join(file))
+            .with_context(|| format!("cannot read {}", sources.join(file).display()))?;
+        let original = with_plain_spaces(&original);
+        for number in &publication.number {
+            tally.wanted += 1;
+            let printed = with_plain_spaces(number.printed.get_ref());
+            if !stands_in(&original, &printed) {
+                tally.missing.push(format!(
+                    "studies/{id}.toml:{}: `{}` is not in {file}",
+                    line_of(&text, &number.printed.span()),
+                    number.printed.get_ref().escape_debug(),
+                ));
+            }
+        }
+    }
+    if seen != SOURCES.len() {
+        bail!(
+            "{seen} of {} studies with a publication are in {}",
+            SOURCES.len(),
+            studies.display()
+        );
+    }
+    Ok(tally)
+}
+
+/// No-break space, narrow no-break space and figure space as spaces.
+fn with_plain_spaces(text: &str) -> String {
+    text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
+}
+
+fn line_of(text: &str, span: &Range<usize>) -> usize {
+    text[..span.start].matches('\n').count() + 1
+}
+
+/// Whether `printed` is somewhere in `text` with no further digit at its ends.
+fn stands_in(text: &str, printed: &str) -> bool {
+    let is_digit = |letter: Option<char>| letter.is_some_and(|it| it.is_ascii_digit());
+    let is_mark = |letter: Option<char>| matches!(letter, Some('.' | ','));
+    let begins_with_digit = is_digit(printed.chars().next());
+    let ends_with_digit = is_digit(printed.chars().next_back());
+    !printed.trim().is_empty()
+        && text.match_indices(printed).any(|(start, _)| {
+            let mut before = text[..start].chars().rev();
+            let mut after = text[start + printed.len()..].chars();
+            let (last, next_to_last) = (before.next(), before.next());
+            let (first, second) = (after.next(), after.next());
+            let goes_on_before =
+                begins_with_digit && (is_digit(last) || is_mark(last) && is_digit(next_to_last));
+            let goes_on_after =
+                ends_with_digit && (is_digit(first) || is_mark(first) && is_digit(second));
+            !goes_on_before && !goes_on_after
+        })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_only_as_a_whole() {
+        let text = "1,445 and 19,2549 then 157k; 0.784/1.430, 64 bytes. Wait 12.";
+        for whole in ["1,445", "19,2549", "157k", "0.784", "1.430", "64", "12"] {
+            assert!(stands_in(text, whole), "{whole}");
+        }
+        for part in ["44", "445", "2549", "19", "0.78", "430", "1.43", "", " "] {
+            assert!(!stands_in(text, part), "{part}");
+        }
+    }
+
+    #[test]
+    fn only_non_breaking_spaces_are_taken_for_spaces() {
+        assert!(stands_in(
+            &with_plain_spaces("8\u{a0}000\u{202f}s"),
+            "8 000 s"
+        ));
+        assert!(!stands_in(&with_plain_spaces("8\t000 s"), "8 000 s"));
+    }
+
+    #[test]
+    fn a_number_that_was_not_published_is_named_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        for (id, file) in SOURCES {
+            let study = format!(
+                "id = \"{id}\"\n[publication]\ntitle = \"x\"\nnumber = [\n  {{ printed = \"7,25\" }},\n  {{ printed = \"7,26\" }},\n]\n"
+            );
+            std::fs::write(folder.path().join(format!("{id}.toml")), study).unwrap();
+            std::fs::write(folder.path().join(file), "it took 7,25 s").unwrap();
+        }
+        let tally = tally(folder.path(), folder.path()).unwrap();
+        assert_eq!((tally.wanted, tally.missing.len()), (10, 5));
+        assert!(
+            tally
+                .missing
+                .contains(&"studies/ram-disk.toml:6: `7,26` is not in 000.txt".to_owned()),
+            "{:?}",
+            tally.missing
+        );
+    }
+
+    /// Needs the publications' texts, which are not part of this repository.
+    #[test]
+    fn every_published_number_stands_in_its_publication() {
+        let Some(folder) = std::env::var_os("TARE_SOURCES") else {
+            let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
+            assert!(
+                !required.split(',').any(|name| name == "sources"),
+                "TARE_REQUIRE names `sources`, but TARE_SOURCES names no folder"
+            );
+            println!("skipped: TARE_SOURCES names no folder with the publications' texts");
+            return;
+        };
+        let tally = tally(&root().join("studies"), Path::new(&folder)).unwrap();
+        assert!(tally.wanted > 0);
+        assert!(tally.missing.is_empty(), "{}", tally.missing.join("\n"));
+    }
+}
