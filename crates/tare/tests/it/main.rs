@@ -40,5 +40,7 @@ mod stopping;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
+mod tools_io;
+#[cfg(target_os = "linux")]
 mod vm;
 mod world;

@@ -1,0 +1,293 @@
+//! The real fio, Iozone, iperf3, ping and netcat, through whole studies on the host, in the built-in container
+//! and, where an engine answers, in Docker.
+//!
+//! Only that they are measured and what is remarked is claimed, never how fast anything was. A tool that is not
+//! installed is skipped with its name, or required by it (`TARE_REQUIRE=fio`).
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::world::skip;
+
+/// Blocks of each study: the fewest that a plan takes.
+const BLOCKS: &str = "2";
+
+/// Whether the tool is on the search path; says so if not.
+fn has(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
+    if !is_there {
+        skip(tool, &format!("`{tool}` is not installed"));
+    }
+    is_there
+}
+
+/// The arms that can be had here, the host first.
+fn arms() -> Vec<&'static str> {
+    let mut arms = vec!["host"];
+    if has_container() {
+        arms.push("container");
+    } else {
+        skip("container", "the built-in container cannot be made here");
+    }
+    if has_docker() {
+        arms.push("docker");
+    } else {
+        skip("docker", "no Docker engine answers");
+    }
+    arms
+}
+
+/// Runs a study of `workloads` in `arms` and gives its dossier.
+fn run(arms: &[&str], workloads: &str) -> Value {
+    let product = Product::new();
+    let mut study = "id = \"tools\"\n[design]\ntrial = \"20ms\"\n".to_owned();
+    for arm in arms {
+        study.push_str(&format!("[[arm]]\nid = \"{arm}\"\n"));
+    }
+    study.push_str(workloads);
+    let file = product.file("study.toml", study);
+    let arguments = ["run", &file, "--blocks", BLOCKS, "--json", "-"];
+    let dossier = product.run(arguments).expect(0).json();
+    assert_valid_dossier(&dossier);
+    println!("{}", product.run(["show"]).expect(0).stdout);
+    product.assert_nothing_left();
+    dossier
+}
+
+/// The cells of one metric.
+fn cells<'a>(dossier: &'a Value, metric: &str) -> Vec<&'a Value> {
+    let cells = dossier["cells"].as_array().unwrap();
+    cells
+        .iter()
+        .filter(|cell| cell["metric"] == metric)
+        .collect()
+}
+
+/// Every arm but the baseline has as many cells of the metric, each with a value on both sides. Nothing joins
+/// two built-in containers, so they have no path from one to the other.
+#[track_caller]
+fn assert_measured(dossier: &Value, arms: &[&str], metric: &str, cells_of_an_arm: usize) {
+    for arm in &arms[1..] {
+        let has_path = |cell: &&Value| *arm != "container" || cell["path"] != "arm→arm";
+        let of_arm: Vec<&Value> = cells(dossier, metric)
+            .into_iter()
+            .filter(|cell| cell["arm"] == *arm)
+            .collect();
+        assert_eq!(
+            of_arm.len(),
+            cells_of_an_arm,
+            "{arm} {metric}: {:#}",
+            dossier["failures"]
+        );
+        for cell in of_arm.into_iter().filter(has_path) {
+            for side in ["base", "env"] {
+                let point = cell[side]["point"].as_f64();
+                assert!(point.is_some_and(|value| value > 0.0), "{side}: {cell:#}");
+            }
+        }
+    }
+    if arms.len() == 1 {
+        let failures = dossier["failures"].as_array().unwrap();
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
+}
+
+/// What is said of a cell under this name.
+fn flag<'a>(cell: &'a Value, id: &str) -> Option<&'a str> {
+    let mut flags = cell["flags"].as_array().unwrap().iter();
+    flags.find(|flag| flag["id"] == id)?["detail"].as_str()
+}
+
+#[test]
+fn fio_is_measured_wherever_it_runs() {
+    if !has("fio") {
+        return;
+    }
+    let arms = arms();
+    // Docker's filter of system calls has no io_uring.
+    let dossier = run(
+        &arms,
+        "[[workload]]\nid = \"fio\"\n\
+         params = { rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\" }\n",
+    );
+    for kind in ["read", "write"] {
+        for what in ["-p99.time", ".rate", ".throughput", ".time"] {
+            assert_measured(&dossier, &arms, &format!("disk.fio-{kind}{what}"), 1);
+        }
+    }
+    for cell in cells(&dossier, "disk.fio-read.rate") {
+        assert!(flag(cell, "shallow-queue").is_none(), "{cell:#}");
+        // 200 steps of a millisecond.
+        assert!(flag(cell, "short-interval").is_some(), "{cell:#}");
+    }
+}
+
+#[test]
+fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
+    if !has("fio") {
+        return;
+    }
+    if !has_container() {
+        return skip("container", "the built-in container cannot be made here");
+    }
+    let dossier = run(
+        &["host", "container"],
+        "[[workload]]\nid = \"fio\"\nparams = { ioengine = \"libaio\", direct = 0, iodepth = 32, \
+         size = \"4m\", runtime = \"100ms\" }\n",
+    );
+    let cells = cells(&dossier, "disk.fio-read.rate");
+    assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
+    let told = flag(cells[0], "shallow-queue").unwrap();
+    assert!(told.contains("effective depth about 1 of 32"), "{told}");
+    assert!(told.starts_with("in 2 of 2 trials"), "{told}");
+    assert!(told.contains("baseline, in 2 of 2 trials"), "{told}");
+}
+
+#[test]
+fn a_file_in_memory_is_labelled_as_the_page_caches_and_its_queue_as_none() {
+    if !has("fio") {
+        return;
+    }
+    let memory = Path::new("/dev/shm");
+    let is_memory = Command::new("stat")
+        .args(["-f", "-c", "%T", "/dev/shm"])
+        .output()
+        .is_ok_and(|output| output.stdout == b"tmpfs\n");
+    if !is_memory {
+        return skip("tmpfs", "there is no file system in memory at /dev/shm");
+    }
+    let home = tempfile::Builder::new()
+        .prefix("tare-product-")
+        .tempdir_in(memory)
+        .unwrap();
+    let product = Product::new();
+    let file = product.file(
+        "study.toml",
+        "id = \"tools\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"again\"\ndriver = \"host\"\n\
+         [[workload]]\nid = \"fio\"\nparams = { ioengine = \"libaio\", direct = 1, iodepth = 16, \
+         size = \"4m\", runtime = \"100ms\" }\n",
+    );
+    let mut command = product.command(["run", &file, "--blocks", BLOCKS, "--json", "-"]);
+    command.env("TARE_HOME", home.path());
+    let dossier = product.finish(command).expect(0).json();
+    let cells = cells(&dossier, "disk.fio-read.rate");
+    assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
+    if cells[0]["n_blocks"] == 0 {
+        // Before Linux 6.6 a file in memory cannot be opened past the page cache.
+        let failures = dossier["failures"].to_string();
+        assert!(failures.contains("Invalid argument"), "{failures}");
+        return skip("tmpfs", "files in memory cannot be opened with O_DIRECT");
+    }
+    let cached = flag(cells[0], "page-cache").unwrap();
+    assert!(cached.contains("the device saw 0"), "{cached}");
+    let depth = flag(cells[0], "shallow-queue").unwrap();
+    assert!(depth.contains("effective depth about 1 of 16"), "{depth}");
+}
+
+#[test]
+fn iozone_is_measured_wherever_it_runs() {
+    if !has("iozone") {
+        return;
+    }
+    let arms = arms();
+    let dossier = run(
+        &arms,
+        "[[workload]]\nid = \"iozone\"\n\
+         params = { tests = \"random\", size = \"2m\", record = \"64k\", direct = 0, fsync = 0 }\n",
+    );
+    for test in ["write", "rewrite", "random-read", "random-write"] {
+        let metric = format!("disk.iozone-{test}.throughput");
+        assert_measured(&dossier, &arms, &metric, 1);
+    }
+    for cell in cells(&dossier, "disk.iozone-write.throughput") {
+        assert!(flag(cell, "page-cache").is_some(), "{cell:#}");
+    }
+}
+
+/// One workload over each of these paths.
+fn over(id: &str, params: &str, paths: &[&str]) -> String {
+    paths
+        .iter()
+        .map(|path| {
+            format!("[[workload]]\nid = \"{id}\"\npath = \"{path}\"\nparams = {{ {params} }}\n")
+        })
+        .collect()
+}
+
+const DIRECT: [&str; 4] = ["loopback", "host→arm", "arm→host", "arm→arm"];
+
+#[test]
+fn iperf3_is_measured_over_every_path_in_both_directions() {
+    if !has("iperf3") {
+        return;
+    }
+    let arms = arms();
+    let mut workloads = over("iperf3", "duration = 1", &DIRECT);
+    workloads.push_str(&over("iperf3", "reverse = 1, streams = 2", &["host→arm"]));
+    let dossier = run(&arms, &workloads);
+    assert_measured(&dossier, &arms, "net.iperf3.throughput", 5);
+}
+
+#[test]
+fn ping_is_measured_over_every_path_that_has_an_address() {
+    if !has("ping") {
+        return;
+    }
+    let arms = arms();
+    let dossier = run(&arms, &over("ping", "count = 5", &DIRECT));
+    assert_measured(&dossier, &arms, "net.ping.time", 4);
+}
+
+#[test]
+fn netcat_is_measured_over_every_path() {
+    if !has("nc") {
+        return;
+    }
+    let arms = arms();
+    let dossier = run(&arms, &over("netcat", "count = 8", &DIRECT));
+    assert_measured(&dossier, &arms, "net.netcat.throughput", 4);
+}
+
+#[test]
+fn another_program_of_the_name_is_told_from_the_netcat_that_is_meant() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let product = Product::new();
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("nc");
+    let script = "#!/bin/sh\nif [ \"$1\" = -h ]; then echo '[v1.10-47]' >&2; exit 0; fi\n\
+                  echo \"nc: invalid option -- 'N'\" >&2; exit 1\n";
+    std::fs::write(&other, script).unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let file = product.file(
+        "study.toml",
+        format!(
+            "id = \"tools\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"again\"\ndriver = \"host\"\n{}",
+            over("netcat", "count = 1", &["loopback"])
+        ),
+    );
+    let path = format!(
+        "{}:{}",
+        folder.path().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let mut command = product.command(["run", &file, "--blocks", BLOCKS, "--json", "-"]);
+    command.env("PATH", path);
+    let dossier = product.finish(command).json();
+    let reasons: Vec<&str> = dossier["failures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|failure| failure["reason"].as_str())
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("not the netcat of OpenBSD: [v1.10-47]")),
+        "{reasons:?}"
+    );
+}
