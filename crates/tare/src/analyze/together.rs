@@ -37,12 +37,14 @@ pub(super) fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result
     let named = |number: usize, what: &str| format!("instance {number} of {count}: {what}");
     let mut each = Vec::with_capacity(count);
     let mut demands = Vec::new();
+    let mut spans = Vec::with_capacity(count);
     for (number, record) in (1..).zip(&together.instances) {
         let tare_model::Outcome::Completed(raw) = &record.outcome else {
             continue;
         };
         each.push(decode_one(workload, raw).map_err(|problem| named(number, &problem))?);
         demands.extend(workload.demand(raw));
+        spans.push(workload.span(raw).or(each.last().and_then(|it| it.span)));
     }
     let Some(first) = each.first() else {
         return Err("it has no instance".to_owned());
@@ -65,7 +67,7 @@ pub(super) fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result
         readings.push(mean_reading(&of_metric, metric.better));
         values.push(of_metric.iter().map(|it| it.typical).collect());
     }
-    let spans: Option<Box<[WorkSpan]>> = each.iter().map(|it| it.span).collect();
+    let spans: Option<Box<[WorkSpan]>> = spans.into_iter().collect();
     let starts = together.instances.iter().filter_map(|it| it.start_ns);
     let ends = together.instances.iter().map(|it| it.end_ns);
     let host_ns = match (starts.min(), ends.max()) {
