@@ -59,12 +59,14 @@ pub(super) fn decode(
     };
     let mut each = Vec::with_capacity(count);
     let mut demands = Vec::new();
+    let mut spans = Vec::with_capacity(count);
     for (number, record) in (1..).zip(&together.instances) {
         let tare_model::Outcome::Completed(raw) = &record.outcome else {
             continue;
         };
         each.push(decode_one(workload, raw).map_err(|error| of_instance(number, error))?);
         demands.extend(workload.demand(raw));
+        spans.push(workload.span(raw).or(each.last().and_then(|it| it.span)));
     }
     let Some(first) = each.first() else {
         return Err(garbled("it has no instance".to_owned()));
@@ -87,7 +89,7 @@ pub(super) fn decode(
         readings.push(mean_reading(&of_metric, metric.better));
         values.push(of_metric.iter().map(|it| it.typical).collect());
     }
-    let spans: Option<Box<[WorkSpan]>> = each.iter().map(|it| it.span).collect();
+    let spans: Option<Box<[WorkSpan]>> = spans.into_iter().collect();
     let starts = together.instances.iter().filter_map(|it| it.start_ns);
     let ends = together.instances.iter().map(|it| it.end_ns);
     let host_ns = match (starts.min(), ends.max()) {

@@ -1,5 +1,7 @@
 //! Study files with mistakes: each must be shown where it stands.
 
+use tare_model::Spread;
+
 use super::{Adjustments, built_in, parse};
 
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
@@ -237,4 +239,158 @@ fn a_publication_must_speak_of_what_the_study_measures() {
         ..Adjustments::default()
     };
     assert!(parse("s.toml", WITH_PUBLICATION, &fewer).is_ok());
+}
+
+#[test]
+fn numbers_of_instances_become_one_workload_each() {
+    let text = HEAD.replace(
+        "id = \"getppid\"\n",
+        "id = \"getppid\"\ninstances = [3, 1, 2]\nspread = \"environments\"\n",
+    );
+    let study = parse("mine.toml", &text, &Adjustments::default()).unwrap();
+    let told: Vec<(u32, Option<Spread>)> = study
+        .workloads
+        .iter()
+        .map(|spec| (spec.instances, spec.spread))
+        .collect();
+    let spread = Some(Spread::Environments);
+    assert_eq!(told, [(1, spread), (2, spread), (3, spread)]);
+    let one = HEAD.replace("\"getppid\"\n", "\"getppid\"\ninstances = 2\n");
+    let study = parse("mine.toml", &one, &Adjustments::default()).unwrap();
+    assert_eq!(study.workloads[0].instances, 2);
+    assert_eq!(study.workloads[0].spread, Some(Spread::Processes));
+    let none = parse("mine.toml", HEAD, &Adjustments::default()).unwrap();
+    assert_eq!(
+        (none.workloads[0].instances, none.workloads[0].spread),
+        (1, None)
+    );
+}
+
+#[test]
+fn a_wrong_number_of_instances_is_shown_where_it_stands_with_the_limit_and_its_reason() {
+    let with = |line: &str| HEAD.replace("\"getppid\"\n", &format!("\"getppid\"\n{line}\n"));
+    for (line, expected) in [
+        (
+            "instances = 0",
+            &["mine.toml:6", "cannot be 0 instances", "^"][..],
+        ),
+        (
+            "instances = [1, -2]",
+            &["mine.toml:6", "cannot be -2 instances", "^^^"],
+        ),
+        (
+            "instances = [1, 257]",
+            &[
+                "257 instances are too many",
+                "at most 256",
+                "three pipes for each",
+            ],
+        ),
+        (
+            "instances = 33\nspread = \"environments\"",
+            &["33 instances are too many", "at most 32", "kept running"],
+        ),
+        ("instances = []", &["names no number", "[1, 2, 3]"]),
+        ("instances = [2, 2]", &["2 instances are asked for twice"]),
+        ("instances = 1.5", &["must be a whole number or a list"]),
+        ("instances = \"all\"", &["must be a whole number or a list"]),
+        (
+            "instances = 2\nspread = \"environment\"",
+            &[
+                "mine.toml:7",
+                "no way to spread",
+                "did you mean `environments`?",
+            ],
+        ),
+        (
+            "spread = \"processes\"",
+            &["mine.toml:6", "`instances` does not say how many"],
+        ),
+    ] {
+        refused(&with(line), expected);
+    }
+}
+
+#[test]
+fn workloads_of_which_several_at_once_mean_nothing_are_refused() {
+    let with =
+        |id: &str, lines: &str| HEAD.replace("\"getppid\"\n", &format!("\"{id}\"\n{lines}\n"));
+    refused(
+        &with("tcp-stream", "path = \"host->arm\"\ninstances = 2"),
+        &["mine.toml:7", "has two ends", "loopback"],
+    );
+    refused(
+        &with("start-up", "instances = [1, 2]"),
+        &["mine.toml:6", "starts and stops an environment"],
+    );
+    let fine = with("tcp-stream", "path = \"loopback\"\ninstances = 2");
+    assert!(parse("mine.toml", &fine, &Adjustments::default()).is_ok());
+}
+
+#[test]
+fn numbers_of_the_command_line_take_the_place_of_the_studys_own() {
+    let text = HEAD.replace(
+        "\"getppid\"\n",
+        "\"getppid\"\ninstances = [1, 5]\nspread = \"environments\"\n[[workload]]\nid = \"integer\"\n",
+    );
+    let adjustments = Adjustments {
+        instances: vec![1, 2, 3],
+        ..Adjustments::default()
+    };
+    let study = parse("mine.toml", &text, &adjustments).unwrap();
+    let told: Vec<(&str, u32, Option<Spread>)> = study
+        .workloads
+        .iter()
+        .map(|spec| (spec.id.as_str(), spec.instances, spec.spread))
+        .collect();
+    let (apart, beside) = (Some(Spread::Environments), Some(Spread::Processes));
+    assert_eq!(
+        told,
+        [
+            ("getppid", 1, apart),
+            ("getppid", 2, apart),
+            ("getppid", 3, apart),
+            ("integer", 1, beside),
+            ("integer", 2, beside),
+            ("integer", 3, beside),
+        ]
+    );
+    let moved = Adjustments {
+        spread: Some(Spread::Processes),
+        ..Adjustments::default()
+    };
+    let study = parse("mine.toml", &text, &moved).unwrap();
+    assert_eq!(study.workloads[1].spread, beside);
+    assert_eq!(
+        (study.workloads[1].instances, study.workloads[2].spread),
+        (5, None)
+    );
+}
+
+#[test]
+fn an_option_of_instances_that_cannot_be_met_names_itself() {
+    let error = |text: &str, adjustments: Adjustments| {
+        parse("mine.toml", text, &adjustments)
+            .unwrap_err()
+            .to_string()
+    };
+    let several = Adjustments {
+        instances: vec![1, 2],
+        ..Adjustments::default()
+    };
+    let text = format!("{HEAD}[[workload]]\nid = \"start-up\"\n");
+    let told = error(&text, several);
+    assert!(
+        told.contains("--instances") && told.contains("--workload"),
+        "{told}"
+    );
+    let apart = Adjustments {
+        spread: Some(Spread::Environments),
+        ..Adjustments::default()
+    };
+    let told = error(HEAD, apart);
+    assert!(
+        told.contains("--spread") && told.contains("--instances 1,2,3"),
+        "{told}"
+    );
 }

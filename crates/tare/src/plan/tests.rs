@@ -177,3 +177,24 @@ fn the_plan_of_a_known_study_stays_as_it_is() {
          6:0:a-prime 7:0:host 8:0:arm-2 9:1:a-prime 10:1:host 11:1:arm-2"
     );
 }
+
+#[test]
+fn each_number_of_instances_is_planned_in_every_block_for_every_arm() {
+    let mut study = study(3, 3, 5);
+    for (spec, instances) in study.workloads.iter_mut().zip([1, 2, 3]) {
+        spec.id = WorkloadId::new("w").unwrap();
+        (spec.instances, spec.spread) = (instances, Some(tare_model::Spread::Processes));
+    }
+    let plan = Plan::new(&study);
+    for block in 0..4 {
+        let trials = plan.block(block);
+        let seen: BTreeSet<(u32, String)> = trials
+            .iter()
+            .map(|trial| (trial.cell.instances, trial.cell.arm.to_string()))
+            .collect();
+        assert_eq!((trials.len(), seen.len()), (9, 9));
+    }
+    let mut apart = study.clone();
+    apart.workloads[1].spread = Some(tare_model::Spread::Environments);
+    assert_ne!(Plan::new(&apart).sha256(), plan.sha256());
+}

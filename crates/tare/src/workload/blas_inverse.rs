@@ -7,13 +7,15 @@
 //! tells how many threads there were and how many processors they had.
 //! Inside the timed region: one call of `numpy.linalg.inv` each, by `perf_counter_ns`. Outside: the interpreter,
 //! the import of NumPy, the making of the matrix, a first inversion whose result is checked.
+//! Several instances are started together as processes; their inversions begin when each has imported NumPy, so
+//! that they overlap the better, the more repeats there are. The program tells when its inversions began and ended.
 //! Known bias: the interpreter's own time in each call, about a microsecond.
 //! What it cannot see: which kernel the library chose for the processor.
 
 use serde::Deserialize;
 use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-    Value,
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample,
+    SpanClock, Unit, Value, WorkSpan,
 };
 
 use super::command_output::{report, sample, stdout};
@@ -67,7 +69,7 @@ impl Workload for BlasInverse {
             },
             ParamSpec {
                 name: "repeats",
-                default: DefaultValue::Int(40),
+                default: DefaultValue::Int(300),
                 doc: "inversions in one trial, 1 to 100000",
             },
             ParamSpec {
@@ -143,6 +145,15 @@ impl Workload for BlasInverse {
         })
     }
 
+    fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
+        let [start_ns, end_ns] = told(raw).ok()?.span_ns;
+        Some(WorkSpan {
+            start_ns,
+            end_ns,
+            clock: SpanClock::Kernel,
+        })
+    }
+
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
         let Some(demand) = self.demand(raw) else {
             return Vec::new();
@@ -163,6 +174,7 @@ impl Workload for BlasInverse {
 #[derive(Debug, Deserialize)]
 struct Told {
     times_ns: Vec<f64>,
+    span_ns: [u64; 2],
     threads: Option<u32>,
     cpus: Option<u32>,
     quota: Option<f64>,
@@ -214,7 +226,7 @@ mod tests {
     use super::super::command_output::tests::raw;
     use super::*;
 
-    const OUTPUT: &str = r#"{"times_ns": [1000, 3000, 2000], "threads": 2, "limit": null, "cpus": 2,
+    const OUTPUT: &str = r#"{"times_ns": [1000, 3000, 2000], "span_ns": [10, 7000], "threads": 2, "limit": null, "cpus": 2,
         "quota": null, "libraries": ["/usr/lib/libblas.so.3"], "numpy": "1.24.2"}"#;
 
     #[test]
@@ -223,6 +235,8 @@ mod tests {
         assert_eq!(samples[0].observations, [1000.0, 3000.0, 2000.0]);
         let demand = WORKLOAD.demand(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!((demand.threads, demand.cpus, demand.quota), (2, 2, None));
+        let span = WORKLOAD.span(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        assert_eq!((span.start_ns, span.end_ns), (10, 7_000));
         assert!(WORKLOAD.remarks(&raw(0, OUTPUT.as_bytes(), b"")).is_empty());
     }
 

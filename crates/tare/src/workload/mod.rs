@@ -3,7 +3,9 @@
 //! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
 //! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
 
-use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value};
+use tare_model::{
+    MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan,
+};
 
 pub use sanity::Remark;
 
@@ -202,6 +204,11 @@ pub trait Workload: Sync {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
     /// How many threads a trial computed with and on what, where its output tells; several instances add up.
     fn demand(&self, _raw: &RawOutput) -> Option<Demand> {
+        None
+    }
+    /// When the measured work began and ended, for a program that tells it itself; else that of the whole program
+    /// is taken, its preparations included.
+    fn span(&self, _raw: &RawOutput) -> Option<WorkSpan> {
         None
     }
     /// What is to be said of a trial that [`Workload::decode`] could read: a doubt that labels its cells and

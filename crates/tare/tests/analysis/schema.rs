@@ -6,6 +6,7 @@ use tare::report::json::to_string;
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
+use super::concurrency::with_series;
 use super::generator::{Effect, Plan, find, of};
 
 struct Checker {
@@ -92,6 +93,7 @@ fn dossiers_are_as_the_schema_says() {
         full(),
         Plan::default().dossier(),
         one_block.dossier(),
+        with_series(),
         analyze(&absent, &find),
     ] {
         let text = to_string(&dossier);
