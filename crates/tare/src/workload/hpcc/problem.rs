@@ -168,7 +168,7 @@ mod tests {
         let problem = Problem::derive(3, 2, 512, 64, 20).unwrap();
         let text = problem.input();
         assert_eq!(Problem::of_input(&text), Some(problem));
-        assert_eq!(text.lines().nth(31).unwrap().find("ignored"), Some(16));
+        assert!(text.lines().nth(31).unwrap().contains("ignored"));
         assert_eq!(Problem::of_input("x\n"), None);
     }
 }
