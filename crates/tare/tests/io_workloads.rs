@@ -206,6 +206,9 @@ fn every_probe_that_the_recipes_name_is_in_the_agent() {
             let names = match workload.recipe(&Params::new(), path).unwrap() {
                 Recipe::Probe(call) => vec![call.name],
                 Recipe::Pair { server, client } => vec![server.name, client.name],
+                Recipe::Cluster {
+                    service, client, ..
+                } => vec![service.name, client.name],
                 Recipe::Lifecycle => Vec::new(),
             };
             for name in names {

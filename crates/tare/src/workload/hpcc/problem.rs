@@ -141,7 +141,7 @@ mod tests {
                         else {
                             continue;
                         };
-                        let all = nodes * memory_mib << 20;
+                        let all = (nodes * memory_mib) << 20;
                         assert!(problem.n * problem.n * 8 <= all * 8 / 10, "{problem:?}");
                         // One block more would not have fitted.
                         let more = problem.n + nb;
