@@ -3,9 +3,7 @@
 //! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
 //! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
 
-use tare_model::{
-    MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan,
-};
+use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan};
 
 pub use sanity::Remark;
 
