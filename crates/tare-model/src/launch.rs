@@ -67,6 +67,10 @@ pub struct LaunchSpec {
     pub workdir: String,
     /// How the standard streams reach the inside.
     pub stdio: Stdio,
+    /// Drops the environment variables of the launcher but its search path, as an engine does, and sets
+    /// HOSTNAME and HOME.
+    #[serde(default)]
+    pub clean_environment: bool,
 }
 
 /// When to enter a user namespace.

@@ -198,6 +198,7 @@ mod tests {
             hostname: "tare".into(),
             workdir: "/tare-work".into(),
             stdio: Stdio::Inherit,
+            clean_environment: false,
         }
     }
 

@@ -19,7 +19,10 @@ use std::time::Duration;
 use super::exec::{CommandLine, Exec, Running, SystemExec};
 
 /// How long a program may take to end after its connection has.
-const END_LIMIT: Duration = Duration::from_millis(500);
+const END_LIMIT: Duration = Duration::from_secs(3);
+/// How long its last words may be on their way after that, and how often they are looked for.
+const WORDS_LIMIT: u32 = 50;
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The longest path of a socket, bytes (unix(7)), without the zero at its end.
 const PATH_LIMIT: usize = 107;
 
@@ -144,6 +147,12 @@ impl Shared {
     fn note_end(&self, program: &Arc<Mutex<Box<dyn Running>>>) {
         let mut running = locked(program);
         let status = running.wait(END_LIMIT);
+        for _ in 0..WORDS_LIMIT {
+            if running.has_read_stderr() {
+                break;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
         let words = running.stderr_tail();
         if !matches!(status, Ok(Some(0))) && !words.trim().is_empty() {
             *locked(&self.words) = Some(words);

@@ -193,6 +193,7 @@ fn specification(
         hostname: "tare".into(),
         workdir,
         stdio: settings.stdio,
+        clean_environment: settings.clean_environment,
     }
 }
 
