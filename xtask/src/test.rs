@@ -13,7 +13,7 @@ use crate::shell::{cargo, step};
 use crate::{contracts, dist};
 
 /// What the tests may rely on once it was provisioned.
-const PROVISIONED: &str = "crun,docker,fio,iperf3,nc,ping,podman,root,runc,ssh,vm";
+const PROVISIONED: &str = "crun,docker,fio,hpcc,iperf3,nc,ping,podman,root,runc,ssh,vm";
 
 /// Runs every check and every test.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {

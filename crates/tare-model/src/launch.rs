@@ -67,6 +67,10 @@ pub struct LaunchSpec {
     pub workdir: String,
     /// How the standard streams reach the inside.
     pub stdio: Stdio,
+    /// Drops the environment variables of the launcher but its search path, as an engine does, and sets
+    /// HOSTNAME and HOME.
+    #[serde(default)]
+    pub clean_environment: bool,
     /// The network that it shares with the other instances of its arm, beside its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub siblings: Option<SiblingLink>,

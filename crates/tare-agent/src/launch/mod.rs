@@ -298,6 +298,21 @@ fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), Lau
     Ok(())
 }
 
+/// Leaves of the environment what an engine would give: its size is copied by every `execve` and shifts the
+/// stack (Mytkowicz et al. 2009), and a language setting changes what programs do. The search path stays,
+/// because the files inside are the host's.
+fn clean_environment(hostname: &str) {
+    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in names.iter().filter(|name| *name != "PATH") {
+        // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+        unsafe { std::env::remove_var(name) };
+    }
+    for (name, value) in [("HOSTNAME", hostname), ("HOME", "/root")] {
+        // SAFETY: this process has one thread, so nobody reads the environment at the same time.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
 fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError> {
     let signals = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD];
     let signals = sys::signals_as_descriptor(&signals).map_err(refused("block the signals"))?;
@@ -306,6 +321,9 @@ fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError>
     let parent = sys::parent();
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1 as libc::c_ulong)
         .map_err(refused("bind this life to the parent's"))?;
+    if spec.clean_environment {
+        clean_environment(&spec.hostname);
+    }
     // SAFETY: this process has one thread, so nobody reads the environment at the same time.
     unsafe { std::env::set_var(RUN_VARIABLE, spec.run.as_str()) };
 

@@ -223,6 +223,7 @@ mod tests {
             stdio: Stdio::Inherit,
             siblings: None,
             shared: None,
+            clean_environment: false,
         }
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         "equivalent"
     };
     DossierCell {
+        spread: None,
         arm: "arm".into(),
         baseline: "host".into(),
         workload: metric.split('.').next().unwrap_or_default().into(),

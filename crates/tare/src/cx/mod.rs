@@ -17,6 +17,8 @@ pub mod exec;
 pub mod files;
 pub mod observer;
 pub mod owner;
+#[cfg(unix)]
+pub mod relay;
 pub mod vars;
 
 pub use agent::{AgentError, Agents};

@@ -202,6 +202,7 @@ fn specification(
         stdio: settings.stdio,
         siblings: None,
         shared: None,
+        clean_environment: settings.clean_environment,
     }
 }
 

@@ -88,7 +88,7 @@ impl Docker {
 
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
         let endpoint = self.endpoint()?;
-        Api::connect(endpoint.clone(), limit)
+        Api::connect(endpoint.clone(), cx.scratch, limit)
             .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
     }
 
@@ -255,7 +255,10 @@ impl Driver for Docker {
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
-        let found = self.identify(cx, DETECT_LIMIT).and_then(|(_, engine)| {
+        let limit = self
+            .endpoint()
+            .map_or(DETECT_LIMIT, |endpoint| endpoint.patience());
+        let found = self.identify(cx, limit).and_then(|(_, engine)| {
             packed::agent_for(cx.agents, &engine.architecture)?;
             Ok(engine.facts)
         });
@@ -315,7 +318,7 @@ impl Docker {
     /// Removes from one engine what carries the run's label.
     fn sweep_engine(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let endpoint = self.endpoint()?;
-        let api = match Api::connect(endpoint.clone(), DETECT_LIMIT) {
+        let api = match Api::connect(endpoint.clone(), cx.scratch, endpoint.patience()) {
             Ok(api) => api,
             // Without an engine there is nothing of an engine.
             Err(Unreachable::NoSocket) => return Ok(Vec::new()),

@@ -33,7 +33,7 @@ impl Numbers {
     /// The smallest number, from 1, that no living instance has.
     pub(super) fn take(&self) -> Number {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = (1..)
+        let number = (1..=u32::MAX)
             .find(|number| !taken.contains(number))
             .expect("there are more numbers than instances");
         taken.insert(number);

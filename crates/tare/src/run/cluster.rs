@@ -122,45 +122,36 @@ impl Dispatcher<'_> {
             Err(reason) => return Ok(self.nothing(Outcome::Unavailable(reason), false)),
         };
         let mut measured = self.nothing(Outcome::Failed(Failure::Lost(String::new())), false);
-        let mut strays = Vec::new();
-        let mut port = None;
-        let mut started = 0;
-        let mut ended = None;
-        while ended.is_none() && started < nodes.instances.len() {
+        let (mut port, mut started, mut refused) = (None, 0, None);
+        while refused.is_none() && started < nodes.instances.len() {
             match self.serve_on(number, calls, &mut nodes, started, port) {
                 Ok(found) => {
                     port.get_or_insert(found);
                     started += 1;
                 }
-                Err(no_service) => ended = Some(no_service),
+                Err(no_service) => refused = Some(no_service),
             }
         }
-        let has_services = ended.is_none();
-        let ended = match ended {
-            Some(no_service) => no_service,
-            None => {
-                let call = nodes.call(calls.client, 0, calls.slots, port);
-                let workdir = nodes.instances[0].workdir();
-                let request = self.request(number, &call, self.limit_ns, workdir);
-                measured.started_unix_ns = self.cx.clock.unix_ns();
-                let started_ns = self.cx.clock.now_ns();
-                let channel = nodes.instances[0].channel();
-                let ended = self.round(channel, number, &request, &mut strays);
-                measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
-                ended
-            }
-        };
-        // The last service's own end, if it was one, is already told in `ended`.
-        let is_first_lost = has_services && matches!(ended, Err(Silence::Lost(_)));
+        let has_services = refused.is_none();
+        let mut strays = Vec::new();
+        let ended = refused.unwrap_or_else(|| {
+            let call = nodes.call(calls.client, 0, calls.slots, port);
+            let workdir = nodes.instances[0].workdir();
+            let request = self.request(number, &call, self.limit_ns, workdir);
+            measured.started_unix_ns = self.cx.clock.unix_ns();
+            let started_ns = self.cx.clock.now_ns();
+            let channel = nodes.instances[0].channel();
+            let ended = self.round(channel, number, &request, &mut strays);
+            measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
+            ended
+        });
+        // Of node 1 it is known already that it is lost, and its service's last word has come if there is one.
+        let is_first_over = has_services && matches!(ended, Err(Silence::Lost(_)))
+            || strays
+                .into_iter()
+                .any(|stray| matches!(about(stray, number | SERVER), Ok(Word::Last(_))));
         let mut lost = None;
-        for index in (0..started).rev() {
-            let is_over = index == 0
-                && strays
-                    .drain(..)
-                    .any(|stray| matches!(about(stray, number | SERVER), Ok(Word::Last(_))));
-            if is_over || (index == 0 && is_first_lost) {
-                continue;
-            }
+        for index in (usize::from(is_first_over)..started).rev() {
             let channel = nodes.instances[index].channel();
             let end = self.end_worker(channel, number | SERVER, &mut Vec::new());
             if let Err(Silence::Lost(failure)) = end {
@@ -169,10 +160,7 @@ impl Dispatcher<'_> {
         }
         let (outcome, is_lost) = self.settle(ended)?;
         measured.is_arm_lost = is_lost || lost.is_some();
-        measured.outcome = match lost {
-            Some(failure) => Outcome::Failed(failure),
-            None => outcome,
-        };
+        measured.outcome = lost.map_or(outcome, Outcome::Failed);
         Ok(measured)
     }
 

@@ -340,7 +340,14 @@ impl Workload for Hpcc {
             tool("hpcc", &[], &[]),
             tool("ssh", &["-V"], &[]),
         ];
-        let rest = ["orted", "/usr/sbin/sshd", "ssh-keygen", "sh", "mkdir", "rm"];
+        let rest = [
+            "orted",
+            "/usr/sbin/sshd",
+            "ssh-keygen",
+            "/bin/sh",
+            "mkdir",
+            "rm",
+        ];
         tools.extend(rest.map(|program| tool(program, &[], &[])));
         tools
     }

@@ -109,6 +109,8 @@ fn workload(id: &str) -> Option<&'static dyn Workload> {
 fn study(driver: &str, settings: Params, workload: &str, params: Params, path: Path) -> Study {
     let id = ArmId::new(driver).unwrap();
     Study {
+        publication: None,
+        allow_different_tools: false,
         id: "cluster".into(),
         title: "A study for tests".into(),
         seed: 3,
@@ -120,6 +122,8 @@ fn study(driver: &str, settings: Params, workload: &str, params: Params, path: P
             required: true,
         }],
         workloads: vec![WorkloadSpec {
+            instances: 1,
+            spread: None,
             id: WorkloadId::new(workload).unwrap(),
             params,
             path: Some(path),

@@ -160,3 +160,38 @@ fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_enviro
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(&world, "remove");
 }
+
+#[test]
+fn the_environment_inside_is_small_and_its_own_unless_it_is_asked_for() {
+    let _turn = turn();
+    let world = World::new("environment");
+    if !is_available(&world) {
+        return;
+    }
+    let bytes = |settings: &Params| -> usize {
+        let mut environment = configure(settings);
+        environment.prepare(&world.cx()).unwrap();
+        let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+        let found = facts(instance.as_mut())["environment.bytes"]
+            .parse()
+            .unwrap();
+        instance.stop(&world.cx()).unwrap();
+        environment.remove(&world.cx()).unwrap();
+        found
+    };
+    let own: usize = std::env::vars_os()
+        .map(|(name, value)| name.len() + value.len() + 2)
+        .sum();
+    let path = std::env::var_os("PATH").map_or(0, |path| path.len());
+    let clean = bytes(&Params::new());
+    assert!(clean < path + 150, "{clean} bytes, of them {path} of PATH");
+    assert!(bytes(&Params::new().with("environment", "inherit")) >= own);
+    assert!(
+        Container
+            .configure(
+                ArmId::new("arm").unwrap(),
+                &Params::new().with("environment", "none")
+            )
+            .is_err()
+    );
+}

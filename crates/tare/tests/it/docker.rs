@@ -490,13 +490,6 @@ fn an_engine_that_never_answers_is_given_up_within_the_limit() {
 }
 
 #[test]
-fn an_endpoint_over_ssh_is_declined_with_a_way_round() {
-    let world = World::new("ssh");
-    let (why, fix) = why_absent(&Docker::at("ssh://me@elsewhere"), &world);
-    assert!(why.contains("ssh") && fix.contains("-L"), "{why} / {fix}");
-}
-
-#[test]
 fn an_agent_for_another_system_is_refused_before_anything_is_made() {
     let Some(world) = world("wrongagent") else {
         return;

@@ -64,6 +64,7 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         stdio: Streams::Inherit,
         siblings: None,
         shared: None,
+        clean_environment: false,
     }
 }
 

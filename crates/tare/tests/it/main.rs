@@ -16,6 +16,8 @@ mod container;
 mod contract;
 mod docker;
 #[cfg(target_os = "linux")]
+mod docker_contexts;
+#[cfg(target_os = "linux")]
 mod docker_variants;
 mod engine;
 mod host;

@@ -122,11 +122,14 @@ fn study(baseline: &ArmSpec, arms: &[ArmSpec]) -> Study {
         ..baseline.clone()
     };
     let spec = |id: &str, params: Params| WorkloadSpec {
+        instances: 1,
+        spread: None,
         id: WorkloadId::new(id).unwrap(),
         params,
         path: None,
     };
     Study {
+        publication: None,
         id: "tools".into(),
         title: "A study of tools".into(),
         seed: 3,

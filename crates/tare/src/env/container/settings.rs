@@ -75,6 +75,11 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
               own stack",
     },
     SettingSpec {
+        name: "environment",
+        doc: "\"clean\" (default with the mount namespace): PATH, HOME and HOSTNAME, as an engine gives; \
+              \"inherit\": the environment variables of Tare",
+    },
+    SettingSpec {
         name: "stdio",
         doc: "\"inherit\" (default): the agent's pipes as they are; \"relay\": copied by the launcher, as an \
               engine's shim does",
@@ -101,6 +106,7 @@ pub(super) struct Settings {
     pub(super) network: Network,
     /// Whether the network was asked for by name, so that doing without is not acceptable.
     pub(super) is_network_asked: bool,
+    pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
 }
 
@@ -399,6 +405,7 @@ impl Settings {
         }
         let filters = [("default", Seccomp::DockerDefault), ("off", Seccomp::Off)];
         let streams = [("inherit", Stdio::Inherit), ("relay", Stdio::Relay)];
+        let environments = [("clean", true), ("inherit", false)];
         let has_mounts = mounts.unwrap_or(namespaces.mount);
         Ok(Self {
             rootfs: rootfs.unwrap_or(if namespaces.mount {
@@ -420,6 +427,8 @@ impl Settings {
             limits,
             network,
             is_network_asked: asked.is_some(),
+            clean_environment: choice(settings, "environment", &environments)?
+                .unwrap_or(namespaces.mount),
             stdio: choice(settings, "stdio", &streams)?.unwrap_or(Stdio::Inherit),
             namespaces,
         })
@@ -495,6 +504,14 @@ impl Settings {
                     Network::Veth => "veth, point to point, no bridge and no address translation",
                     Network::None => "none",
                     Network::Host => "host",
+                }),
+            ),
+            (
+                "environment",
+                text(if self.clean_environment {
+                    "clean"
+                } else {
+                    "inherit"
                 }),
             ),
             (

@@ -21,6 +21,8 @@ use super::super::EnvError;
 use super::endpoint::Endpoint;
 use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
 use crate::cx::CONTROL_LIMIT;
+#[cfg(unix)]
+use crate::cx::relay::Relay;
 
 /// Why no engine could be reached.
 #[derive(Debug)]
@@ -50,11 +52,19 @@ pub(super) struct Api {
     pub(super) runtime: Runtime,
     pub(super) client: Client,
     pub(super) endpoint: Endpoint,
+    /// What stands between, where the endpoint is no socket of this machine.
+    #[cfg(unix)]
+    relay: Option<Relay>,
 }
 
 impl Api {
     /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
-    pub(super) fn connect(endpoint: Endpoint, limit: Duration) -> Result<Self, Unreachable> {
+    /// `folder` is for what has to stand between this program and an engine elsewhere.
+    pub(super) fn connect(
+        endpoint: Endpoint,
+        folder: &std::path::Path,
+        limit: Duration,
+    ) -> Result<Self, Unreachable> {
         let failed =
             |error: &dyn std::error::Error| Unreachable::Failed(printable(&error.to_string()));
         let runtime = Builder::new_current_thread()
@@ -70,11 +80,23 @@ impl Api {
                 std::io::ErrorKind::PermissionDenied => Unreachable::Denied,
                 _ => failed(&error),
             })?;
-        let client = client(&endpoint).map_err(|error| failed(&error))?;
+        #[cfg(unix)]
+        let (client, relay) = match &endpoint {
+            Endpoint::Relayed { command, .. } => {
+                let relay = Relay::open(command.clone(), folder).map_err(|error| failed(&error))?;
+                let nearby = Endpoint::Socket(relay.path().display().to_string());
+                (client(&nearby), Some(relay))
+            }
+            _ => (client(&endpoint), None),
+        };
+        #[cfg(not(unix))]
+        let (client, _) = (client(&endpoint), folder);
         Ok(Self {
             runtime,
-            client,
+            client: client.map_err(|error| failed(&error))?,
             endpoint,
+            #[cfg(unix)]
+            relay,
         })
     }
 
@@ -108,6 +130,12 @@ impl Api {
                 what: format!("connecting to `{endpoint}`"),
                 fix: Some(DENIED_FIX.into()),
             };
+        }
+        #[cfg(unix)]
+        if let Some(words) = self.relay.as_ref().and_then(Relay::failure)
+            && !matches!(error, ApiError::DockerResponseServerError { .. })
+        {
+            return relay_failure(&endpoint, &words);
         }
         explain(
             Asked {
@@ -221,6 +249,29 @@ impl Api {
 pub(super) const DENIED_FIX: &str = "`sudo usermod -aG docker $USER`, then log in again (members of that \
      group are as good as root); or a rootless engine: `dockerd-rootless-setuptool.sh install`";
 
+/// Why a program could not reach an engine, in its own words.
+#[cfg(unix)]
+fn relay_failure(endpoint: &str, words: &str) -> EnvError {
+    let said = printable(words);
+    let fix = if words.contains("is not installed") && words.contains("docker") {
+        "install Docker's client (`sudo apt-get install docker.io`): it has the certificates"
+    } else if endpoint.starts_with("ssh://") && words.contains("Permission denied") {
+        "make `ssh` to that machine work without a password: `ssh-copy-id`, or a key in ssh-agent"
+    } else if endpoint.starts_with("ssh://") && words.contains("Host key verification failed") {
+        "connect once with `ssh` and check the machine's key"
+    } else if endpoint.starts_with("ssh://") && words.contains("not found") {
+        "install Docker on that machine"
+    } else if words.contains("x509") || words.contains("certificate") || words.contains("tls") {
+        "check the certificates: DOCKER_CERT_PATH, or those of the context (`docker context inspect`)"
+    } else {
+        "`docker version` with the same DOCKER_HOST or context shows whether the client reaches it"
+    };
+    EnvError::Absent {
+        why: format!("`{endpoint}` cannot be reached: {said}"),
+        fix: Some(fix.into()),
+    }
+}
+
 /// The API's filter for labels.
 pub(super) fn label_filter(labels: &[String]) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), labels.to_vec())])
@@ -241,6 +292,8 @@ async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
             }
         }
         Endpoint::Http(address) => tokio::net::TcpStream::connect(address).await.map(drop),
+        // The first request shows it, and the program's own words.
+        Endpoint::Relayed { .. } => Ok(()),
         #[cfg(unix)]
         Endpoint::Pipe(_) => Err(std::io::ErrorKind::Unsupported.into()),
         #[cfg(not(unix))]
@@ -256,6 +309,7 @@ fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
         #[cfg(windows)]
         Endpoint::Pipe(name) => Client::connect_with_named_pipe(name, seconds, API_DEFAULT_VERSION),
         Endpoint::Http(address) => Client::connect_with_http(address, seconds, API_DEFAULT_VERSION),
+        Endpoint::Relayed { shown, .. } => Err(ApiError::SocketNotFoundError(shown.clone())),
         #[cfg(unix)]
         Endpoint::Pipe(name) => Err(ApiError::SocketNotFoundError(name.clone())),
         #[cfg(not(unix))]

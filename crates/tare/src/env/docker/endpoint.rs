@@ -2,15 +2,17 @@
 //!
 //! `DOCKER_HOST`, else `DOCKER_CONTEXT`, else `currentContext` of the client's configuration with the
 //! context's own file, else the system's default socket or named pipe. Following the client matters: a user
-//! who says `docker run` and a study that says `docker` must mean the same engine. TLS and ssh endpoints are
-//! not spoken; the error says how to reach them over a socket instead.
+//! who says `docker run` and a study that says `docker` must mean the same engine. An engine behind ssh is
+//! reached as the client reaches it, by `docker system dial-stdio` on the other machine; one behind TLS through
+//! the client itself, which has the certificates. Neither asks anything: a password ends the attempt.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use super::super::image::packed::hex;
-use crate::cx::{files, vars};
+use crate::cx::{CommandLine, files, vars};
 
 use super::errors::printable;
 
@@ -23,7 +25,19 @@ pub(super) enum Endpoint {
     Pipe(String),
     /// Plain HTTP, as `host:port`.
     Http(String),
+    /// Through a program's standard streams.
+    Relayed {
+        /// The program with its arguments.
+        command: CommandLine,
+        /// The address as it was named, for people.
+        shown: String,
+    },
 }
+
+/// How long an engine on another machine may take: each request makes a connection of its own.
+const RELAYED_LIMIT: Duration = Duration::from_secs(20);
+/// How long ssh tries to connect, seconds.
+const SSH_CONNECT_LIMIT: &str = "10";
 
 /// Why there is no endpoint to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +60,20 @@ impl std::fmt::Display for Endpoint {
             Self::Socket(path) => write!(out, "unix://{}", printable(path)),
             Self::Pipe(name) => write!(out, "npipe://{}", printable(name)),
             Self::Http(address) => write!(out, "tcp://{}", printable(address)),
+            Self::Relayed { shown, .. } => write!(out, "{}", printable(shown)),
         }
     }
 }
 
 impl Endpoint {
+    /// How long it may take to answer whether it is there.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Self::Relayed { .. } => RELAYED_LIMIT,
+            _ => super::DETECT_LIMIT,
+        }
+    }
+
     /// The system's default.
     fn default_here() -> Self {
         if cfg!(windows) {
@@ -97,7 +120,7 @@ impl Endpoint {
     /// The endpoint of a context: `contexts/meta/<SHA-256 of its name>/meta.json` below the folder.
     fn of_context(folder: &std::path::Path, name: &str) -> Result<Self, NoEndpoint> {
         let digest = hex(&Sha256::digest(name.as_bytes()));
-        let path = folder.join("contexts/meta").join(digest).join("meta.json");
+        let path = folder.join("contexts/meta").join(&digest).join("meta.json");
         let no_context = |why: String| NoEndpoint {
             why,
             fix: Some(
@@ -111,13 +134,17 @@ impl Endpoint {
                 printable(name)
             ))
         })?;
-        let host = serde_json::from_str::<serde_json::Value>(&text)
-            .ok()
-            .and_then(|meta| {
-                let host = meta.pointer("/Endpoints/docker/Host")?;
-                Some(host.as_str()?.to_owned())
-            });
+        let meta = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+        let host = meta.pointer("/Endpoints/docker/Host");
+        let host = host.and_then(|host| Some(host.as_str()?.to_owned()));
+        let skips_check =
+            meta.pointer("/Endpoints/docker/SkipTLSVerify") == Some(&serde_json::Value::Bool(true));
+        let tls = folder.join("contexts/tls").join(&digest).join("docker");
+        let has_tls = skips_check || files::names(&tls).is_ok_and(|names| !names.is_empty());
         match host {
+            Some(host) if has_tls && host.starts_with("tcp://") => {
+                Self::by_client(&["--context", name], &host)
+            }
             Some(host) if !host.is_empty() => {
                 Self::parse(&host, &format!("the docker context `{}`", printable(name)))
             }
@@ -129,7 +156,25 @@ impl Endpoint {
         }
     }
 
-    /// Reads `unix://`, `npipe://` or `tcp://`; `source` says where the text stood.
+    /// An engine that the `docker` command is asked to reach.
+    fn by_client(arguments: &[&str], shown: &str) -> Result<Self, NoEndpoint> {
+        if !cfg!(unix) {
+            return Err(NoEndpoint {
+                why: format!(
+                    "`{}` is behind TLS, which cannot be reached from this system",
+                    printable(shown)
+                ),
+                fix: Some("run Tare on that machine".into()),
+            });
+        }
+        let arguments = arguments.iter().chain(&["system", "dial-stdio"]);
+        Ok(Self::Relayed {
+            command: CommandLine::new("docker", arguments.map(|word| (*word).to_owned())),
+            shown: shown.to_owned(),
+        })
+    }
+
+    /// Reads `unix://`, `npipe://`, `tcp://` or `ssh://`; `source` says where the text stood.
     pub(super) fn parse(host: &str, source: &str) -> Result<Self, NoEndpoint> {
         let refuse = |why: &str, fix: &str| {
             Err(NoEndpoint {
@@ -167,14 +212,21 @@ impl Endpoint {
                     refuse("which is no address", "write it as tcp://host:2375")
                 }
             }
-            "ssh" => refuse(
-                "and Tare does not speak to an engine over ssh",
-                "forward its socket: `ssh -nNT -L /tmp/engine.sock:/var/run/docker.sock HOST`, \
-                 then DOCKER_HOST=unix:///tmp/engine.sock; or run Tare there",
-            ),
-            "tcp" | "http" | "https" => refuse(
-                "and Tare does not speak TLS to an engine",
-                "run Tare on that machine, or forward the engine's socket with ssh",
+            "ssh" if cfg!(unix) => match by_ssh(rest) {
+                Some(arguments) => Ok(Self::Relayed {
+                    command: CommandLine::new("ssh", arguments),
+                    shown: host.to_owned(),
+                }),
+                None => refuse("which is no address", "write it as ssh://user@host:port"),
+            },
+            // The client takes the certificates from DOCKER_CERT_PATH or its own folder.
+            "tcp" | "http" | "https" if cfg!(unix) => {
+                let address = format!("tcp://{}", rest.trim_end_matches('/'));
+                Self::by_client(&["--tlsverify", "--host", &address], host)
+            }
+            "ssh" | "tcp" | "http" | "https" => refuse(
+                "which cannot be reached from this system",
+                "run Tare on that machine",
             ),
             _ => refuse(
                 "whose scheme is not known",
@@ -182,6 +234,48 @@ impl Endpoint {
             ),
         }
     }
+}
+
+/// The arguments of `ssh` for `[user@]host[:port][/path of the socket]`, as the client builds them; `None` for
+/// what is no address. Nothing in it can be taken for an option or for a word of the other machine's shell.
+fn by_ssh(address: &str) -> Option<Vec<String>> {
+    let (place, path) = match address.split_once('/') {
+        Some((place, path)) => (place, Some(path).filter(|path| !path.is_empty())),
+        None => (address, None),
+    };
+    let (user, place) = match place.rsplit_once('@') {
+        Some((user, place)) => (Some(user), place),
+        None => (None, place),
+    };
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') => (host, Some(port)),
+        _ => (place, None),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_word = |text: &str, extra: &[u8]| {
+        !text.is_empty()
+            && !text.starts_with('-')
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || extra.contains(&byte))
+    };
+    let is_fine = is_word(host, b".-_:")
+        && user.is_none_or(|user| is_word(user, b".-_"))
+        && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port != 0))
+        && path.is_none_or(|path| is_word(path, b"./-_"));
+    if !is_fine {
+        return None;
+    }
+    let limit = format!("ConnectTimeout={SSH_CONNECT_LIMIT}");
+    let mut arguments = vec!["-T", "-o", "BatchMode=yes", "-o", &limit];
+    for (option, value) in [("-l", user), ("-p", port)] {
+        arguments.extend(value.into_iter().flat_map(|value| [option, value]));
+    }
+    arguments.extend(["--", host, "docker"]);
+    let socket = path.map(|path| format!("unix:///{path}"));
+    arguments.extend(socket.iter().flat_map(|socket| ["--host", socket.as_str()]));
+    arguments.extend(["system", "dial-stdio"]);
+    Some(arguments.into_iter().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -206,12 +300,51 @@ mod tests {
         assert!(missing.why.contains("`other`"), "{}", missing.why);
     }
 
+    #[cfg(unix)]
     #[test]
-    fn what_is_not_spoken_is_said_with_a_way_round() {
-        let error = Endpoint::parse("ssh://me@there", "DOCKER_HOST").unwrap_err();
-        assert!(error.why.contains("ssh") && error.fix.unwrap().contains("-L"));
-        let error = Endpoint::parse("https://there:2376", "DOCKER_HOST").unwrap_err();
-        assert!(error.why.contains("TLS"));
+    fn an_address_for_ssh_becomes_arguments_that_no_shell_reads() {
+        let command = |host: &str| match Endpoint::parse(host, "DOCKER_HOST") {
+            Ok(Endpoint::Relayed { command, .. }) => command.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            command("ssh://me@there:2222"),
+            "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -l me -p 2222 -- there docker system dial-stdio"
+        );
+        assert!(
+            command("ssh://there/run/x.sock")
+                .ends_with("-- there docker --host unix:///run/x.sock system dial-stdio")
+        );
+        for bad in [
+            "ssh://-oProxyCommand=x",
+            "ssh://me@",
+            "ssh://a b",
+            "ssh://there:99999",
+            "ssh://there/$(x)",
+            "ssh://there;reboot",
+        ] {
+            let error = Endpoint::parse(bad, "DOCKER_HOST").unwrap_err();
+            assert!(error.fix.unwrap().contains("ssh://user@host"), "{bad}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_engine_behind_tls_is_left_to_the_client() {
+        let Ok(Endpoint::Relayed { command, shown }) =
+            Endpoint::parse("https://there:2376", "DOCKER_HOST")
+        else {
+            panic!("not relayed");
+        };
+        assert_eq!(shown, "https://there:2376");
+        assert_eq!(
+            command.to_string(),
+            "docker --tlsverify --host tcp://there:2376 system dial-stdio"
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
         for text in [
             "",
             "docker.sock",

@@ -128,7 +128,9 @@ impl Instance for DockerInstance {
         let api = &self.channel.api;
         match &self.network {
             Network::Host => self.ends().map(|(address, _)| Published::Direct(address)),
-            Network::Published(_) if matches!(api.endpoint, Endpoint::Http(_)) => {
+            Network::Published(_)
+                if matches!(api.endpoint, Endpoint::Http(_) | Endpoint::Relayed { .. }) =>
+            {
                 Err(Reason::NoPath(
                     "the engine is reached over TCP and publishes on its own machine".into(),
                 ))

@@ -141,7 +141,7 @@ mod tests {
                         else {
                             continue;
                         };
-                        let all = nodes * memory_mib << 20;
+                        let all = (nodes * memory_mib) << 20;
                         assert!(problem.n * problem.n * 8 <= all * 8 / 10, "{problem:?}");
                         // One block more would not have fitted.
                         let more = problem.n + nb;
@@ -168,7 +168,7 @@ mod tests {
         let problem = Problem::derive(3, 2, 512, 64, 20).unwrap();
         let text = problem.input();
         assert_eq!(Problem::of_input(&text), Some(problem));
-        assert_eq!(text.lines().nth(31).unwrap().find("ignored"), Some(16));
+        assert!(text.lines().nth(31).unwrap().contains("ignored"));
         assert_eq!(Problem::of_input("x\n"), None);
     }
 }

@@ -55,3 +55,36 @@ fn three_containers_run_hpcc_to_success() {
 fn three_containers_of_an_engine_run_hpcc_to_success() {
     succeeds("docker", Params::new());
 }
+
+#[test]
+fn hpcc_that_is_ended_by_its_limit_leaves_no_process_and_no_file() {
+    let needed = ["mpirun", "hpcc", "sshd", "ssh"];
+    if !needed.into_iter().all(|program| has("hpcc", program)) {
+        return;
+    }
+    let sessions = || {
+        let entries = std::fs::read_dir("/tmp").unwrap().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter(|name| name.starts_with("ompi."))
+            .collect::<Vec<_>>()
+    };
+    let before = sessions();
+    // Long enough to be started, and far too large to be solved.
+    let params = small().with("memory", 4096i64).with("scale", 100i64);
+    let mut study = study("host", Params::new(), "hpcc", params, Path::ArmToArm);
+    study.blocks_max = 1;
+    study.limit_ns = 6_000_000_000;
+    let Some(stored) = run("hpcc-limit", &study) else {
+        return;
+    };
+    let outcome = &stored.records[0].outcome;
+    assert!(
+        matches!(
+            outcome,
+            Outcome::Failed(tare_model::Failure::TimedOut { .. })
+        ),
+        "{outcome:?}"
+    );
+    assert_eq!(sessions(), before);
+}

@@ -146,6 +146,69 @@ fn a_pair_between_two_instances_has_a_second_one_of_each_arm() {
     }
 }
 
+/// A study with one trial on the three nodes of `box`.
+fn on_three_nodes(lifecycle: Lifecycle) -> Study {
+    let mut study = study();
+    study.workloads = vec![spec("cluster", Some(tare_model::Path::ArmToArm))];
+    study.blocks_max = 1;
+    study.lifecycle = lifecycle;
+    study.arms = vec![study.arms[2].clone()];
+    study.baseline = ArmId::new("box").unwrap();
+    study
+}
+
+#[test]
+fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
+    for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
+        let listen = |nth| (("box", nth), Act::Listen(4321));
+        let scene = Scene::new(Script {
+            acts: BTreeMap::from([listen(0), listen(1), listen(2)]),
+            ..Script::default()
+        });
+        let summary = scene.execute(&on_three_nodes(lifecycle)).unwrap();
+        assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
+        let calls = scene.stage.calls.lock().unwrap().clone();
+        let names: Vec<&str> = calls.iter().map(|(_, call)| call.name.as_str()).collect();
+        assert_eq!(names, ["serve", "serve", "serve", "ask"]);
+        let called = scene.stage.called.lock().unwrap().clone();
+        let first = called[0];
+        assert_eq!(called, [first, first + 1, first + 2, first]);
+        for (node, (_, call)) in (1..).zip(&calls) {
+            let view = tare_model::ClusterView::from_args(&call.args)
+                .unwrap()
+                .unwrap();
+            assert_eq!(view.node, if node == 4 { 1 } else { node });
+            assert_eq!((view.addresses.len(), view.slots), (3, 2));
+            // The first finds the port, and all others are told.
+            let port = (node > 1).then_some(&Value::Int(4321));
+            assert_eq!(call.args.value("port"), port);
+        }
+        let log = scene.stage.log();
+        let count = |verb: &str| log.iter().filter(|line| line.starts_with(verb)).count();
+        assert_eq!(count("start box"), count("stop box"));
+        assert_eq!(count("cancel"), 3, "{log:?}");
+        scene.assert_all_removed();
+    }
+}
+
+#[test]
+fn a_cluster_with_a_lost_node_gives_no_value_and_is_started_again_as_a_whole() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([(("box", 0), Act::Listen(4321)), (("box", 1), Act::Die)]),
+        ..Script::default()
+    });
+    scene.execute(&on_three_nodes(Lifecycle::Warm)).unwrap();
+    let outcomes = scene.outcomes("box");
+    let Outcome::Failed(Failure::Lost(why)) = &outcomes[0] else {
+        panic!("{outcomes:?}");
+    };
+    assert!(why.starts_with("node-2: "), "{why}");
+    let log = scene.stage.log();
+    let starts = log.iter().filter(|line| *line == "start box").count();
+    assert_eq!(starts, 6, "{log:?}");
+    scene.assert_all_removed();
+}
+
 #[test]
 fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
     let scene = Scene::new(Script {

@@ -595,6 +595,12 @@ impl Workload for FakeWorkload {
                 server: call("serve"),
                 client: call("ask"),
             },
+            "cluster" => Recipe::Cluster {
+                nodes: 3,
+                slots: 2,
+                service: call("serve"),
+                client: call("ask"),
+            },
             "life" => Recipe::Lifecycle,
             name => Recipe::Probe(call(name)),
         })
@@ -605,11 +611,12 @@ impl Workload for FakeWorkload {
     }
 }
 
-static WORKLOADS: [FakeWorkload; 5] = [
+static WORKLOADS: [FakeWorkload; 6] = [
     FakeWorkload("w0"),
     FakeWorkload("w1"),
     FakeWorkload("w2"),
     FakeWorkload("pair"),
+    FakeWorkload("cluster"),
     FakeWorkload("life"),
 ];
 

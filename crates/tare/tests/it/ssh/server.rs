@@ -27,24 +27,24 @@ exec /usr/sbin/sshd -D -e -f "$conf"
 
 /// How a server differs from an ordinary one.
 #[derive(Default)]
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     /// Lines of its configuration, before the others.
-    pub(super) lines: &'a [&'a str],
+    pub(crate) lines: &'a [&'a str],
     /// Options of a file system that it has as its `remote` folder.
-    pub(super) mount: Option<&'a str>,
+    pub(crate) mount: Option<&'a str>,
 }
 
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Everything of it.
-    pub(super) folder: tempfile::TempDir,
-    pub(super) port: u16,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) port: u16,
     child: Option<Child>,
     mounts: Vec<String>,
 }
 
 impl Server {
     /// Starts one; says why and gives none where there can be none.
-    pub(super) fn start(plan: &Plan<'_>) -> Option<Self> {
+    pub(crate) fn start(plan: &Plan<'_>) -> Option<Self> {
         if let Err(reason) = is_possible() {
             skip("ssh", &reason);
             return None;
@@ -98,19 +98,19 @@ impl Server {
     }
 
     /// The folder that stands for the remote one.
-    pub(super) fn remote(&self) -> PathBuf {
+    pub(crate) fn remote(&self) -> PathBuf {
         self.at("remote")
     }
 
     /// Writes the list of known hosts: this server with the key of this name.
-    pub(super) fn know(&self, key: &str) {
+    pub(crate) fn know(&self, key: &str) {
         let public = std::fs::read_to_string(self.at(&format!("{key}.pub"))).unwrap();
         let line = format!("[127.0.0.1]:{} {public}", self.port);
         std::fs::write(self.at("known"), line).unwrap();
     }
 
     /// Writes the client's configuration, with more lines before the others.
-    pub(super) fn configure(&self, more: &str) {
+    pub(crate) fn configure(&self, more: &str) {
         let text = format!(
             "Host server\n  {more}\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
              IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n  \
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Settings of an arm on it, in its own folder.
-    pub(super) fn settings(&self) -> Params {
+    pub(crate) fn settings(&self) -> Params {
         Params::new()
             .with("host", "server")
             .with("config", self.at("config").to_str().unwrap())
@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// Starts the server, again if need be.
-    pub(super) fn up(&mut self) {
+    pub(crate) fn up(&mut self) {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT]);
         command.arg("sshd").arg(self.at("sshd.conf"));
@@ -154,7 +154,7 @@ impl Server {
     }
 
     /// Kills every connection that it has; it goes on listening.
-    pub(super) fn drop_connections(&self) {
+    pub(crate) fn drop_connections(&self) {
         let Some(child) = &self.child else { return };
         for pid in children(child.id()) {
             kill(pid);
@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// Kills it with every connection.
-    pub(super) fn down(&mut self) {
+    pub(crate) fn down(&mut self) {
         self.drop_connections();
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -171,13 +171,13 @@ impl Server {
     }
 
     /// What there is in its folder, once it is empty or five seconds have passed.
-    pub(super) fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         left(&self.remote())
     }
 }
 
 /// The names in a folder, once there is none or five seconds have passed.
-pub(super) fn left(folder: &Path) -> Vec<String> {
+pub(crate) fn left(folder: &Path) -> Vec<String> {
     let names = || {
         let entries = std::fs::read_dir(folder).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -223,7 +223,7 @@ fn key(path: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -240,7 +240,7 @@ fn children(parent: u32) -> Vec<u32> {
     .collect()
 }
 
-pub(super) fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     // It may have ended by itself meanwhile.
     let _ = Command::new("kill")
         .args(["-KILL", &pid.to_string()])

@@ -1,0 +1,235 @@
+//! A local socket of which every connection is a program's standard streams.
+//!
+//! Some servers are reached only through a program, such as an engine behind ssh. A client library that speaks
+//! to sockets reaches them through a relay: for each connection the program is started, and bytes are passed on
+//! both ways until one side ends. The socket lies in the run's own folder and only its owner may connect.
+//! Nothing of it is awake between two connections; what passes is moved by threads that wait for it.
+//! What it cannot see: what the bytes mean.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::exec::{CommandLine, Exec, Running, SystemExec};
+
+/// How long a program may take to end after its connection has.
+const END_LIMIT: Duration = Duration::from_secs(3);
+/// How long its last words may be on their way after that, and how often they are looked for.
+const WORDS_LIMIT: u32 = 50;
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The longest path of a socket, bytes (unix(7)), without the zero at its end.
+const PATH_LIMIT: usize = 107;
+
+/// An open relay. Dropping it ends the programs and removes the socket.
+pub struct Relay {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    programs: Mutex<Vec<Arc<Mutex<Box<dyn Running>>>>>,
+    words: Mutex<Option<String>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Relay {
+    /// Opens a relay to `command` with its socket in `folder`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to, or whose path is too long for a socket.
+    pub fn open(command: CommandLine, folder: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("relay-{}-{number}", std::process::id()));
+        if path.as_os_str().len() > PATH_LIMIT {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidFilename,
+                format!("a socket's path has at most {PATH_LIMIT} bytes"),
+            ));
+        }
+        std::fs::create_dir_all(folder)?;
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared::default());
+        let accepting = std::thread::spawn({
+            let (is_over, shared) = (Arc::clone(&is_over), Arc::clone(&shared));
+            move || {
+                for connection in listener.incoming() {
+                    if is_over.load(Ordering::Acquire) {
+                        return;
+                    }
+                    if let Ok(connection) = connection {
+                        shared.serve(&command, connection);
+                    }
+                }
+            }
+        });
+        Ok(Self {
+            path,
+            is_over,
+            shared,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Where clients connect.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the last program that failed said, if one has.
+    pub fn failure(&self) -> Option<String> {
+        locked(&self.shared.words).clone()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // The thread waits for a connection: this is the last one.
+        let woken = UnixStream::connect(&self.path);
+        let _ = std::fs::remove_file(&self.path);
+        if let (Ok(_), Some(thread)) = (woken, self.accepting.take()) {
+            let _ = thread.join();
+        }
+        for program in locked(&self.shared.programs).drain(..) {
+            locked(&program).kill();
+        }
+    }
+}
+
+impl Shared {
+    /// Starts the program for one connection. Where it cannot be started, the connection just ends.
+    fn serve(self: &Arc<Self>, command: &CommandLine, connection: UnixStream) {
+        let mut running = match SystemExec.spawn(command) {
+            Ok(running) => running,
+            Err(error) => {
+                *locked(&self.words) = Some(error.to_string());
+                return;
+            }
+        };
+        let (Some(stdin), Some(stdout)) = (running.take_stdin(), running.take_stdout()) else {
+            running.kill();
+            return;
+        };
+        let Ok(from_client) = connection.try_clone() else {
+            running.kill();
+            return;
+        };
+        let program = Arc::new(Mutex::new(running));
+        locked(&self.programs).push(Arc::clone(&program));
+        std::thread::spawn(move || {
+            // Ends with the client's half, and closes the program's input then.
+            let _ = copy(from_client, stdin);
+        });
+        let shared = Arc::clone(self);
+        std::thread::spawn(move || {
+            let _ = copy(stdout, &connection);
+            shared.note_end(&program);
+            let _ = connection.shutdown(Shutdown::Both);
+        });
+    }
+
+    /// A program has said all that it will.
+    fn note_end(&self, program: &Arc<Mutex<Box<dyn Running>>>) {
+        let mut running = locked(program);
+        let status = running.wait(END_LIMIT);
+        for _ in 0..WORDS_LIMIT {
+            if running.has_read_stderr() {
+                break;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        let words = running.stderr_tail();
+        if !matches!(status, Ok(Some(0))) && !words.trim().is_empty() {
+            *locked(&self.words) = Some(words);
+        }
+        running.kill();
+        drop(running);
+        locked(&self.programs).retain(|other| !Arc::ptr_eq(other, program));
+    }
+}
+
+/// Passes bytes on as they come, without waiting for more.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut bytes = [0; 16 << 10];
+    loop {
+        match from.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                to.write_all(&bytes[..count])?;
+                to.flush()?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_is_a_program_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = Relay::open(CommandLine::new("cat", [""; 0]), folder.path()).unwrap();
+        let mut clients: Vec<UnixStream> = (0..3)
+            .map(|_| UnixStream::connect(relay.path()).unwrap())
+            .collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(&[number as u8; 5]).unwrap();
+            let mut answer = [0; 5];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, [number as u8; 5]);
+        }
+        clients[0].shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        clients[0].read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"");
+        assert_eq!(relay.failure(), None);
+        drop(relay);
+        assert_eq!(clients[1].read_to_end(&mut rest).unwrap(), 0);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_program_that_fails_ends_the_connection_and_its_words_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = CommandLine::new("sh", ["-c", "echo no such host >&2; exit 1"]);
+        let relay = Relay::open(command, folder.path()).unwrap();
+        let mut client = UnixStream::connect(relay.path()).unwrap();
+        let mut answer = Vec::new();
+        // The connection may be reset where the client had written.
+        let _ = client.read_to_end(&mut answer);
+        assert_eq!(answer, b"");
+        assert_eq!(
+            relay.failure().as_deref().map(str::trim),
+            Some("no such host")
+        );
+    }
+
+    #[test]
+    fn a_folder_too_deep_for_a_socket_is_said_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("x".repeat(120));
+        let error = Relay::open(CommandLine::new("cat", [""; 0]), &deep)
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("107 bytes"));
+        assert!(!deep.exists());
+    }
+}
