@@ -6,6 +6,7 @@
 //! A program that serves is started on a port of the agent's choice, and has started when that port listens.
 //! Known bias: standard output and standard error are read through pipes by two threads of the worker while
 //! the program runs, which use a little of a processor when it prints much.
+//! What the program leaves running in the background is ended with it, after the time was taken.
 //! What it cannot see: whether the program did what it says. An exit status other than 0 is reported, not
 //! judged; its workload judges, so that the output is stored whatever came of it.
 
@@ -21,6 +22,11 @@ pub static PROBE: Probe = Probe {
     about: "start of a program, all that it does, and waiting for its end",
     run,
 };
+
+#[cfg(unix)]
+pub(crate) mod left;
+#[cfg(unix)]
+mod watch;
 
 #[cfg(not(unix))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
@@ -44,12 +50,16 @@ mod unix {
     use std::time::{Duration, Instant};
 
     use tare_model::command::{ADDRESS, FOLDER, PORT, Stdout, Transport};
+    use tare_model::launch::RUN_VARIABLE;
     use tare_model::outcome::{Bytes, Exit};
     use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
 
     use crate::args::{refused, whole};
     use crate::folder::Folder;
     use crate::meter::{Meter, ProbeError};
+
+    use super::left;
+    use super::watch::Watch;
 
     /// How much of standard output is kept, bytes.
     const STDOUT_LIMIT: usize = 16 << 20;
@@ -84,7 +94,7 @@ mod unix {
             .iter()
             .map(|argument| blanks.fill(argument))
             .collect::<Result<Vec<_>, _>>()?;
-        let program = look_up(&argv[0])?;
+        let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
         for (name, text) in &call.files {
             let path = inside(folder.path(), name)?;
             std::fs::write(&path, blanks.fill(text)?)
@@ -94,27 +104,33 @@ mod unix {
         command
             .args(&argv[1..])
             .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
-            .stdin(if call.stdin.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            })
+            .stdin(input(&call)?)
             .stdout(match call.stdout {
                 Stdout::Kept => Stdio::piped(),
                 Stdout::Discarded => Stdio::null(),
+                Stdout::Console => console()?,
             })
             .stderr(Stdio::piped());
+        if call.clean {
+            command.env_clear();
+            // The label by which everything of a run is found.
+            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+                command.env(RUN_VARIABLE, run);
+            }
+        }
         for (name, value) in &call.variables {
             command.env(name, blanks.fill(value)?);
         }
         if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
             command.env("PATH", SEARCH_PATH);
         }
+        left::adopt();
         meter.ready()?;
         let begin = Instant::now();
         let mut child = command
             .spawn()
             .map_err(|error| not_started(&program, &error))?;
+        let watch = call.observe.then(|| Watch::start(child.id()));
         let streams = Streams::of(&mut child, call.stdin.as_deref());
         if let (Some(transport), Some(port)) = (call.listens, port) {
             if let Err(why) = wait_until_it_listens(&mut child, transport, port, begin) {
@@ -130,6 +146,8 @@ mod unix {
         }
         let (exit, usage) = wait(&child)?;
         let wall_ns = begin.elapsed().as_nanos() as u64;
+        // Before the streams are read to their ends: what is left holds them open.
+        let left_running = left::end_all();
         let (stdout, stderr) = streams.finish();
         let mut files = BTreeMap::new();
         for name in &call.collect {
@@ -147,6 +165,9 @@ mod unix {
             files,
             wall_ns,
             usage,
+            left_running,
+            seen: watch.map(Watch::finish),
+            pick: call.pick,
         });
         Ok(())
     }
@@ -189,8 +210,33 @@ mod unix {
         )))
     }
 
-    /// The file that a shell would execute.
-    fn look_up(name: &str) -> Result<PathBuf, ProbeError> {
+    /// Where standard input comes from.
+    fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
+        match &call.stdin_file {
+            Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
+                ProbeError::system(
+                    &format!("open the standard input `{}`", path.escape_debug()),
+                    &error,
+                )
+            }),
+            None if call.stdin.is_some() => Ok(Stdio::piped()),
+            None => Ok(Stdio::null()),
+        }
+    }
+
+    /// Where the first process of this place writes.
+    fn console() -> Result<Stdio, ProbeError> {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/proc/1/fd/1")
+            .map(Stdio::from)
+            .map_err(|error| {
+                ProbeError::system("open the standard output of the first process", &error)
+            })
+    }
+
+    /// The file that a shell would execute; `path` is the search path that the program will have.
+    fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
         let is_program = |path: &Path| {
             std::fs::metadata(path)
                 .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -205,7 +251,8 @@ mod unix {
                 Err(missing())
             };
         }
-        let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
+        let own = || std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
+        let folders = path.map_or_else(own, Into::into);
         std::env::split_paths(&folders)
             .map(|folder| folder.join(name))
             .find(|path| is_program(path))
@@ -436,6 +483,32 @@ mod unix {
             assert!(!report.files.contains_key("absent"));
             assert!(report.program.ends_with("/sh"));
             assert!(report.wall_ns > 0 && report.usage["minflt"] > 0.0);
+        }
+
+        #[test]
+        #[cfg(target_os = "linux")]
+        fn a_program_that_is_watched_is_seen_with_its_threads_and_libraries() {
+            let call = CommandCall {
+                observe: true,
+                ..shell("sleep 0.1 & sleep 0.1; wait")
+            };
+            let seen = reported(&call).unwrap().seen.unwrap();
+            assert_eq!((seen.processes, seen.threads), (3, 3), "{seen:?}");
+            assert!(seen.mapped.iter().any(|file| file.contains("libc")), "{seen:?}");
+            assert!(seen.status.contains_key("Seccomp"), "{seen:?}");
+        }
+
+        #[test]
+        fn a_program_with_a_clean_environment_sees_only_what_it_was_given() {
+            let call = CommandCall {
+                clean: true,
+                ..CommandCall::new("env", [""; 0])
+            }
+            .with_variable("ONLY", "this")
+            .with_variable("PATH", "/usr/bin:/bin");
+            let report = reported(&call).unwrap();
+            let text = String::from_utf8(report.stdout.0).unwrap();
+            assert!(text.contains("ONLY=this") && !text.contains("HOME="), "{text}");
         }
 
         #[test]

@@ -192,6 +192,7 @@ fn specification(
         hostname: "tare".into(),
         workdir,
         stdio: settings.stdio,
+        binds: settings.binds.clone(),
     }
 }
 

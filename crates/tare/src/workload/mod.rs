@@ -30,6 +30,7 @@ pub mod probe_output;
 pub mod start_up;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
+pub mod user_command;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
@@ -54,6 +55,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &tcp_stream::WORKLOAD,
     &touch::ENTRY,
     &triad::ENTRY,
+    &user_command::ENTRY,
 ];
 
 /// The workload of this name.

@@ -62,6 +62,7 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         hostname: "tare".into(),
         workdir: "/tare-work".into(),
         stdio: Streams::Inherit,
+        binds: Vec::new(),
     }
 }
 

@@ -121,6 +121,23 @@ impl DockerEnvironment {
         }
     }
 
+    /// What the user has shown inside.
+    fn shown(&self) -> impl Iterator<Item = Mount> {
+        let binds = self.settings.binds.iter().map(|bind| Mount {
+            target: Some(bind.target.clone()),
+            source: Some(bind.source.clone()),
+            typ: Some(MountType::BIND),
+            read_only: Some(bind.read_only),
+            ..Default::default()
+        });
+        let in_memory = self.settings.tmpfs.iter().map(|path| Mount {
+            target: Some(path.clone()),
+            typ: Some(MountType::TMPFS),
+            ..Default::default()
+        });
+        binds.chain(in_memory)
+    }
+
     fn body(
         &self,
         cx: &Context<'_>,
@@ -131,7 +148,12 @@ impl DockerEnvironment {
         let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
         host_config.port_bindings =
             request::port_bindings(&self.settings.network, prepared.gateway);
-        host_config.mounts = self.mount(cx, belongings).map(|mount| vec![mount]);
+        let mounts: Vec<Mount> = self
+            .mount(cx, belongings)
+            .into_iter()
+            .chain(self.shown())
+            .collect();
+        host_config.mounts = (!mounts.is_empty()).then_some(mounts);
         let is_once = mode == StartMode::Once;
         ContainerCreateBody {
             image: Some(prepared.image.clone()),

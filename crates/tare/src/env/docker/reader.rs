@@ -5,10 +5,11 @@
 
 use std::path::PathBuf;
 
+use tare_model::launch::Bind;
 use tare_model::{Params, Value};
 
 use super::super::SettingsError;
-use super::super::grammar::{CAPABILITIES, ULIMITS, is_safe_path, parse_size};
+use super::super::grammar::{CAPABILITIES, ULIMITS, is_safe_path, parse_bind, parse_size};
 use super::catalogue::SETTINGS;
 
 /// A limit of a process; -1 means none.
@@ -228,6 +229,18 @@ impl Reader<'_> {
             });
         }
         Ok(limits)
+    }
+
+    /// `source:target[:ro]`, as `--volume` of `docker run` reads it.
+    pub(super) fn binds(&self) -> Result<Vec<Bind>, SettingsError> {
+        let expected = "binds such as [\"/srv/data:/data\"] or [\"/srv/data:/data:ro\"]";
+        self.texts("binds", expected)?
+            .into_iter()
+            .map(|word| {
+                parse_bind(word)
+                    .ok_or_else(|| Self::wrong("binds", &Value::Text(word.to_owned()), expected))
+            })
+            .collect()
     }
 
     /// A port of this machine.
