@@ -98,7 +98,8 @@ fn plan_for(
             "add `mount` to the namespaces, or leave the binds out",
         ));
     }
-    let is_absolute = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    let is_absolute =
+        |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
     if let Some(bind) = spec
         .binds
         .iter()

@@ -144,8 +144,11 @@ mod unix {
             }
             meter.announce(port);
         }
-        let (exit, usage) = wait(&child)?;
-        let wall_ns = begin.elapsed().as_nanos() as u64;
+        let seen_ending = wait_for_end(&child)?;
+        let (exit, mut usage) = wait(&child)?;
+        let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
+        let wall_ns = end.duration_since(begin).as_nanos() as u64;
+        usage.extend(running);
         // Before the streams are read to their ends: what is left holds them open.
         let left_running = left::end_all();
         let (stdout, stderr) = streams.finish();
@@ -408,6 +411,51 @@ mod unix {
         Ok(Some(bytes))
     }
 
+    /// When the program ended, and how long its first thread ran and, being runnable, did not.
+    type Ending = Option<(Instant, Vec<(String, f64)>)>;
+
+    /// Waits until the program has ended and leaves it to be reaped: until then there is its
+    /// `/proc/<pid>/schedstat`.
+    #[cfg(target_os = "linux")]
+    fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
+        loop {
+            // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            // SAFETY: `info` is live and exclusively borrowed, and the process is this one's own child.
+            let waited = unsafe {
+                libc::waitid(
+                    libc::P_PID,
+                    child.id(),
+                    &raw mut info,
+                    libc::WEXITED | libc::WNOWAIT,
+                )
+            };
+            if waited == 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(ProbeError::system("waitid", &error));
+            }
+        }
+        let end = Instant::now();
+        let text =
+            std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
+        let numbers = text.split_whitespace().map(str::parse::<f64>);
+        let times = ["on_cpu_ns", "run_delay_ns", "slices"]
+            .into_iter()
+            .zip(numbers)
+            .filter_map(|(name, number)| Some((name.to_owned(), number.ok()?)))
+            .collect();
+        Ok(Some((end, times)))
+    }
+
+    /// `wait` does it all.
+    #[cfg(not(target_os = "linux"))]
+    fn wait_for_end(_child: &Child) -> Result<Ending, ProbeError> {
+        Ok(None)
+    }
+
     /// Waits for the program's end; what it used comes with its status.
     fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), ProbeError> {
         let mut status = 0;
@@ -494,7 +542,10 @@ mod unix {
             };
             let seen = reported(&call).unwrap().seen.unwrap();
             assert_eq!((seen.processes, seen.threads), (3, 3), "{seen:?}");
-            assert!(seen.mapped.iter().any(|file| file.contains("libc")), "{seen:?}");
+            assert!(
+                seen.mapped.iter().any(|file| file.contains("libc")),
+                "{seen:?}"
+            );
             assert!(seen.status.contains_key("Seccomp"), "{seen:?}");
         }
 
@@ -508,7 +559,10 @@ mod unix {
             .with_variable("PATH", "/usr/bin:/bin");
             let report = reported(&call).unwrap();
             let text = String::from_utf8(report.stdout.0).unwrap();
-            assert!(text.contains("ONLY=this") && !text.contains("HOME="), "{text}");
+            assert!(
+                text.contains("ONLY=this") && !text.contains("HOME="),
+                "{text}"
+            );
         }
 
         #[test]

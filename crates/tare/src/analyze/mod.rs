@@ -23,7 +23,7 @@ mod cell;
 pub(crate) mod checklist;
 mod collect;
 mod diagnostics;
-mod effect;
+pub(crate) mod effect;
 mod failures;
 pub mod input;
 mod machine;
@@ -99,6 +99,8 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         cells,
         aa,
         findings: Vec::new(),
+        why: None,
+        ladder: None,
         claims: Vec::new(),
         failures,
         parity,

@@ -17,6 +17,7 @@ pub mod exec;
 pub mod files;
 pub mod observer;
 pub mod owner;
+pub mod stdin;
 pub mod vars;
 
 pub use agent::{AgentError, Agents};

@@ -174,7 +174,10 @@ impl Workload for UserCommand {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw, &[])?;
-        let mut samples = vec![command_output::sample(&METRICS[0], vec![report.wall_ns as f64])?];
+        let mut samples = vec![command_output::sample(
+            &METRICS[0],
+            vec![report.wall_ns as f64],
+        )?];
         let usage = |name: &str| report.usage.get(name).copied();
         // The clock of processor time may not have ticked during a short command: then there is no value.
         if let (Some(user), Some(system)) = (usage("user_ns"), usage("sys_ns"))
@@ -183,8 +186,15 @@ impl Workload for UserCommand {
             samples.push(command_output::sample(&METRICS[1], vec![user + system])?);
         }
         if let Some(pick) = &report.pick {
-            let metric = if pick.more_is_better { &METRICS[3] } else { &METRICS[2] };
-            samples.push(command_output::sample(metric, vec![number(&report, pick)?])?);
+            let metric = if pick.more_is_better {
+                &METRICS[3]
+            } else {
+                &METRICS[2]
+            };
+            samples.push(command_output::sample(
+                metric,
+                vec![number(&report, pick)?],
+            )?);
         }
         Ok(samples)
     }
@@ -231,8 +241,14 @@ mod tests {
 
     #[test]
     fn an_output_without_the_number_is_no_reading() {
-        for (text, pattern) in [("", "[0-9]+"), ("n = many", "n = (.*)"), ("n = 0", "n = (.*)")] {
-            let error = ENTRY.decode(&with_pick(text, pick(pattern, false))).unwrap_err();
+        for (text, pattern) in [
+            ("", "[0-9]+"),
+            ("n = many", "n = (.*)"),
+            ("n = 0", "n = (.*)"),
+        ] {
+            let error = ENTRY
+                .decode(&with_pick(text, pick(pattern, false)))
+                .unwrap_err();
             assert!(matches!(error, DecodeError::NoValue { .. }), "{error}");
         }
     }
@@ -241,7 +257,11 @@ mod tests {
     fn a_call_that_is_none_and_a_pattern_that_is_none_are_refused() {
         for call in ["", "{}", r#"{"argv":["x"],"pick":{"pattern":"("}}"#] {
             let params = Params::new().with(CALL, call);
-            assert_eq!(ENTRY.recipe(&params, None).unwrap_err().param, CALL, "{call}");
+            assert_eq!(
+                ENTRY.recipe(&params, None).unwrap_err().param,
+                CALL,
+                "{call}"
+            );
         }
     }
 }

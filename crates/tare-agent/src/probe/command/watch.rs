@@ -48,7 +48,11 @@ impl Watch {
             while !flag.load(Ordering::Relaxed) {
                 look(process, &mut seen);
                 looks += 1;
-                std::thread::sleep(if looks < FIRST_LOOKS { FIRST_STEP } else { STEP });
+                std::thread::sleep(if looks < FIRST_LOOKS {
+                    FIRST_STEP
+                } else {
+                    STEP
+                });
             }
             seen
         });
@@ -96,7 +100,10 @@ fn look(process: u32, seen: &mut Seen) {
         {
             let list = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             if waiting.len() < PROCESSES_LIMIT {
-                waiting.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+                waiting.extend(
+                    list.split_whitespace()
+                        .filter_map(|pid| pid.parse::<u32>().ok()),
+                );
             }
         }
     }

@@ -15,9 +15,11 @@ use crate::analyze::checklist::{alarms_allowed, false_alarms};
 mod number;
 mod tail;
 mod text;
+mod why;
 mod words;
 
 pub use text::harmless;
+pub use why::{time, why};
 
 use number::{Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
