@@ -4,7 +4,7 @@
 //! switches, throttling, theft by the hypervisor, bytes that really went to a device. One that cannot be
 //! read is absent. Sources: getrusage(2), proc_pid_schedstat (kernel Documentation/scheduler/sched-stats),
 //! proc_pid_io(5), proc_stat(5), cgroups(7).
-//! What they cannot see: `/proc/self/schedstat` holds the first thread only; `steal_ticks` is the whole
+//! Retransmissions count for the whole network namespace. What they cannot see: `/proc/self/schedstat` holds the first thread only; `steal_ticks` is the whole
 //! machine's; children count in `children_*` once they are reaped.
 
 use std::collections::BTreeMap;
@@ -17,10 +17,14 @@ pub struct Counters {
     /// The file in which this process's control group counts throttling.
     #[cfg(target_os = "linux")]
     cpu_stat: Option<PathBuf>,
+    /// The file in which it counts how often its memory limit was reached, and the word before the number;
+    /// v1's file holds nothing but the number.
+    #[cfg(target_os = "linux")]
+    limit_hits: Option<(PathBuf, &'static str)>,
 }
 
 impl Counters {
-    /// Looks up where this process's control group counts throttling.
+    /// Looks up where this process's control group counts throttling and reclaim.
     #[cfg(target_os = "linux")]
     pub fn find() -> Self {
         let hierarchies = crate::cgroup::hierarchies();
@@ -28,7 +32,18 @@ impl Counters {
             .and_then(|hierarchy| hierarchy.folder.as_ref())
             .map(|folder| folder.join("cpu.stat"))
             .filter(|file| file.is_file());
-        Self { cpu_stat }
+        let limit_hits = crate::cgroup::folder_of(&hierarchies, "memory").and_then(|hierarchy| {
+            let (name, key) = if hierarchy.is_unified() {
+                ("memory.events", "max")
+            } else {
+                ("memory.failcnt", "")
+            };
+            Some((hierarchy.folder.as_ref()?.join(name), key))
+        });
+        Self {
+            cpu_stat,
+            limit_hits: limit_hits.filter(|(file, _)| file.is_file()),
+        }
     }
 
     /// Nothing needs to be looked up here.
@@ -125,6 +140,24 @@ impl Counters {
                 1_000.0,
             );
         }
+        if let Some((file, key)) = &self.limit_hits
+            && let Ok(text) = std::fs::read_to_string(file)
+        {
+            let hits = if key.is_empty() {
+                text.trim().parse().ok()
+            } else {
+                after_key(&text, key, ' ')
+            };
+            set(now, "memory_limit_hits", hits, 1.0);
+        }
+        if let Ok(text) = std::fs::read_to_string("/proc/self/net/snmp") {
+            for (name, protocol, column) in [
+                ("tcp_retransmits", "Tcp:", "RetransSegs"),
+                ("ip_fragment_failures", "Ip:", "FragFails"),
+            ] {
+                set(now, name, column_of(&text, protocol, column), 1.0);
+            }
+        }
         if let Ok(text) = std::fs::read_to_string("/proc/self/schedstat") {
             let mut fields = text.split_whitespace().map(|field| field.parse().ok());
             set(now, "on_cpu_ns", fields.next().flatten(), 1.0);
@@ -149,6 +182,17 @@ fn after_key(text: &str, key: &str, separator: char) -> Option<f64> {
         let (name, value) = line.split_once(separator)?;
         (name == key).then(|| value.trim().parse().ok()).flatten()
     })
+}
+
+/// A number of `/proc/net/snmp`: each protocol has a line of names and a line of numbers.
+#[cfg(target_os = "linux")]
+fn column_of(text: &str, protocol: &str, column: &str) -> Option<f64> {
+    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
+    let place = lines
+        .next()?
+        .split_whitespace()
+        .position(|name| name == column)?;
+    lines.next()?.split_whitespace().nth(place)?.parse().ok()
 }
 
 /// The beginning of a file: the rest of `/proc/stat` grows with the machine and is not needed.
@@ -192,6 +236,15 @@ fn usage(mut now: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_is_found_by_its_name() {
+        let text =
+            "Ip: Forwarding FragFails\nIp: 1 7\nTcp: RtoMin RetransSegs InErrs\nTcp: 200 31 0\n";
+        assert_eq!(column_of(text, "Tcp:", "RetransSegs"), Some(31.0));
+        assert_eq!(column_of(text, "Ip:", "FragFails"), Some(7.0));
+        assert_eq!(column_of(text, "Udp:", "InErrors"), None);
+    }
 
     #[test]
     fn work_shows_in_the_counters_of_its_kind() {

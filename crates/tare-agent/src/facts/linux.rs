@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
-use super::Collector;
+use super::{Collector, calls, machine, network, process};
 use crate::cgroup::{self, Hierarchy, unescape};
 
 /// Fields of `/proc/self/status` that tell what the kernel forbids this process or charges it for.
@@ -48,6 +48,16 @@ const LIMITS: &[(&str, &[&str], &[&str])] = &[
         &["memory.max", "memory.high", "memory.swap.max"],
     ),
     ("pids", &["pids.max"], &["pids.max"]),
+    (
+        "blkio",
+        &[
+            "blkio.throttle.read_bps_device",
+            "blkio.throttle.write_bps_device",
+            "blkio.throttle.read_iops_device",
+            "blkio.throttle.write_iops_device",
+        ],
+        &["io.max", "io.weight"],
+    ),
 ];
 
 /// Resource limits that change what a probe sees.
@@ -70,6 +80,10 @@ pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     control_groups(facts, &cgroup::hierarchies());
     namespaces(facts);
     limits(facts);
+    machine::collect(facts, &allowed().unwrap_or_default());
+    network::collect(facts);
+    process::collect(facts);
+    calls::collect(facts);
     match std::fs::read_to_string("/proc/self/mountinfo") {
         Ok(mounts) => {
             facts.set("mounts.count", mounts.lines().count().to_string());
@@ -87,6 +101,11 @@ fn kernel(facts: &mut Collector) {
     facts.file("kernel.cmdline", "/proc/cmdline");
     facts.file("kernel.boot_id", "/proc/sys/kernel/random/boot_id");
     facts.file("kernel.hostname", "/proc/sys/kernel/hostname");
+    facts.file("kernel.core_pattern", "/proc/sys/kernel/core_pattern");
+    // Since Linux 6.6.
+    if let Ok(value) = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
+        facts.set("kernel.io_uring_disabled", value);
+    }
     facts.file("lsm.label", "/proc/self/attr/current");
     facts.file("lsm.list", "/sys/kernel/security/lsm");
     match std::fs::read_to_string("/etc/os-release") {
@@ -149,17 +168,20 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 
 /// The processors that the scheduler may use for this process, for example `0-3,6`.
 fn affinity() -> io::Result<String> {
+    allowed().map(|cpus| ranges(&cpus))
+}
+
+fn allowed() -> io::Result<Vec<usize>> {
     // SAFETY: `cpu_set_t` is plain data for which all zeroes, the empty set, is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is live and exclusively borrowed, its size is given, and 0 means this thread.
     if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let cpus: Vec<usize> = (0..libc::CPU_SETSIZE as usize)
+    Ok((0..libc::CPU_SETSIZE as usize)
         // SAFETY: the number lies within the set.
         .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
-        .collect();
-    Ok(ranges(&cpus))
+        .collect())
 }
 
 /// Ascending numbers as ranges.
@@ -371,6 +393,7 @@ fn mount(facts: &mut Collector, path: &str, mounts: &str) {
     ] {
         facts.set(&format!("mount.{path}.{name}"), value);
     }
+    machine::block_device(facts, &format!("mount.{path}"), mount.device);
     match file_system(path) {
         Ok(status) => {
             let free = status.f_bavail * status.f_bsize as u64;
@@ -419,6 +442,9 @@ mod tests {
             "rlimit.nofile",
             "memory.total_bytes",
             "cpu.affinity",
+            "errno.perf_event_open",
+            "net.loopback.mtu",
+            "libc",
             "unreadable.mount./nowhere",
         ] {
             assert!(facts.contains_key(name), "{name} is missing: {facts:#?}");

@@ -17,7 +17,15 @@ use crate::build;
 use crate::meter::Timer;
 
 #[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod process;
 
 /// Longest text of one fact, bytes: a fact is for reading, not for storing files.
 const TEXT_LIMIT: usize = 4 << 10;

@@ -11,8 +11,122 @@ use std::collections::BTreeMap;
 use tare_model::dossier::DossierCell;
 use tare_model::{Facts, Params};
 
-/// Every cause, in the order of the catalogue.
-pub static CAUSES: &[&dyn Cause] = &[];
+#[cfg(test)]
+mod composed;
+pub mod entry;
+mod findings;
+pub mod kind;
+pub mod look;
+#[cfg(test)]
+mod sources;
+pub mod switch;
+pub mod triage;
+
+pub use findings::{SUPPORTED, findings};
+
+mod cpu_arch_emulation;
+mod cpu_cfs_quota_throttle;
+mod cpu_contention_and_steal;
+mod cpu_cpuset_numa_smt;
+mod cpu_frequency_and_hybrid_cores;
+mod cpu_mitigations_differ;
+mod cpu_thread_oversubscription;
+mod disk_io_limits_and_scheduler;
+mod disk_other_filesystem_under_the_path;
+mod disk_overlay_copy_up;
+mod disk_shared_folder;
+mod disk_storage_driver;
+mod limits_nofile_1e9;
+mod limits_shm_64m;
+mod memory_first_touch;
+mod memory_limit_cache_and_oom;
+mod memory_swap_limit;
+mod network_bridge_nat;
+mod network_dns;
+mod network_mtu_mismatch;
+mod network_netns_sysctl_reset;
+mod network_rootless_usermode_stack;
+mod network_userland_proxy;
+mod runtime_ergonomics;
+mod security_blocked_fast_path;
+mod security_isolating_runtime;
+mod security_lsm_differs;
+mod security_seccomp_ssbd;
+mod security_seccomp_syscall_tax;
+mod startup_docker_run_constant;
+mod startup_pid1_sigterm;
+mod startup_seccomp_compile;
+mod stdio_log_driver;
+mod time_clocksource;
+mod tooling_not_the_thing;
+mod tooling_other_platform;
+mod tooling_page_cache;
+mod tooling_userland_mismatch;
+mod tooling_variables_differ;
+mod virt_cpu_features_masked;
+mod virt_disk_cache_mode;
+mod virt_emulated_devices;
+mod virt_nested_paging_and_thp;
+mod virt_tcg_or_unusable_kvm;
+
+/// Every cause, in the order of the catalogue: by how often it bites, the lesser ones last.
+pub static CAUSES: &[&dyn Cause] = &[
+    &disk_shared_folder::CAUSE,
+    &cpu_thread_oversubscription::CAUSE,
+    &cpu_cfs_quota_throttle::CAUSE,
+    &tooling_page_cache::CAUSE,
+    &tooling_userland_mismatch::CAUSE,
+    &cpu_arch_emulation::CAUSE,
+    &startup_docker_run_constant::CAUSE,
+    &security_seccomp_ssbd::CAUSE,
+    &memory_limit_cache_and_oom::CAUSE,
+    &startup_pid1_sigterm::CAUSE,
+    &disk_overlay_copy_up::CAUSE,
+    &disk_other_filesystem_under_the_path::CAUSE,
+    &network_userland_proxy::CAUSE,
+    &network_bridge_nat::CAUSE,
+    &network_dns::CAUSE,
+    &network_mtu_mismatch::CAUSE,
+    &stdio_log_driver::CAUSE,
+    &cpu_contention_and_steal::CAUSE,
+    &time_clocksource::CAUSE,
+    &virt_cpu_features_masked::CAUSE,
+    &virt_tcg_or_unusable_kvm::CAUSE,
+    &virt_nested_paging_and_thp::CAUSE,
+    &memory_first_touch::CAUSE,
+    &virt_emulated_devices::CAUSE,
+    &virt_disk_cache_mode::CAUSE,
+    &security_seccomp_syscall_tax::CAUSE,
+    &security_blocked_fast_path::CAUSE,
+    &startup_seccomp_compile::CAUSE,
+    &limits_nofile_1e9::CAUSE,
+    &limits_shm_64m::CAUSE,
+    &runtime_ergonomics::CAUSE,
+    &security_isolating_runtime::CAUSE,
+    &network_rootless_usermode_stack::CAUSE,
+    &disk_storage_driver::CAUSE,
+    &cpu_cpuset_numa_smt::CAUSE,
+    &cpu_mitigations_differ::CAUSE,
+    &cpu_frequency_and_hybrid_cores::CAUSE,
+    &disk_io_limits_and_scheduler::CAUSE,
+    &network_netns_sysctl_reset::CAUSE,
+    &tooling_not_the_thing::CAUSE,
+    &memory_swap_limit::CAUSE,
+    &security_lsm_differs::CAUSE,
+    &tooling_variables_differ::CAUSE,
+    &tooling_other_platform::CAUSE,
+];
+
+/// Every suspicion of the catalogue in a case, the likeliest first.
+pub fn suspicions(case: &Case<'_>) -> Vec<(&'static dyn Cause, Suspicion)> {
+    let mut found: Vec<_> = CAUSES
+        .iter()
+        .filter_map(|cause| Some((*cause, cause.suspect(case)?)))
+        .collect();
+    // Stable: of two that are equally likely the one that bites more often comes first.
+    found.sort_by(|(_, a), (_, b)| b.likelihood.total_cmp(&a.likelihood));
+    found
+}
 
 /// The cause of this name.
 pub fn find(id: &str) -> Option<&'static dyn Cause> {
@@ -31,7 +145,8 @@ pub struct ArmEvidence {
     /// What the host side and the agent inside found out about it.
     pub facts: Facts,
     /// Counters per trial, the median over trials, by workload and name (`user_ns`, `run_delay_ns`,
-    /// `throttled_ns`, `majflt`, …; `wall_ns` among them). A counter that could not be read is absent.
+    /// `throttled_ns`, `majflt`, …; `wall_ns` among them). A counter that could not be read is absent. Where
+    /// trials are sized by time, `units` says how many operations one holds; without it a trial is one unit.
     pub counters: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
@@ -108,6 +223,86 @@ pub trait Cause: Sync {
     fn needs(&self) -> &'static [&'static str];
     /// How large it is usually, with the circumstances under which that was seen.
     fn size(&self) -> &'static str;
+    /// What to do, the safest remedy first, where no case asks for another.
+    fn advice(&self) -> &'static str {
+        ""
+    }
+    /// What that costs in security or money.
+    fn price(&self) -> &'static str {
+        ""
+    }
     /// Whether it is at work in this case.
     fn suspect(&self, case: &Case<'_>) -> Option<Suspicion>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_cause_is_registered_under_its_name() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cause");
+        let files: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| name.contains('_'))
+            .collect();
+        let ids: BTreeSet<String> = CAUSES
+            .iter()
+            .map(|cause| format!("{}.rs", cause.id().replace(['.', '-'], "_")))
+            .collect();
+        assert_eq!(ids.len(), CAUSES.len(), "two causes have one name");
+        assert_eq!(files, ids);
+        assert!(CAUSES.len() >= 40);
+    }
+
+    #[test]
+    fn every_text_is_a_sentence_that_says_something() {
+        for cause in CAUSES {
+            let id = cause.id();
+            let (domain, name) = id.split_once('.').unwrap();
+            assert!(!domain.is_empty() && !name.contains('.'), "{id}");
+            assert!(
+                !cause.title().ends_with('.') && cause.title().len() <= 110,
+                "{id}: {}",
+                cause.title()
+            );
+            for text in [
+                cause.mechanism(),
+                cause.size(),
+                cause.advice(),
+                cause.price(),
+            ] {
+                assert!(
+                    text.ends_with('.') && text.chars().next().unwrap().is_uppercase()
+                        || text.starts_with(|it: char| it.is_ascii_digit()),
+                    "{id}: {text}"
+                );
+                assert!(!text.contains("  ") && !text.contains('\n'), "{id}: {text}");
+            }
+            assert!(!cause.needs().is_empty(), "{id}");
+            assert_eq!(find(id).map(Cause::id), Some(id));
+        }
+        assert!(find("disk.nothing").is_none());
+    }
+
+    #[test]
+    fn nobody_is_advised_to_give_protection_up() {
+        for cause in CAUSES {
+            let advice = cause.advice().to_lowercase();
+            for word in [
+                "unconfined",
+                "privileged",
+                "mitigations=off",
+                "seccomp=",
+                "--network host",
+            ] {
+                assert!(!advice.contains(word), "{}: {advice}", cause.id());
+            }
+            assert!(cause.price().len() >= 5, "{}", cause.id());
+        }
+    }
 }

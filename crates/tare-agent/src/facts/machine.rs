@@ -1,0 +1,173 @@
+//! What kind of machine carries this place: hypervisor, cores, memory nodes, block devices.
+//!
+//! A guest is recognised by what the processor itself answers (CPUID leaf 0x4000_0000), not by files that an
+//! environment may hide or a container inherits. Cores are counted among the processors that may be used,
+//! because two hardware threads of one core are not two processors.
+//! Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-devices-system-cpu, Intel SDM
+//! vol. 2 and the hypervisors' own documents for the leaf. What it cannot see: what sysfs hides here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::Collector;
+
+/// Collects all but the block devices; `cpus` are the processors that may be used.
+pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
+    #[cfg(target_arch = "x86_64")]
+    facts.set(
+        "hypervisor.vendor",
+        hypervisor().as_deref().unwrap_or("none"),
+    );
+    if let Ok(kind) = std::fs::read_to_string("/sys/hypervisor/type") {
+        facts.set("hypervisor.type", kind);
+    }
+    let cpu = Path::new("/sys/devices/system/cpu");
+    let cores: Option<BTreeSet<(String, String)>> = cpus
+        .iter()
+        .map(|number| {
+            let topology = cpu.join(format!("cpu{number}/topology"));
+            let read = |name: &str| std::fs::read_to_string(topology.join(name)).ok();
+            Some((read("physical_package_id")?, read("core_id")?))
+        })
+        .collect();
+    if let Some(cores) = cores.filter(|cores| !cores.is_empty()) {
+        facts.set("cpu.cores", cores.len().to_string());
+    }
+    // There only where a processor has cores of two kinds.
+    for (name, path) in [
+        ("cpu.performance_cores", "/sys/devices/cpu_core/cpus"),
+        ("cpu.efficiency_cores", "/sys/devices/cpu_atom/cpus"),
+        (
+            "cpu.frequency_driver",
+            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
+        ),
+        (
+            "cpu.max_khz",
+            "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+        ),
+        ("numa.nodes", "/sys/devices/system/node/online"),
+        ("ksm.run", "/sys/kernel/mm/ksm/run"),
+        ("zswap.enabled", "/sys/module/zswap/parameters/enabled"),
+    ] {
+        if Path::new(path).exists() {
+            facts.file(name, path);
+        }
+    }
+}
+
+/// The hypervisor's own name, twelve characters, where the processor says that there is one.
+#[cfg(target_arch = "x86_64")]
+fn hypervisor() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    if __cpuid(1).ecx & (1 << 31) == 0 {
+        return None;
+    }
+    let leaf = __cpuid(0x4000_0000);
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .filter(|byte| byte.is_ascii_graphic() || *byte == b' ')
+        .collect();
+    let name = String::from_utf8(bytes).ok()?;
+    let name = name.trim();
+    Some(if name.is_empty() { "unnamed" } else { name }.to_owned())
+}
+
+/// The block device `major:minor` under a mount: its driver, model and the settings that decide what a flush
+/// and a queue mean. Nothing where there is no such device, as under tmpfs and overlay.
+pub(super) fn block_device(facts: &mut Collector, name: &str, device: &str) {
+    let Ok(node) = std::fs::canonicalize(format!("/sys/dev/block/{device}")) else {
+        return;
+    };
+    // A partition has neither a queue nor a device of its own: its disk has.
+    let disk = if node.join("queue").is_dir() {
+        node
+    } else {
+        node.parent().map(Path::to_owned).unwrap_or(node)
+    };
+    if let Some(name_of_disk) = disk.file_name() {
+        facts.set(
+            &format!("{name}.block.name"),
+            name_of_disk.to_string_lossy(),
+        );
+    }
+    for file in [
+        "rotational",
+        "scheduler",
+        "write_cache",
+        "fua",
+        "nr_requests",
+        "read_ahead_kb",
+    ] {
+        if let Ok(value) = std::fs::read_to_string(disk.join("queue").join(file)) {
+            facts.set(&format!("{name}.block.{file}"), value);
+        }
+    }
+    if let Ok(model) = std::fs::read_to_string(disk.join("device/model")) {
+        facts.set(&format!("{name}.block.model"), model);
+    }
+    if let Some(driver) = driver_above(&disk) {
+        facts.set(&format!("{name}.block.driver"), driver);
+    }
+}
+
+/// The driver that moves the bytes. That of the device itself may only be the SCSI disk layer (`sd`): then the
+/// first other one above it counts (`ata_piix`, `virtio_scsi`).
+fn driver_above(disk: &Path) -> Option<String> {
+    let mut place: Option<PathBuf> = std::fs::canonicalize(disk.join("device")).ok();
+    let mut last = None;
+    while let Some(folder) = place {
+        if let Ok(target) = std::fs::read_link(folder.join("driver"))
+            && let Some(name) = target.file_name()
+        {
+            let name = name.to_string_lossy().into_owned();
+            if name != "sd" && name != "sr" {
+                return Some(name);
+            }
+            last = Some(name);
+        }
+        place = folder
+            .parent()
+            .filter(|parent| parent.starts_with("/sys/devices"))
+            .map(Path::to_owned);
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_disk_of_a_machine_has_a_driver_and_a_queue() {
+        use std::os::unix::fs::MetadataExt;
+        let device = std::fs::metadata("/").unwrap().dev();
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        let mut facts = Collector::default();
+        block_device(&mut facts, "mount./", &format!("{major}:{minor}"));
+        if facts.facts.is_empty() {
+            eprintln!("skipped: `/` lies on no block device here");
+            return;
+        }
+        assert!(
+            facts.facts.contains_key("mount./.block.scheduler"),
+            "{facts:?}"
+        );
+        let mut none = Collector::default();
+        block_device(&mut none, "mount./", "0:0");
+        assert!(none.facts.is_empty());
+    }
+
+    #[test]
+    fn a_processor_that_names_its_hypervisor_names_it_in_plain_letters() {
+        let mut facts = Collector::default();
+        collect(&mut facts, &[0]);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+            let is_guest = flags.contains(" hypervisor");
+            assert_eq!(facts.facts["hypervisor.vendor"] != "none", is_guest);
+        }
+        assert_eq!(facts.facts.get("cpu.cores").map(String::as_str), Some("1"));
+    }
+}

@@ -1,0 +1,197 @@
+//! What the network looks like from here: the device behind the default route, name service, kernel settings.
+//!
+//! Devices are asked through `ioctl` on a socket and never through `/sys/class/net`: sysfs shows the network
+//! namespace in which it was mounted, which need not be ours (a device of the host was once read that way).
+//! Sources: netdevice(7), resolv.conf(5), the kernel's Documentation/networking/ip-sysctl.rst.
+//! What it cannot see: an IPv6 default route where there is none for IPv4, and what lies behind the device.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+use super::Collector;
+
+/// Settings that a new network namespace resets to the kernel's defaults.
+const SETTINGS: &[&str] = &[
+    "net/core/somaxconn",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_slow_start_after_idle",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_count",
+];
+
+/// Collects all of them.
+pub(super) fn collect(facts: &mut Collector) {
+    match std::fs::read_to_string("/proc/net/route") {
+        Ok(table) => match default_device(&table) {
+            Some(device) => of_device(facts, "net.default", device),
+            None => facts.set("net.default.device", "none"),
+        },
+        Err(error) => facts.unreadable("net.default.device", &error),
+    }
+    of_device(facts, "net.loopback", "lo");
+    for name in SETTINGS {
+        let path = format!("/proc/sys/{name}");
+        // A setting of a module that is not loaded does not exist: that is no failure to read it.
+        if let Ok(value) = std::fs::read_to_string(path) {
+            facts.set(&format!("sysctl.{}", name.replace('/', ".")), value);
+        }
+    }
+    match std::fs::read_to_string("/etc/resolv.conf") {
+        Ok(text) => {
+            for (name, value) in resolver(&text) {
+                facts.set(&format!("resolver.{name}"), value);
+            }
+        }
+        Err(error) => facts.unreadable("resolver", &error),
+    }
+}
+
+/// The device of the IPv4 default route with the smallest metric.
+fn default_device(table: &str) -> Option<&str> {
+    let routes = table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [device, "00000000", _, _, _, _, metric, "00000000", ..] = fields.as_slice() else {
+            return None;
+        };
+        Some((metric.parse::<u32>().ok()?, *device))
+    });
+    routes
+        .min_by_key(|(metric, _)| *metric)
+        .map(|(_, device)| device)
+}
+
+fn of_device(facts: &mut Collector, name: &str, device: &str) {
+    facts.set(&format!("{name}.device"), device);
+    let socket = match UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")) {
+        Ok(socket) => socket,
+        Err(error) => return facts.unreadable(&format!("{name}.mtu"), &error),
+    };
+    facts.try_set(
+        &format!("{name}.mtu"),
+        mtu(&socket, device).map(|mtu| mtu.to_string()),
+    );
+    // The loopback has no driver to ask.
+    if device != "lo" {
+        facts.try_set(&format!("{name}.driver"), driver(&socket, device));
+    }
+}
+
+fn request(device: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte stays zero: the name ends there.
+    if device.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn mtu(socket: &UdpSocket, device: &str) -> io::Result<i32> {
+    let mut request = request(device)?;
+    // SAFETY: the socket is open, and SIOCGIFMTU reads and writes one `ifreq`, which is live and borrowed
+    // exclusively.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call above succeeded, and it fills this member of the union.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu })
+}
+
+/// `struct ethtool_drvinfo` of the kernel's `linux/ethtool.h`.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+/// `ETHTOOL_GDRVINFO`.
+const GET_DRIVER: u32 = 3;
+
+fn driver(socket: &UdpSocket, device: &str) -> io::Result<String> {
+    let mut info = DriverInfo {
+        command: GET_DRIVER,
+        driver: [0; 32],
+        rest: [0; 160],
+    };
+    let mut request = request(device)?;
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    // SAFETY: the socket is open; SIOCETHTOOL follows `ifru_data` to a command, which says that the kernel
+    // fills one `ethtool_drvinfo` (196 bytes) there; `info` has that size and outlives the call.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let name = info.driver.split(|byte| *byte == 0).next();
+    debug_assert_eq!(info.rest.len() + 36, size_of::<DriverInfo>());
+    Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
+}
+
+/// Name servers, search list and options of a resolv.conf.
+fn resolver(text: &str) -> Vec<(&'static str, String)> {
+    let of = |keyword: &str| {
+        let lines = text.lines().filter_map(|line| {
+            let (first, rest) = line.trim().split_once(char::is_whitespace)?;
+            (first == keyword).then(|| rest.trim())
+        });
+        lines.collect::<Vec<_>>()
+    };
+    vec![
+        ("nameservers", of("nameserver").join(" ")),
+        // The last one holds (resolv.conf(5)); `domain` is the older word for a list of one.
+        (
+            "search",
+            of("search")
+                .last()
+                .or(of("domain").last())
+                .map_or(String::new(), |it| (*it).to_owned()),
+        ),
+        ("options", of("options").join(" ")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_route_is_the_one_with_the_smallest_metric() {
+        let table =
+            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+wlan0\t00000000\t0101A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0
+eth0\t00000000\t010011AC\t0003\t0\t0\t100\t00000000\t0\t0\t0
+eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+";
+        assert_eq!(default_device(table), Some("eth0"));
+        assert_eq!(default_device("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn the_loopback_has_its_64_kilobytes_and_a_device_that_is_not_there_an_error() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(mtu(&socket, "lo").unwrap() >= 16_384);
+        assert!(mtu(&socket, "tare-nothing0").is_err());
+        assert!(driver(&socket, "tare-nothing0").is_err());
+        assert!(mtu(&socket, "a-name-that-is-far-too-long").is_err());
+    }
+
+    #[test]
+    fn the_last_search_list_holds_and_all_options_count() {
+        let text = "# by hand\nnameserver 10.0.0.1\nnameserver  127.0.0.11\nsearch a b\nsearch c.d e\noptions ndots:5\noptions edns0\n";
+        let facts: std::collections::BTreeMap<_, _> = resolver(text).into_iter().collect();
+        assert_eq!(facts["nameservers"], "10.0.0.1 127.0.0.11");
+        assert_eq!(facts["search"], "c.d e");
+        assert_eq!(facts["options"], "ndots:5 edns0");
+    }
+}

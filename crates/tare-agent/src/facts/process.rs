@@ -1,0 +1,126 @@
+//! What a process that is started here inherits: variables that size its threads and its memory, a C library,
+//! process 1 above it, the kind of its standard output.
+//!
+//! Variables are recorded by name from a fixed list, and those that may hold a password only as `set`.
+//! What it cannot see: what a program's own start script sets.
+
+use std::path::Path;
+
+use super::Collector;
+
+/// Variables that change how much a program does at once or which way it does it.
+const VARIABLES: &[&str] = &[
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_MAX_THREADS",
+    "GOMAXPROCS",
+    "GOGC",
+    "GOMEMLIMIT",
+    "RAYON_NUM_THREADS",
+    "TOKIO_WORKER_THREADS",
+    "UV_THREADPOOL_SIZE",
+    "NODE_OPTIONS",
+    "DOTNET_PROCESSOR_COUNT",
+    "DOTNET_gcServer",
+    "JAVA_TOOL_OPTIONS",
+    "MALLOC_ARENA_MAX",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "PYTHONDONTWRITEBYTECODE",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+];
+
+/// Of these only the presence is told: their values may hold passwords.
+const SECRET: &[&str] = &[
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "all_proxy",
+];
+
+/// Collects all of them.
+pub(super) fn collect(facts: &mut Collector) {
+    for name in VARIABLES {
+        if let Some(value) = std::env::var_os(name) {
+            facts.set(&format!("variable.{name}"), value.to_string_lossy());
+        }
+    }
+    for name in SECRET {
+        if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
+            facts.set(&format!("variable.{name}"), "set");
+        }
+    }
+    facts.set("libc", c_library());
+    facts.set("pid", std::process::id().to_string());
+    match std::fs::read_to_string("/proc/1/status") {
+        Ok(status) => {
+            let field = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name));
+                line.map(|value| value.trim_start_matches(':').trim())
+            };
+            if let Some(name) = field("Name") {
+                facts.set("init.name", name);
+            }
+            let caught = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+            if let Some(caught) = caught {
+                let sigterm = 1u64 << (libc::SIGTERM - 1);
+                facts.set("init.handles_sigterm", (caught & sigterm != 0).to_string());
+            }
+        }
+        Err(error) => facts.unreadable("init", &error),
+    }
+    facts.try_set(
+        "fd.1",
+        std::fs::read_link("/proc/self/fd/1").map(|target| target.to_string_lossy().into_owned()),
+    );
+    if let Ok(entries) = std::fs::read_dir("/proc/sys/fs/binfmt_misc") {
+        let names = entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names
+            .filter(|name| name != "register" && name != "status")
+            .collect();
+        names.sort();
+        facts.set("binfmt.handlers", names.join(" "));
+    }
+}
+
+/// Whose dynamic loader lies here: programs that are not static use it.
+fn c_library() -> &'static str {
+    let has = |prefix: &str| {
+        let folders = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].map(Path::new);
+        folders.iter().any(|folder| {
+            std::fs::read_dir(folder).is_ok_and(|entries| {
+                let mut names = entries.flatten().map(|entry| entry.file_name());
+                names.any(|name| name.to_string_lossy().starts_with(prefix))
+            })
+        })
+    };
+    match (has("ld-linux"), has("ld-musl")) {
+        (true, true) => "glibc and musl",
+        (true, false) => "glibc",
+        (false, true) => "musl",
+        (false, false) => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_knows_its_init_its_library_and_where_it_writes() {
+        let mut facts = Collector::default();
+        collect(&mut facts);
+        for name in ["libc", "pid", "init.name", "init.handles_sigterm", "fd.1"] {
+            assert!(facts.facts.contains_key(name), "{name}: {facts:?}");
+        }
+        assert_eq!(facts.facts["pid"], std::process::id().to_string());
+    }
+}

@@ -1,0 +1,139 @@
+//! Programs for another processor, translated as they run: qemu-user, Rosetta.
+//!
+//! Recognised by the image's architecture against the engine's, or by an agent that was built for another
+//! machine than the one that shares its kernel. What it cannot see: which of several translators it is, unless
+//! its handler is registered under a name that says so.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.arch-emulation",
+    title: "The program is built for another processor and is translated",
+    mechanism: "The kernel hands files for a foreign processor to a translator that the machine has registered. Every \
+                instruction is translated and every system call is converted; instructions on vectors suffer most.",
+    needs: &[
+        "image.emulated",
+        "image.architecture",
+        "engine.architecture",
+        "machine",
+        "kernel.boot_id",
+        "binfmt.handlers",
+    ],
+    size: "One sysbench score: 84 075 native, 72 425 under Rosetta (1.16 times as slow), 3 237 under qemu-user (26 \
+           times); others report ten- and twentyfold.",
+    advice: "Use an image for the machine's own processor, and build images for both.",
+    price: "Building for two kinds of processors takes two builds; nothing else is lost.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells = case.costs(&[
+        Kind::Compute,
+        Kind::Interpreted,
+        Kind::Matrix,
+        Kind::Memory,
+        Kind::Touch,
+        Kind::Kernel,
+        Kind::Clock,
+        Kind::Metadata,
+        Kind::Disk,
+        Kind::Network,
+        Kind::StartUp,
+    ]);
+    let image = case.fact("image.architecture").map(machine);
+    let native = case.fact("engine.architecture").map(machine);
+    let by_image = image.zip(native).filter(|(image, native)| image != native);
+    // One kernel cannot have two machines: the one inside is imitated.
+    let by_agent = match (case.same_kernel(), case.differs("machine")) {
+        (Some(true), Some((there, here))) => Some((machine(here), machine(there))),
+        _ => None,
+    };
+    let (foreign, native) = by_image.or(by_agent)?;
+    let handler = case
+        .fact("binfmt.handlers")
+        .or_else(|| case.baseline.fact("binfmt.handlers"))
+        .and_then(|names| {
+            names
+                .split(' ')
+                .find(|name| name.contains(foreign) || *name == "rosetta")
+        });
+    Some(
+        Found::new(
+            cells.clone(),
+            0.97 * case
+                .fit(
+                    &cells,
+                    &[Family::OtherCode, Family::Spin, Family::CostlierCalls],
+                )
+                .max(0.8),
+            format!(
+                "Programs for `{foreign}` are translated on a machine that is `{native}`, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen(format!(
+            "the arm's programs are for `{foreign}`, the machine is `{native}`"
+        ))
+        .seen_if(handler.map(|name| format!("the kernel hands such files to `{name}`")))
+        .by(switch::engine(
+            case,
+            "platform",
+            format!("linux/{}", docker_name(native)),
+        )),
+    )
+}
+
+/// One word for each machine: engines, uname and ELF have their own.
+fn machine(name: &str) -> &str {
+    match name {
+        "amd64" | "x86_64" => "x86_64",
+        "arm64" | "aarch64" => "aarch64",
+        other => other,
+    }
+}
+
+fn docker_name(machine: &str) -> &str {
+    match machine {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_foreign_image_is_suspected_under_whatever_name_its_machine_goes() {
+        let image = |of: &str, engine: &str| {
+            Composed::of("docker")
+                .fact("image.architecture", of)
+                .fact("engine.architecture", engine)
+                .cost("cpu.integer.time", 20.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                image("amd64", "aarch64"),
+                Composed::golden("qemu-user-arm64").cost("cpu.integer.time", 26.0),
+                Composed::golden("rosetta-amd64").cost("cpu.integer.time", 1.16),
+            ],
+            &[
+                image("amd64", "x86_64"),
+                image("arm64", "aarch64"),
+                // Another machine with another kernel is a machine of its own.
+                Composed::of("ssh")
+                    .base("machine", "x86_64")
+                    .fact("machine", "aarch64")
+                    .base("kernel.boot_id", "a")
+                    .fact("kernel.boot_id", "b")
+                    .cost("cpu.integer.time", 2.0),
+            ],
+        );
+    }
+}

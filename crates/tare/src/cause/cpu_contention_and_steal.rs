@@ -1,0 +1,105 @@
+//! Somebody else's work: on the same kernel, or on the same processor under it.
+//!
+//! What it cannot see: threads other than the first of a process, and neighbours of a hypervisor that reports no
+//! stolen time.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::Contention, Family::Steal];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.contention-and-steal",
+    title: "Other work had the processor, on this kernel or under it",
+    mechanism: "A thread that could run and has no processor waits for a competitor on the same kernel, or the \
+                hypervisor has given the processor to another guest. Neither is a cost of the environment, and both \
+                change from one minute to the next.",
+    needs: &["run_delay_ns", "steal_ticks", "flags of the cells"],
+    size: "Up to the number of competitors; typical values wandered by 30–60 % on a shared machine while the best of \
+           many repeated within 1–2 %.",
+    advice: "Repeat when the machine is quiet, pin both sides to processors of their own, and compare paired trials; \
+             do not conclude from this run.",
+    price: "Processors of one's own cost money.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let all = case.costs(&[
+        Kind::Compute,
+        Kind::Interpreted,
+        Kind::Matrix,
+        Kind::Memory,
+        Kind::Touch,
+        Kind::Kernel,
+        Kind::Clock,
+        Kind::Metadata,
+        Kind::Disk,
+        Kind::Network,
+        Kind::Output,
+    ]);
+    let cells: Vec<usize> = all
+        .into_iter()
+        .filter(|index| {
+            let leads = case.leads(&[*index]);
+            leads
+                .first()
+                .is_some_and(|lead| FAMILIES.contains(&lead.family))
+        })
+        .collect();
+    let is_steal = case
+        .leads(&cells)
+        .iter()
+        .any(|lead| lead.family == Family::Steal);
+    let who = if is_steal {
+        "the hypervisor gave the processor to others"
+    } else {
+        "other work on this kernel had the processor"
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            0.75,
+            format!(
+                "While the arm was measured, {who}, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::not_here(
+            "who else uses the machine is not a setting of an arm: the run has to be repeated",
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn waiting_for_a_processor_is_suspected_and_using_it_is_not() {
+        let counted = |delay: f64, steal: f64, user: f64| {
+            let counters = [
+                ("wall_ns", 1e9, 2e9),
+                ("user_ns", 0.9e9, user),
+                ("sys_ns", 0.0, 0.0),
+                ("run_delay_ns", 0.0, delay),
+                ("steal_ticks", 0.0, steal),
+                ("throttled_ns", 0.0, 0.0),
+            ];
+            Composed::of("docker")
+                .cost("cpu.integer.time", 2.0)
+                .counted("cpu", &counters)
+        };
+        check(
+            &super::CAUSE,
+            &[counted(0.9e9, 0.0, 0.9e9), counted(0.0, 90.0, 0.9e9)],
+            &[
+                counted(0.0, 0.0, 1.9e9),
+                Composed::of("docker").cost("cpu.integer.time", 2.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Fewer processors, halves of one core, or memory on the far side.
+//!
+//! What it cannot see: on which node a process's pages lie.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::look::cpus_in;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::OtherCode,
+    Family::Contention,
+    Family::Spin,
+    Family::Waiting,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.cpuset-numa-smt",
+    title: "The processors that may be used are fewer, share cores, or lie far from the memory",
+    mechanism: "A set of processors may hold both halves of one core, which share its units, or processors of one node \
+                and memory of another. Engines' filters often deny the calls with which a program could put that right.",
+    needs: &[
+        "cpu.affinity",
+        "cpu.cores",
+        "status.Mems_allowed_list",
+        "numa.nodes",
+    ],
+    size: "As many times as there are fewer processors, for work in several threads; far memory answers later than near \
+           memory by a share that depends on the machine.",
+    advice: "Give both sides the same processors, whole cores, and memory of the same node.",
+    price: "Sets of whole cores leave parts of the machine unused.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cores = |facts: &tare_model::Facts| {
+        let cpus = cpus_in(facts.get("cpu.affinity")?)?;
+        let cores = super::look::number(facts, "cpu.cores")?;
+        Some(cpus as f64 / cores)
+    };
+    let halves = cores(&case.baseline.facts)
+        .zip(cores(&case.arm.facts))
+        .filter(|(there, here)| here > there);
+    let counts = case
+        .differs("cpu.affinity")
+        .and_then(|(there, here)| Some((cpus_in(there)?, cpus_in(here)?)));
+    let fewer = counts.filter(|(there, here)| here < there);
+    let nodes = case.differs("status.Mems_allowed_list");
+    if halves.is_none() && fewer.is_none() && nodes.is_none() {
+        return None;
+    }
+    let mut kinds = vec![Kind::Matrix, Kind::Compute, Kind::Interpreted];
+    if nodes.is_some() {
+        kinds.push(Kind::Memory);
+    }
+    let cells: Vec<usize> = case
+        .costs(&kinds)
+        .into_iter()
+        // One thread does not miss the other processors, unless several instances share them.
+        .filter(|index| {
+            let cell = &case.cells[*index];
+            nodes.is_some() || !is_own_probe(cell) || cell.instances > 1
+        })
+        .collect();
+    Some(
+        Found::new(
+            cells.clone(),
+            (if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 }) * case.fit(&cells, FAMILIES),
+            match fewer {
+                Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}, and {}.", case.told(&cells)),
+                None => format!("The arm's processors lie otherwise on cores and memory nodes than the baseline's, and {}.", case.told(&cells)),
+            },
+        )
+        .seen_if(case.differs("cpu.affinity").map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
+        .seen_if(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
+        .seen_if(nodes.map(|(there, here)| format!("memory nodes `{here}`, in the baseline `{there}`")))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::without(case, "cpuset")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn fewer_or_halved_processors_are_suspected_of_work_in_several_threads() {
+        let cpus = |there: &str, here: &str, metric: &str| {
+            Composed::of("docker")
+                .setting("cpuset", here)
+                .base("cpu.affinity", there)
+                .fact("cpu.affinity", here)
+                .cost(metric, 2.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                cpus("0-3", "0", "command.wall.time"),
+                cpus("0,2", "0-1", "hpcc.hpl.rate")
+                    .base("cpu.cores", "2")
+                    .fact("cpu.cores", "1"),
+                Composed::of("docker")
+                    .base("status.Mems_allowed_list", "0-1")
+                    .fact("status.Mems_allowed_list", "1")
+                    .cost("mem.triad.rate", 1.5),
+            ],
+            &[
+                cpus("0-3", "0", "cpu.integer.time"),
+                cpus("0-3", "0-3", "command.wall.time"),
+                cpus("0", "0-3", "command.wall.time"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Other mitigations of processor weaknesses on the two sides.
+//!
+//! Only between two kernels: one kernel has one set of them. What it cannot see: which of them costs.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::CostlierCalls, Family::OtherCode];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.mitigations-differ",
+    title: "The two kernels guard against processor weaknesses in different ways",
+    mechanism: "Flushing buffers and switching tables at each entry into the kernel costs with the number of entries. A \
+                guest sees another processor than its host and decides for itself, and may not know that the outer \
+                one guards it already.",
+    needs: &["mitigation.*", "kernel.cmdline", "kernel.boot_id"],
+    size: "Nothing for plain computation, up to tens of percent for work that is made of system calls.",
+    advice: "Give the guest the host's processor model, so that it sees which weaknesses its processor really has; keep \
+             the mitigations.",
+    price: "Switching mitigations off lets tenants read each other's data; on a shared machine that is no option.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    if case.same_kernel() == Some(true) {
+        return None;
+    }
+    let differing = case.all_differing("mitigation.");
+    if differing.is_empty() {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Kernel, Kind::Metadata, Kind::Network, Kind::Clock]);
+    Some(
+        Found::new(
+            cells.clone(),
+            0.45 * case.fit(&cells, FAMILIES),
+            format!(
+                "{} mitigations differ between the two kernels, and {}.",
+                differing.len(),
+                case.told(&cells)
+            ),
+        )
+        .seen_all(differing.iter().take(4).map(|(name, there, here)| {
+            format!(
+                "`{}`: `{here}`, in the baseline `{there}`",
+                name.trim_start_matches("mitigation.")
+            )
+        }))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::not_here(
+            "mitigations belong to a kernel's start and are not switched off in an arm",
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn two_kernels_with_other_mitigations_are_suspected_of_slow_calls() {
+        let kernels = |other: &str, here: &str, metric: &str| {
+            Composed::of("vm")
+                .base("kernel.boot_id", "a")
+                .fact("kernel.boot_id", other)
+                .base("mitigation.mds", "Not affected")
+                .fact("mitigation.mds", here)
+                .cost(metric, 1.3)
+        };
+        check(
+            &super::CAUSE,
+            &[kernels(
+                "b",
+                "Mitigation: Clear CPU buffers",
+                "syscall.getppid.time",
+            )],
+            &[
+                kernels("a", "Mitigation: Clear CPU buffers", "syscall.getppid.time"),
+                kernels("b", "Not affected", "syscall.getppid.time"),
+                kernels("b", "Vulnerable", "cpu.integer.time"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! More compute threads than processors that may be used.
+//!
+//! Seen in three ways: user time per unit of work that grows together with involuntary switches, a time that
+//! grows far faster than the number of instances, and more threads counted than processors. A quota that the
+//! libraries do not see is only a hint. What it cannot see: pools that grow and shrink between two looks.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::look::{cpus_in, quota, usable_cpus};
+use super::triage::Family;
+use super::{Case, switch};
+
+/// Variables that size the usual pools.
+pub(super) const VARIABLES: &[&str] = &[
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_MAX_THREADS",
+    "GOMAXPROCS",
+    "RAYON_NUM_THREADS",
+    "UV_THREADPOOL_SIZE",
+    "DOTNET_PROCESSOR_COUNT",
+];
+/// n instances that share the processors fairly take n times as long; this many times that is no sharing.
+const UNFAIR: f64 = 3.0;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.thread-oversubscription",
+    title: "More compute threads run than processors may be used",
+    mechanism: "Libraries size their pools by the processors of the machine or by the affinity mask; they see neither \
+                a quota nor the other instances. Threads then spin at barriers while the one that they wait for has \
+                no processor, and every further instance multiplies the work instead of sharing it.",
+    needs: &[
+        "user_ns",
+        "nivcsw",
+        "threads",
+        "cpu.affinity",
+        "cgroup.cpu.max",
+        "variable.OMP_NUM_THREADS",
+        "cells with several instances",
+    ],
+    size: "Two processors, OpenBLAS, 500×500 inverse: 0.07 s alone, 1.5 s for each of two instances, 2.2 s for each of \
+           three; with one thread 0.11, 0.21 and 0.25 s. Under a quota of one processor 2.4 s with the default of \
+           two threads and 0.3 s with one.",
+    advice: "Set the pools' sizes from the processors that may really be used (`OMP_NUM_THREADS`, \
+             `OPENBLAS_NUM_THREADS`, `GOMAXPROCS`, …), or give the environment a set of processors instead of a quota: \
+             libraries honour an affinity mask.",
+    price: "Nothing in security; a single job that has the machine to itself may take longer.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells = case.costs(&[Kind::Matrix, Kind::Compute, Kind::Interpreted]);
+    let usable = usable_cpus(&case.arm.facts);
+    let pinned = VARIABLES.iter().find_map(|name| {
+        let value = case.fact(&format!("variable.{name}"))?;
+        Some((*name, value.parse::<f64>().ok()?))
+    });
+    if let (Some((_, threads)), Some(usable)) = (pinned, usable)
+        && threads <= usable.ceil()
+    {
+        return None;
+    }
+    let spinning: Vec<usize> = cells
+        .iter()
+        .copied()
+        .filter(|cell| {
+            case.leads(&[*cell])
+                .iter()
+                .any(|lead| lead.family == Family::Spin)
+        })
+        .collect();
+    let unfair = unfair_growth(case, &cells);
+    let threads = case.counter(&cells, "threads").map(|(_, threads)| threads);
+    let crowded = threads
+        .zip(usable)
+        .filter(|(threads, usable)| *threads > 1.5 * usable);
+    let (which, likelihood) = if !spinning.is_empty() {
+        (spinning, 0.92)
+    } else if let Some((cells, _)) = &unfair {
+        (cells.clone(), 0.9)
+    } else if crowded.is_some() {
+        (cells, 0.75)
+    } else {
+        (
+            hidden_quota(case, &cells)?,
+            0.5 * case.fit(
+                &cells,
+                &[Family::Quota, Family::Contention, Family::OtherCode],
+            ),
+        )
+    };
+    let size = usable.map_or(1.0, |usable| usable.floor().max(1.0));
+    let allowed = usable.map_or_else(
+        || "the processors that may be used".to_owned(),
+        |usable| format!("{usable} usable processors"),
+    );
+    let found = Found::new(
+        which.clone(),
+        likelihood,
+        format!(
+            "More compute threads run than fit on {allowed}, and {}.",
+            case.told(&which)
+        ),
+    )
+    .seen_if(unfair.map(|(_, line)| line))
+    .seen_if(
+        crowded
+            .map(|(threads, usable)| format!("{threads:.0} threads on {usable} usable processors")),
+    )
+    .seen_if(quota(&case.arm.facts).map(|quota| {
+        format!(
+            "a quota of {quota} processors, while {} are visible to a library",
+            case.fact("cpu.affinity")
+                .and_then(cpus_in)
+                .map_or_else(|| "more".to_owned(), |count| count.to_string())
+        )
+    }))
+    .seen_if(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
+    .seen_all(case.because(&which, &[Family::Spin]));
+    let pairs: Vec<(&str, String)> = VARIABLES
+        .iter()
+        .map(|name| (*name, format!("{size:.0}")))
+        .collect();
+    Some(found.by(switch::variables(&pairs)))
+}
+
+/// Cells of several instances whose time grew far more than n-fold from that of one instance, in the arm.
+fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String)> {
+    let mut found = Vec::new();
+    let mut line = None;
+    for index in cells {
+        let cell = case.cells.get(*index)?;
+        if cell.instances < 2 || cell.better != "lower" {
+            continue;
+        }
+        let single = case.cells.iter().find(|other| {
+            other.instances == 1
+                && other.metric == cell.metric
+                && other.params == cell.params
+                && other.path == cell.path
+        });
+        let (Some(alone), Some(together)) = (single.and_then(|cell| cell.env), cell.env) else {
+            continue;
+        };
+        let growth = together.point / alone.point;
+        if growth > UNFAIR * f64::from(cell.instances) {
+            found.push(*index);
+            line.get_or_insert(format!(
+                "`{}` takes {growth:.0} times as long with {} instances as with one",
+                cell.metric, cell.instances
+            ));
+        }
+    }
+    Some((found, line?))
+}
+
+/// A quota smaller than what libraries see, for programs that may have pools at all.
+fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
+    let paid = quota(&case.arm.facts)?;
+    let visible = case.fact("cpu.affinity").and_then(cpus_in)? as f64;
+    // The probes of Tare itself have one thread.
+    let cells: Vec<usize> = cells
+        .iter()
+        .copied()
+        .filter(|index| !is_own_probe(&case.cells[*index]))
+        .collect();
+    (paid < visible && !cells.is_empty()).then_some(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, cell, check};
+
+    fn spinning() -> Composed {
+        Composed::of("docker")
+            .both("cpu.affinity", "0-1")
+            .cost("python.numpy.time", 6.0)
+            .counted(
+                "python",
+                &[
+                    ("wall_ns", 0.2e9, 1.2e9),
+                    ("user_ns", 0.12e9, 0.7e9),
+                    ("sys_ns", 0.0, 0.0),
+                    ("nivcsw", 36.0, 200.0),
+                ],
+            )
+    }
+
+    fn instances(together: f64) -> Composed {
+        let mut one = cell("python.numpy.time", 0.5);
+        one.env = one.base;
+        let mut two = cell("python.numpy.time", 1.2);
+        two.instances = 2;
+        if let Some(env) = &mut two.env {
+            env.point = 100.0 * together;
+        }
+        Composed::of("docker")
+            .both("cpu.affinity", "0-15")
+            .cell(one)
+            .cell(two)
+    }
+
+    #[test]
+    fn spinning_unfair_growth_and_hidden_quotas_are_suspected_and_fair_sharing_is_not() {
+        let quota = Composed::of("docker")
+            .both("cpu.affinity", "0-7")
+            .fact("cgroup.cpu.max", "100000 100000")
+            .cost("command.wall.time", 4.0);
+        check(
+            &super::CAUSE,
+            &[spinning(), instances(198.0), quota.clone()],
+            &[
+                instances(2.1),
+                quota.clone().fact("variable.OMP_NUM_THREADS", "1"),
+                spinning().fact("variable.OPENBLAS_NUM_THREADS", "2"),
+                Composed::of("docker")
+                    .both("cpu.affinity", "0-7")
+                    .fact("cgroup.cpu.max", "100000 100000")
+                    .cost("cpu.matrix.inverse.time", 4.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_pools_are_sized_by_what_the_quota_pays_for() {
+        let suspicion = Composed::of("docker")
+            .both("cpu.affinity", "0-7")
+            .fact("cgroup.cpu.max", "250000 100000")
+            .cost("command.wall.time", 4.0)
+            .suspects(&super::CAUSE)
+            .unwrap();
+        let text = format!("{:?}", suspicion.counterfactual);
+        assert!(text.contains(r#""OPENBLAS_NUM_THREADS": "2""#), "{text}");
+    }
+}

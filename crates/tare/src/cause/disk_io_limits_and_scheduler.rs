@@ -1,0 +1,125 @@
+//! A limit on bytes or requests a second, or another scheduler of requests.
+//!
+//! What it cannot see: limits of a cloud's volume, which look like a slow disk.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::of_work_mount;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// Files that hold limits, in both versions of control groups.
+const LIMITS: &[&str] = &[
+    "cgroup.io.max",
+    "cgroup.blkio.throttle.read_bps_device",
+    "cgroup.blkio.throttle.write_bps_device",
+    "cgroup.blkio.throttle.read_iops_device",
+    "cgroup.blkio.throttle.write_iops_device",
+];
+const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "disk.io-limits-and-scheduler",
+    title: "A limit on the disk, or another scheduler of its requests",
+    mechanism: "A control group may be allowed so many bytes or requests a second and waits when they are used up; \
+                a scheduler may hold requests back to be fair to others.",
+    needs: &[
+        "cgroup.io.max",
+        "cgroup.blkio.throttle.*",
+        "mount.*.block.scheduler",
+        "asked.Blkio*",
+    ],
+    size: "Exactly the limit: a throughput that hardly varies is its mark.",
+    advice: "Raise or remove the limit where the work needs the disk; use no scheduler for fast devices.",
+    price: "Neighbours on the same disk.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let limit = LIMITS.iter().find_map(|name| {
+        let here = case.fact(name).filter(|value| !value.is_empty())?;
+        (case.baseline.fact(name) != Some(here)).then_some((*name, here))
+    });
+    let part = |facts| of_work_mount(facts, "block.scheduler").and_then(chosen);
+    let scheduler = part(&case.baseline.facts)
+        .zip(part(&case.arm.facts))
+        .filter(|(there, here)| there != here);
+    if limit.is_none() && scheduler.is_none() {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Disk]);
+    let strength = if limit.is_some() { 0.88 } else { 0.3 };
+    let claim = match limit {
+        Some((_, value)) => format!(
+            "A limit of `{value}` holds the arm's disk back, and {}.",
+            case.told(&cells)
+        ),
+        None => format!(
+            "Another scheduler orders the arm's requests, and {}.",
+            case.told(&cells)
+        ),
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            strength * case.fit(&cells, FAMILIES).max(0.6),
+            claim,
+        )
+        .seen_if(
+            limit.map(|(name, value)| {
+                format!("`{}` is `{value}`", name.trim_start_matches("cgroup."))
+            }),
+        )
+        .seen_if(
+            scheduler.map(|(there, here)| {
+                format!("the scheduler is `{here}`, in the baseline `{there}`")
+            }),
+        )
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::not_here(
+            "the limit comes from outside of the arm's settings",
+        )),
+    )
+}
+
+/// The scheduler in brackets, as the kernel marks the one in use.
+fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_limit_or_a_scheduler_of_the_arm_alone_is_suspected() {
+        let limit = |there: &str, here: &str| {
+            Composed::of("docker")
+                .base("cgroup.io.max", there)
+                .fact("cgroup.io.max", here)
+                .cost("disk.sequential-read.rate", 4.0)
+        };
+        let scheduler = |here: &str| {
+            Composed::of("vm")
+                .base("mount./.fstype", "ext4")
+                .fact("mount./.fstype", "ext4")
+                .base("mount./.block.scheduler", "[none] mq-deadline")
+                .fact("mount./.block.scheduler", here)
+                .cost("disk.random-read-qd1.time", 1.3)
+        };
+        check(
+            &super::CAUSE,
+            &[limit("", "254:0 rbps=1048576"), scheduler("none [bfq]")],
+            &[
+                limit("", ""),
+                limit("254:0 rbps=1048576", "254:0 rbps=1048576"),
+                scheduler("[none] mq-deadline kyber"),
+                Composed::of("docker")
+                    .fact("cgroup.io.max", "254:0 rbps=1")
+                    .cost("fs.stat.time", 2.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! A folder of another operating system under the files: Docker Desktop, WSL 2's `/mnt/c`, network file systems.
+//!
+//! Recognised by the file system's name in mountinfo, because statfs gives one number for every FUSE; where no
+//! mount was recorded, by an engine that is known to run its containers in a virtual machine. What it cannot
+//! see: a server that is slow for reasons of its own.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::of_work_mount;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// File systems behind which another machine or another operating system answers.
+const SHARED: &[&str] = &[
+    "9p",
+    "virtiofs",
+    "fuse.grpcfuse",
+    "fuse.osxfs",
+    "fakeowner",
+    "drvfs",
+    "vboxsf",
+    "prl_fs",
+    "vmhgfs",
+    "fuse.vmhgfs-fuse",
+    "cifs",
+    "smb3",
+    "nfs",
+    "nfs4",
+    "fuse.sshfs",
+];
+/// What the other side's way is called, for the claim.
+const ON_A_DESKTOP: &[&str] = &[
+    "Docker Desktop",
+    "OrbStack",
+    "Rancher Desktop",
+    "Lima",
+    "Colima",
+];
+/// Submission that takes this many times as long as completion is no queue.
+const BLOCKED_SUBMISSION: f64 = 10.0;
+const FAMILIES: &[Family] = &[Family::Waiting, Family::Device, Family::CostlierCalls];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "disk.shared-folder",
+    title: "The files lie in a folder that another operating system serves",
+    mechanism: "A folder of Windows or macOS that is bound into a container is a network file system in disguise: \
+                each lookup, open and read travels to a server on the other side of a virtual machine and back. \
+                Asynchronous and direct requests are often carried out one after the other there, so that a deep \
+                queue gains nothing.",
+    needs: &[
+        "mount.*.fstype",
+        "mount.*.super_options",
+        "engine.system",
+        "kernel.release",
+        "cells of disk and fs",
+    ],
+    size: "4 KiB random reads fell from 157 000 to 3 600 a second and a web page took 3 s instead of 0.2 s (Docker \
+           on Windows, 2025); 9p is about ten times slower than the native file system, virtiofs about half as \
+           much again (user reports).",
+    advice: "Keep the files in a named volume, or in the Linux file system of the virtual machine (WSL 2: its own \
+             ext4 tree); where the folder must be shared, prefer virtiofs to 9p, or synchronise copies.",
+    price: "Files in a volume are not visible to the tools of the other system and need a backup of their own; \
+            security does not suffer.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells = case.costs(&[Kind::Disk, Kind::Metadata, Kind::CopyUp]);
+    if cells.is_empty() {
+        return None;
+    }
+    let here = of_work_mount(&case.arm.facts, "fstype");
+    let there = of_work_mount(&case.baseline.facts, "fstype");
+    let fit = case.fit(&cells, FAMILIES);
+    let found = match here {
+        Some(fstype) if SHARED.contains(&fstype) => {
+            if there == here {
+                return None;
+            }
+            let options = of_work_mount(&case.arm.facts, "super_options").unwrap_or_default();
+            let is_drive = options.contains("aname=drvfs") || fstype == "drvfs";
+            let whose = if is_drive { " of a Windows drive" } else { "" };
+            Found::new(
+                cells.clone(),
+                0.95 * fit,
+                format!("The files lie on `{fstype}`{whose}, which another system serves, and {}.", case.told(&cells)),
+            )
+            .seen(format!("the file system under the files is `{fstype}`, in the baseline `{}`", there.unwrap_or("not recorded")))
+        }
+        // Known and of another kind: then it is not this.
+        Some(_) => return None,
+        None if is_bound(case) && runs_in_a_machine(case) => Found::new(
+            cells.clone(),
+            0.8 * fit,
+            format!("The files lie in a bound folder of the other side of a virtual machine, and {}.", case.told(&cells)),
+        )
+        .seen("the folder is bound from the system outside of the engine's virtual machine; its file system was not recorded"),
+        None => return None,
+    };
+    let found = found
+        .seen_if(
+            case.fact("engine.system")
+                .map(|system| format!("the engine says that it is `{system}`")),
+        )
+        .seen_if(blocked_submission(case))
+        .seen_all(case.because(&cells, FAMILIES));
+    Some(found.by(switch::volume(case)))
+}
+
+fn is_bound(case: &Case<'_>) -> bool {
+    case.setting("storage").as_deref() == Some("bind") || case.fact("asked.Binds").is_some()
+}
+
+fn runs_in_a_machine(case: &Case<'_>) -> bool {
+    case.says("engine.system", ON_A_DESKTOP)
+        || case.says("kernel.release", &["microsoft-standard-WSL2", "linuxkit"])
+        || case.says("engine.kernel", &["microsoft-standard-WSL2", "linuxkit"])
+}
+
+/// Submission latency far above completion latency: the requests were carried out while they were handed over.
+fn blocked_submission(case: &Case<'_>) -> Option<String> {
+    let value = |word: &str| {
+        let cell = case.cells.iter().find(|cell| cell.metric.contains(word))?;
+        cell.env.map(|span| span.point)
+    };
+    let (submit, complete) = (value("slat")?, value("clat")?);
+    (submit > BLOCKED_SUBMISSION * complete).then(|| {
+        format!(
+            "handing requests over took {:.0} times as long as waiting for them: they ran one after the other, whatever the queue's depth",
+            submit / complete
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_mount_that_another_system_serves_is_suspected_and_a_local_one_is_not() {
+        let on = |fstype: &str| {
+            Composed::of("docker")
+                .base("mount./tmp.fstype", "ext4")
+                .fact("mount./.fstype", "overlay")
+                .fact("mount./tare-work.fstype", fstype)
+                .cost("fs.stat.time", 8.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                on("9p"),
+                on("virtiofs"),
+                on("fakeowner"),
+                Composed::of("docker")
+                    .setting("storage", "bind")
+                    .fact("engine.system", "Docker Desktop")
+                    .cost("fio.randread.rate", 43.0),
+                Composed::golden("docker-desktop-windows-bind").cost("fs.stat.time", 10.0),
+                Composed::golden("docker-desktop-mac-virtiofs").cost("fs.stat.time", 3.0),
+                Composed::golden("wsl2-drvfs").cost("fs.stat.time", 10.0),
+            ],
+            &[
+                on("ext4"),
+                on("overlay"),
+                Composed::of("docker")
+                    .setting("storage", "bind")
+                    .cost("fio.randread.rate", 2.0),
+                on("9p").base("mount./tmp.fstype", "9p"),
+                Composed::of("docker")
+                    .fact("mount./w.fstype", "9p")
+                    .cost("cpu.integer.time", 2.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_volume_is_what_proves_it() {
+        let suspicion = Composed::golden("docker-desktop-windows-bind")
+            .setting("storage", "bind")
+            .cost("fs.stat.time", 10.0)
+            .suspects(&super::CAUSE)
+            .unwrap();
+        assert!(format!("{:?}", suspicion.counterfactual).contains("volume"));
+    }
+}

@@ -1,0 +1,115 @@
+//! An engine that keeps its layers in an unusual way.
+//!
+//! The containerd image store calls its snapshotter `overlayfs`, which is the ordinary way. What it cannot see:
+//! whether the files at hand lie on the layers; a volume does not.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::of_work_mount;
+use super::{Case, switch};
+
+/// Drivers that cost, and why.
+const SLOW: &[(&str, &str)] = &[
+    ("vfs", "copies every layer as a whole for each container"),
+    ("fuse-overlayfs", "answers every file access in user space"),
+    (
+        "devicemapper",
+        "keeps layers as block devices, often on a file",
+    ),
+    ("btrfs", "keeps layers as snapshots"),
+    ("zfs", "keeps layers as snapshots"),
+    ("aufs", "is a union file system of old kernels"),
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "disk.storage-driver",
+    title: "The engine keeps its layers in a slow way",
+    mechanism: "Where the kernel's overlay is not available, engines fall back: to copies of whole layers, to an overlay \
+                in user space, to block devices on a file. Nested engines do so by default.",
+    needs: &[
+        "engine.storage_driver",
+        "engine.storage_program",
+        "engine.storage_filesystem",
+        "mount.*.fstype",
+    ],
+    size: "From a copy of the image per container to a trip through user space per file access (reports of builds that \
+           took several times as long).",
+    advice: "Use the kernel's overlay (rootless from Linux 5.13), and volumes for data that is written.",
+    price: "None; volumes have a backup of their own.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let fstype = of_work_mount(&case.arm.facts, "fstype");
+    let is_fuse = |text: Option<&str>| text.is_some_and(|text| text.contains("fuse-overlayfs"));
+    let driver = if is_fuse(case.fact("engine.storage_program")) || is_fuse(fstype) {
+        Some("fuse-overlayfs")
+    } else {
+        case.fact("engine.storage_driver")
+    };
+    let (name, why) = SLOW.iter().find(|(name, _)| driver == Some(*name))?;
+    let on_layers = matches!(case.setting("storage").as_deref(), None | Some("layer"));
+    let mut kinds = vec![Kind::StartUp];
+    if on_layers {
+        kinds.extend([Kind::Metadata, Kind::Disk, Kind::CopyUp]);
+    }
+    let cells = if on_layers {
+        case.costs(&kinds)
+    } else {
+        case.costs_only(&kinds)
+    };
+    // Snapshots of a file system cost little to start.
+    let strength = match *name {
+        "vfs" | "fuse-overlayfs" => 0.85,
+        "devicemapper" | "aufs" => 0.7,
+        _ => 0.35,
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            strength,
+            format!(
+                "The engine's storage driver `{name}` {why}, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen(format!("the storage driver is `{name}`"))
+        .seen_if(fstype.map(|name| format!("the files lie on `{name}`")))
+        .seen_if(
+            case.fact("engine.storage_filesystem")
+                .map(|name| format!("the layers lie on `{name}`")),
+        )
+        .by(switch::volume(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn unusual_drivers_are_suspected_and_overlays_of_the_kernel_are_not() {
+        let driver = |name: &str| {
+            Composed::of("docker")
+                .fact("engine.storage_driver", name)
+                .cost("fs.create.time", 3.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                driver("vfs"),
+                driver("devicemapper"),
+                driver("overlay").fact("engine.storage_program", "/usr/bin/fuse-overlayfs"),
+            ],
+            &[
+                driver("overlay2"),
+                driver("overlayfs"),
+                driver("vfs").setting("storage", "volume"),
+                Composed::of("docker")
+                    .fact("engine.storage_driver", "vfs")
+                    .cost("cpu.integer.time", 3.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! How a cause is written down: texts that never change, and a function that looks at a case.
+//!
+//! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace
+//! them where the safest remedy depends on it.
+
+use super::{Case, Cause, Counterfactual, Suspicion};
+
+/// A cause as its file declares it.
+pub struct Entry {
+    /// See [`Cause::id`].
+    pub id: &'static str,
+    /// See [`Cause::title`].
+    pub title: &'static str,
+    /// See [`Cause::mechanism`].
+    pub mechanism: &'static str,
+    /// See [`Cause::needs`].
+    pub needs: &'static [&'static str],
+    /// See [`Cause::size`].
+    pub size: &'static str,
+    /// See [`Cause::advice`].
+    pub advice: &'static str,
+    /// See [`Cause::price`].
+    pub price: &'static str,
+    /// Whether it is at work in a case.
+    pub suspect: fn(&Case<'_>) -> Option<Found>,
+}
+
+/// What a cause found in a case; the rest of a [`Suspicion`] are the cause's own texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    cells: Vec<usize>,
+    likelihood: f64,
+    claim: String,
+    evidence: Vec<String>,
+    counterfactual: Counterfactual,
+    advice: Option<String>,
+    price: Option<String>,
+}
+
+impl Found {
+    /// In these cells, this likely, with this claim.
+    pub fn new(cells: Vec<usize>, likelihood: f64, claim: impl Into<String>) -> Self {
+        Self {
+            cells,
+            likelihood: likelihood.clamp(0.0, 1.0),
+            claim: claim.into(),
+            evidence: Vec::new(),
+            counterfactual: Counterfactual::NotHere(
+                "nothing that could be switched off is known".to_owned(),
+            ),
+            advice: None,
+            price: None,
+        }
+    }
+
+    /// A line of evidence.
+    #[must_use]
+    pub fn seen(mut self, line: impl Into<String>) -> Self {
+        self.evidence.push(line.into());
+        self
+    }
+
+    /// Lines of evidence.
+    #[must_use]
+    pub fn seen_all(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+
+    /// A line of evidence, if there is one.
+    #[must_use]
+    pub fn seen_if(mut self, line: Option<String>) -> Self {
+        self.evidence.extend(line);
+        self
+    }
+
+    /// How it would be proved.
+    #[must_use]
+    pub fn by(mut self, counterfactual: Counterfactual) -> Self {
+        self.counterfactual = counterfactual;
+        self
+    }
+
+    /// Other advice than the cause's own.
+    #[must_use]
+    pub fn advising(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// Another price than the cause's own.
+    #[must_use]
+    pub fn at_price(mut self, price: impl Into<String>) -> Self {
+        self.price = Some(price.into());
+        self
+    }
+}
+
+impl Cause for Entry {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn mechanism(&self) -> &'static str {
+        self.mechanism
+    }
+
+    fn needs(&self) -> &'static [&'static str] {
+        self.needs
+    }
+
+    fn size(&self) -> &'static str {
+        self.size
+    }
+
+    fn advice(&self) -> &'static str {
+        self.advice
+    }
+
+    fn price(&self) -> &'static str {
+        self.price
+    }
+
+    fn suspect(&self, case: &Case<'_>) -> Option<Suspicion> {
+        let found = (self.suspect)(case)?;
+        // Facts alone are no cost: a cause that explains no cell is not at work.
+        if found.cells.is_empty() {
+            return None;
+        }
+        Some(Suspicion {
+            claim: found.claim,
+            evidence: found.evidence,
+            cells: found.cells,
+            likelihood: found.likelihood,
+            counterfactual: found.counterfactual,
+            advice: found.advice.unwrap_or_else(|| self.advice.to_owned()),
+            price: found.price.unwrap_or_else(|| self.price.to_owned()),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! 64 MiB of shared memory, where the host has gigabytes.
+//!
+//! Programs usually fail there and are not slow; only those that fall back to files are. What it cannot see: which
+//! of the two happens.
+
+use super::entry::{Entry, Found};
+use super::look::{bytes, number};
+use super::triage::Family;
+use super::{Case, switch};
+
+const SMALL: f64 = 67_108_864.0;
+const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "limits.shm-64m",
+    title: "Shared memory is limited to 64 MiB",
+    mechanism: "Engines mount a small `/dev/shm`. Parallel queries, loaders of training data and browsers share memory \
+                through it; when it is full they fail, or take files instead.",
+    needs: &["shm.size_bytes", "asked.ShmSize"],
+    size: "Failures rather than slowness: 64 MiB in a container, gigabytes on its host (several reports).",
+    advice: "Give the container as much shared memory as its work needs.",
+    price: "What is used there counts as the container's memory; sharing the host's would open all of it instead.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let (there, here) = (
+        number(&case.baseline.facts, "shm.size_bytes")?,
+        case.number("shm.size_bytes")?,
+    );
+    if here > SMALL || there < 4.0 * here {
+        return None;
+    }
+    let cells = case.costs(&[]);
+    Some(
+        Found::new(
+            cells.clone(),
+            0.25 * case.fit(&cells, FAMILIES),
+            format!(
+                "The arm has {} of shared memory where the baseline has {}, and {}.",
+                bytes(here),
+                bytes(there),
+                case.told(&cells)
+            ),
+        )
+        .seen(format!(
+            "`/dev/shm` holds {}, in the baseline {}",
+            bytes(here),
+            bytes(there)
+        ))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::engine(case, "shm", "1g")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_small_one_beside_a_large_one_is_suspected_of_commands() {
+        let shm = |there: &str, here: &str, metric: &str| {
+            Composed::of("docker")
+                .base("shm.size_bytes", there)
+                .fact("shm.size_bytes", here)
+                .cost(metric, 1.5)
+        };
+        check(
+            &super::CAUSE,
+            &[shm("12884901888", "67108864", "command.wall.time")],
+            &[
+                shm("67108864", "67108864", "command.wall.time"),
+                shm("12884901888", "1073741824", "command.wall.time"),
+                shm("12884901888", "67108864", "mem.triad.rate"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,372 @@
+//! What causes ask of a case: which cells cost, which facts differ, how many processors may be used.
+//!
+//! Facts that only one side tells are no difference: not known is not unequal. What it cannot see: facts that
+//! neither the agent nor a driver records.
+
+use tare_model::Facts;
+use tare_model::dossier::DossierCell;
+
+use super::kind::Kind;
+use super::triage::{Family, Lead, Usage, triage};
+use super::{ArmEvidence, Case};
+
+/// Likelihood left when no counter was read.
+const WITHOUT_COUNTERS: f64 = 0.8;
+/// Likelihood left when the counters speak for other families.
+const AGAINST_COUNTERS: f64 = 0.35;
+
+impl<'a> Case<'a> {
+    /// Cells of these kinds, or of an unknown one, that cost more.
+    pub fn costs(&self, kinds: &[Kind]) -> Vec<usize> {
+        self.pick(|cell| is_cost(cell) && matches(cell, kinds))
+    }
+
+    /// Cells of exactly these kinds that cost more.
+    pub fn costs_only(&self, kinds: &[Kind]) -> Vec<usize> {
+        self.pick(|cell| is_cost(cell) && kinds.contains(&Kind::of(cell)))
+    }
+
+    /// Cells of these kinds that differ either way.
+    pub fn differences(&self, kinds: &[Kind]) -> Vec<usize> {
+        self.pick(|cell| (is_cost(cell) || is_gain(cell)) && matches(cell, kinds))
+    }
+
+    /// Cells for which `wanted` holds.
+    pub fn pick(&self, wanted: impl Fn(&DossierCell) -> bool) -> Vec<usize> {
+        (0..self.cells.len())
+            .filter(|index| wanted(&self.cells[*index]))
+            .collect()
+    }
+
+    /// The cell with the largest cost among these.
+    pub fn largest(&self, cells: &[usize]) -> Option<&'a DossierCell> {
+        let cells = cells.iter().filter_map(|index| self.cells.get(*index));
+        cells.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+    }
+
+    /// The largest of these costs as a clause: ``​`net.tcp.throughput.rate` costs 2.59 times as much``.
+    pub fn told(&self, cells: &[usize]) -> String {
+        let Some(cell) = self.largest(cells) else {
+            return "nothing costs more".to_owned();
+        };
+        let more = match cells.len() {
+            0 | 1 => String::new(),
+            2 => " (and one more)".to_owned(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        format!("`{}` {}{more}", cell.metric, words(ratio(cell)))
+    }
+
+    /// A fact of the arm.
+    pub fn fact(&self, name: &str) -> Option<&'a str> {
+        self.arm.fact(name)
+    }
+
+    /// A number among the arm's facts.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        number(&self.arm.facts, name)
+    }
+
+    /// Whether a fact of the arm contains one of these words.
+    pub fn says(&self, name: &str, words: &[&str]) -> bool {
+        self.fact(name)
+            .is_some_and(|value| words.iter().any(|word| value.contains(word)))
+    }
+
+    /// Baseline's and arm's value of a fact that both tell and that differs.
+    pub fn differs(&self, name: &str) -> Option<(&'a str, &'a str)> {
+        let (there, here) = (self.baseline.fact(name)?, self.fact(name)?);
+        (there != here).then_some((there, here))
+    }
+
+    /// Names beginning with `prefix` whose facts differ, with both values.
+    pub fn all_differing(&self, prefix: &str) -> Vec<(&'a str, &'a str, &'a str)> {
+        let facts = self.arm.facts.range(prefix.to_owned()..);
+        facts
+            .take_while(|(name, _)| name.starts_with(prefix))
+            .filter_map(|(name, _)| {
+                let (there, here) = self.differs(name)?;
+                Some((name.as_str(), there, here))
+            })
+            .collect()
+    }
+
+    /// Whether both run on one boot of one kernel; `None` where one side does not tell.
+    pub fn same_kernel(&self) -> Option<bool> {
+        let (there, here) = (
+            self.baseline.fact("kernel.boot_id")?,
+            self.fact("kernel.boot_id")?,
+        );
+        Some(there == here)
+    }
+
+    /// Whether the arm's driver is one of these.
+    pub fn is_driver(&self, drivers: &[&str]) -> bool {
+        drivers.contains(&self.arm.driver.as_str())
+    }
+
+    /// The arm's setting of this name as text.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        Some(self.arm.settings.value(name)?.to_string())
+    }
+
+    /// What the counters of the cells' workloads speak for, the strongest of each workload first.
+    pub fn leads(&self, cells: &[usize]) -> Vec<Lead> {
+        let mut leads: Vec<Lead> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        for cell in cells.iter().filter_map(|index| self.cells.get(*index)) {
+            if seen.contains(&cell.workload.as_str()) {
+                continue;
+            }
+            seen.push(&cell.workload);
+            let of = |arm: &ArmEvidence| arm.counters.get(&cell.workload).map(Usage::of);
+            if let (Some(base), Some(arm)) = (of(self.baseline), of(self.arm)) {
+                leads.extend(triage(&base, &arm));
+            }
+        }
+        leads
+    }
+
+    /// How well the counters fit these families, as a factor for a likelihood.
+    pub fn fit(&self, cells: &[usize], families: &[Family]) -> f64 {
+        let leads = self.leads(cells);
+        if leads.is_empty() {
+            WITHOUT_COUNTERS
+        } else if leads.iter().any(|lead| families.contains(&lead.family)) {
+            1.0
+        } else {
+            AGAINST_COUNTERS
+        }
+    }
+
+    /// Why the counters fit these families, a line each.
+    pub fn because(&self, cells: &[usize], families: &[Family]) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .leads(cells)
+            .into_iter()
+            .filter(|lead| families.contains(&lead.family))
+            .map(|lead| format!("counters: {}", lead.because))
+            .collect();
+        lines.dedup();
+        lines.truncate(2);
+        lines
+    }
+
+    /// The counter per unit of work of the first workload among the cells that has it, baseline's and arm's.
+    pub fn counter(&self, cells: &[usize], name: &str) -> Option<(f64, f64)> {
+        cells
+            .iter()
+            .filter_map(|index| self.cells.get(*index))
+            .find_map(|cell| {
+                let of = |arm: &ArmEvidence| {
+                    let units = arm.counter(&cell.workload, "units").filter(|it| *it > 0.0);
+                    Some(arm.counter(&cell.workload, name)? / units.unwrap_or(1.0))
+                };
+                Some((of(self.baseline)?, of(self.arm)?))
+            })
+    }
+}
+
+/// Whether a cell's verdict is a cost.
+pub fn is_cost(cell: &DossierCell) -> bool {
+    matches!(cell.verdict.as_str(), "material-cost" | "cost")
+}
+
+/// Whether a cell's verdict is a gain.
+pub fn is_gain(cell: &DossierCell) -> bool {
+    matches!(cell.verdict.as_str(), "material-gain" | "gain")
+}
+
+fn matches(cell: &DossierCell, kinds: &[Kind]) -> bool {
+    let kind = Kind::of(cell);
+    kind == Kind::Any || kinds.contains(&kind)
+}
+
+/// The cell's cost ratio; 1 where it has none.
+pub fn ratio(cell: &DossierCell) -> f64 {
+    cell.ratio.map_or(1.0, |span| span.point)
+}
+
+/// A cost ratio as a clause.
+pub fn words(ratio: f64) -> String {
+    if ratio >= 10.0 {
+        format!("costs {ratio:.0} times as much")
+    } else if ratio >= 2.0 {
+        format!("costs {ratio:.1} times as much")
+    } else if ratio >= 1.0 {
+        format!("costs {:.0} % more", (ratio - 1.0) * 100.0)
+    } else {
+        format!("costs {:.0} % less", (1.0 - ratio) * 100.0)
+    }
+}
+
+/// A number among facts.
+pub fn number(facts: &Facts, name: &str) -> Option<f64> {
+    facts.get(name)?.trim().parse().ok()
+}
+
+/// Major and minor number of the kernel's release.
+pub fn kernel(facts: &Facts) -> Option<(u32, u32)> {
+    let mut parts = facts.get("kernel.release")?.split(['.', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// How many processors a list such as `0-3,6` names.
+pub fn cpus_in(list: &str) -> Option<usize> {
+    let mut count = 0;
+    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
+        count += match part.split_once('-') {
+            Some((first, last)) => {
+                let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+                (last + 1).checked_sub(first)?
+            }
+            None => part.parse::<usize>().map(|_| 1).ok()?,
+        };
+    }
+    (count > 0).then_some(count)
+}
+
+/// Processors that a control group's quota amounts to; `None` without a quota.
+pub fn quota(facts: &Facts) -> Option<f64> {
+    let (quota, period) = match facts.get("cgroup.cpu.max") {
+        Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
+        None => (
+            facts.get("cgroup.cpu.cfs_quota_us")?.as_str(),
+            facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
+        ),
+    };
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// Bytes of a control group's memory limit; `None` without one.
+pub fn memory_limit(facts: &Facts) -> Option<u64> {
+    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let text = names.iter().find_map(|name| facts.get(*name))?;
+    text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
+}
+
+/// Processors that may really be used: those of the affinity, as far as a quota pays for them.
+pub fn usable_cpus(facts: &Facts) -> Option<f64> {
+    let allowed = facts.get("cpu.affinity").and_then(|list| cpus_in(list));
+    let allowed = allowed
+        .map(|count| count as f64)
+        .or_else(|| number(facts, "cpu.count"));
+    match (allowed, quota(facts)) {
+        (Some(allowed), Some(quota)) => Some(allowed.min(quota)),
+        (allowed, quota) => allowed.or(quota),
+    }
+}
+
+/// The mount under the probes' files: name of the fact without its last part. That of `/` where only it is known.
+pub fn work_mount(facts: &Facts) -> Option<String> {
+    let mounts = facts.keys().filter_map(|name| {
+        let path = name.strip_prefix("mount.")?.strip_suffix(".fstype")?;
+        Some((path != "/", name.strip_suffix(".fstype")?.to_owned()))
+    });
+    mounts.max().map(|(_, name)| name)
+}
+
+/// A part of the work mount's facts, for example `fstype`.
+pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
+    let mount = work_mount(facts)?;
+    facts.get(&format!("{mount}.{part}")).map(String::as_str)
+}
+
+/// Bytes in words.
+pub fn bytes(count: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut count = count;
+    let mut unit = 0;
+    while count >= 1024.0 && unit + 1 < units.len() {
+        count /= 1024.0;
+        unit += 1;
+    }
+    if count.fract() == 0.0 || count >= 100.0 {
+        format!("{count:.0} {}", units[unit])
+    } else {
+        format!("{count:.1} {}", units[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(pairs: &[(&str, &str)]) -> Facts {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn usable_processors_are_the_fewer_of_allowed_and_paid_for() {
+        let cases: [(&[(&str, &str)], Option<f64>); 5] = [
+            (&[("cpu.affinity", "0-3,6")], Some(5.0)),
+            (
+                &[("cpu.affinity", "0-3"), ("cgroup.cpu.max", "150000 100000")],
+                Some(1.5),
+            ),
+            (
+                &[("cpu.affinity", "0"), ("cgroup.cpu.max", "max 100000")],
+                Some(1.0),
+            ),
+            (
+                &[
+                    ("cgroup.cpu.cfs_quota_us", "-1"),
+                    ("cgroup.cpu.cfs_period_us", "100000"),
+                    ("cpu.count", "2"),
+                ],
+                Some(2.0),
+            ),
+            (&[], None),
+        ];
+        for (pairs, expected) in cases {
+            assert_eq!(usable_cpus(&facts(pairs)), expected, "{pairs:?}");
+        }
+        for wrong in ["", "a", "3-1", "-"] {
+            assert_eq!(cpus_in(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_mount_under_the_work_is_not_that_of_the_root() {
+        let known = facts(&[
+            ("mount./.fstype", "overlay"),
+            ("mount./tare-work.fstype", "9p"),
+        ]);
+        assert_eq!(of_work_mount(&known, "fstype"), Some("9p"));
+        assert_eq!(
+            of_work_mount(&facts(&[("mount./.fstype", "ext4")]), "fstype"),
+            Some("ext4")
+        );
+        assert_eq!(work_mount(&Facts::new()), None);
+    }
+
+    #[test]
+    fn releases_limits_and_sizes_are_read_as_the_kernel_writes_them() {
+        assert_eq!(
+            kernel(&facts(&[("kernel.release", "5.15.0-91-generic")])),
+            Some((5, 15))
+        );
+        assert_eq!(
+            kernel(&facts(&[("kernel.release", "6.8-rc1")])),
+            Some((6, 8))
+        );
+        assert_eq!(
+            memory_limit(&facts(&[(
+                "cgroup.memory.limit_in_bytes",
+                "9223372036854771712"
+            )])),
+            None
+        );
+        assert_eq!(
+            memory_limit(&facts(&[("cgroup.memory.max", "67108864")])),
+            Some(64 << 20)
+        );
+        assert_eq!(bytes(f64::from(64 << 20)), "64 MiB");
+        assert_eq!(words(2.585), "costs 2.6 times as much");
+        assert_eq!(words(1.16), "costs 16 % more");
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages that have to be made before they can be used.
+//!
+//! What it cannot see: whether the hypervisor had to find a page as well.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::Faults];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "memory.first-touch",
+    title: "Touching memory for the first time costs more",
+    mechanism: "The first write to a page enters the kernel, which finds and clears one; in a guest the hypervisor may \
+                have to do the same once more. Memory that was given back, by an allocator, a balloon or a report of \
+                free pages, has to be found again.",
+    needs: &[
+        "minflt",
+        "sys_ns",
+        "cells of mem.touch",
+        "hypervisor.vendor",
+    ],
+    size: "2.0–3.7 µs for each first touch of 4 KiB in a guest; a map, touch and unmap took 5.8 µs on a host and as much \
+           in every kind of container on it.",
+    advice: "Measure warm and cold separately; keep memory instead of giving it back (the allocator's trim threshold); \
+             allocate ahead what latency depends on.",
+    price: "Memory that is kept is not there for others.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let touched = case.costs_only(&[Kind::Touch]);
+    let cells = case.costs(&[Kind::Touch, Kind::Memory]);
+    let faulting: Vec<usize> = cells
+        .iter()
+        .copied()
+        .filter(|index| {
+            case.leads(&[*index])
+                .iter()
+                .any(|lead| lead.family == Family::Faults)
+        })
+        .collect();
+    let which = if faulting.is_empty() {
+        touched
+    } else {
+        faulting.clone()
+    };
+    let faults = case.counter(&which, "minflt");
+    let likelihood = if faulting.is_empty() { 0.5 } else { 0.85 };
+    let is_command = which
+        .iter()
+        .any(|index| Kind::of(&case.cells[*index]) == Kind::Any);
+    Some(
+        Found::new(
+            which.clone(),
+            likelihood,
+            format!(
+                "Making pages at their first touch costs more in the arm, and {}.",
+                case.told(&which)
+            ),
+        )
+        .seen(match faults {
+            Some((there, here)) => {
+                format!("{here:.0} page faults per unit of work, in the baseline {there:.0}")
+            }
+            None => case.told(&which),
+        })
+        .seen_if(
+            case.fact("hypervisor.vendor")
+                .filter(|name| *name != "none")
+                .map(|name| format!("it runs under `{name}`")),
+        )
+        .seen_all(case.because(&which, FAMILIES))
+        .by(if is_command {
+            switch::variables(&[
+                ("MALLOC_TRIM_THRESHOLD_", "1073741824".to_owned()),
+                ("MALLOC_MMAP_THRESHOLD_", "1073741824".to_owned()),
+            ])
+        } else {
+            switch::not_here("the first touch is what this workload measures")
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn faults_are_suspected_where_there_are_more_of_them_or_where_they_are_measured() {
+        let faults = |arm: f64| {
+            let counters = [
+                ("wall_ns", 1e9, 2e9),
+                ("user_ns", 0.5e9, 0.5e9),
+                ("sys_ns", 0.1e9, 1.1e9),
+                ("minflt", 1e3, arm),
+            ];
+            Composed::of("docker")
+                .cost("command.wall.time", 2.0)
+                .counted("command", &counters)
+        };
+        check(
+            &super::CAUSE,
+            &[Composed::of("vm").cost("mem.touch.time", 3.0), faults(3e5)],
+            &[faults(1e3), Composed::of("vm").cost("mem.triad.rate", 1.2)],
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! A memory limit that counts the page cache, and the reclaim that follows.
+//!
+//! A limit that was never reached explains nothing; the control group counts how often it was. What it cannot
+//! see: programs that size themselves by the machine's memory and are killed: they leave no cell.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::{bytes, memory_limit};
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCalls];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "memory.limit-cache-and-oom",
+    title: "The memory limit is reached, and page cache counts towards it",
+    mechanism: "A control group is charged for the file pages that it reads first, for tmpfs and for socket buffers, and \
+                gives pages back at the limit. Work on files then reads from the device again although the machine has \
+                memory to spare, and a program that trusts the machine's memory is killed.",
+    needs: &[
+        "cgroup.memory.max",
+        "cgroup.memory.limit_in_bytes",
+        "memory_limit_hits",
+        "majflt",
+        "read_bytes",
+    ],
+    size: "A file of 100 MB, cold: 4.7–5.5 GB/s under a limit of 512 MiB, 1.2–1.5 GB/s under one of 64 MiB.",
+    advice: "Let the limit hold the working set and the cache that the work needs, and set the sizes of heaps from the \
+             limit.",
+    price: "More memory is reserved; without any limit one program can exhaust the machine's.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let here = memory_limit(&case.arm.facts)?;
+    if memory_limit(&case.baseline.facts).is_some_and(|there| there <= here) {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Disk, Kind::Memory, Kind::Touch, Kind::Matrix]);
+    let hits = case.counter(&cells, "memory_limit_hits");
+    let likelihood = match hits {
+        Some((there, here)) if here > there => 0.92,
+        Some(_) => return None,
+        None => 0.45 * case.fit(&cells, FAMILIES),
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            format!("The arm reaches its memory limit of {}, and {}.", bytes(here as f64), case.told(&cells)),
+        )
+        .seen(format!("a memory limit of {}, which page cache counts towards", bytes(here as f64)))
+        .seen_if(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::without(case, "memory")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_limit_that_was_reached_is_suspected_and_one_that_was_not_is_not() {
+        let limited = || {
+            Composed::of("docker")
+                .setting("memory", "64m")
+                .fact("cgroup.memory.limit_in_bytes", "67108864")
+                .base("cgroup.memory.limit_in_bytes", "9223372036854771712")
+                .cost("fio.read.rate", 4.0)
+        };
+        let hits = |arm: f64| limited().counted("fio", &[("memory_limit_hits", 0.0, arm)]);
+        check(
+            &super::CAUSE,
+            &[limited(), hits(458.0)],
+            &[
+                hits(0.0),
+                limited().fact("cgroup.memory.limit_in_bytes", "9223372036854771712"),
+                limited().base("cgroup.memory.limit_in_bytes", "67108864"),
+                Composed::of("docker")
+                    .fact("cgroup.memory.max", "67108864")
+                    .cost("syscall.getppid.time", 1.2),
+            ],
+        );
+    }
+}

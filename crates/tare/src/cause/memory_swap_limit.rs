@@ -1,0 +1,83 @@
+//! No swap, or little of it, behind a memory limit.
+//!
+//! What it cannot see: swapping of the whole machine.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::Device, Family::Faults];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "memory.swap-limit",
+    title: "The limit leaves no swap, so that pressure falls on the page cache",
+    mechanism: "A memory limit usually comes with one on swap. Where none is left, memory that is not used cannot be put \
+                aside, and the kernel takes the page cache or kills instead.",
+    needs: &[
+        "cgroup.memory.swap.max",
+        "cgroup.memory.memsw.limit_in_bytes",
+        "memory_limit_hits",
+        "majflt",
+    ],
+    size: "From a few slow faults to a killed program; an engine gives twice the memory limit by default.",
+    advice: "Allow some swap behind the limit, or raise the limit to the working set.",
+    price: "Swapping wears disks and delays what was put aside.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let limit = super::look::memory_limit(&case.arm.facts)?;
+    let no_swap = case.fact("cgroup.memory.swap.max") == Some("0")
+        || case
+            .number("cgroup.memory.memsw.limit_in_bytes")
+            .is_some_and(|both| both <= limit as f64);
+    let cells = case.costs(&[Kind::Memory, Kind::Touch, Kind::Disk]);
+    let (there, here) = case.counter(&cells, "memory_limit_hits")?;
+    if !no_swap || here <= there {
+        return None;
+    }
+    Some(
+        Found::new(
+            cells.clone(),
+            0.5 * case.fit(&cells, FAMILIES),
+            format!(
+                "The arm reaches its memory limit with no swap behind it, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen(format!(
+            "the limit was reached {here:.2} times per unit of work, and no swap is allowed"
+        ))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::without(case, "memory")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_limit_that_was_reached_without_swap_is_suspected() {
+        let limited = |swap: &str, hits: f64| {
+            Composed::of("docker")
+                .fact("cgroup.memory.max", "67108864")
+                .fact("cgroup.memory.swap.max", swap)
+                .cost("mem.random.time", 3.0)
+                .counted("mem", &[("memory_limit_hits", 0.0, hits)])
+        };
+        check(
+            &super::CAUSE,
+            &[limited("0", 12.0)],
+            &[
+                limited("67108864", 12.0),
+                limited("0", 0.0),
+                Composed::of("docker")
+                    .fact("cgroup.memory.swap.max", "0")
+                    .cost("mem.random.time", 3.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! A pair of virtual devices, a bridge and the packet filter between two ends on one machine.
+//!
+//! What it cannot see: how the time divides between them; a network shared with another container would show it.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::Waiting,
+    Family::CostlierCalls,
+    Family::MoreCalls,
+    Family::OtherCode,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.bridge-nat",
+    title: "Packets cross virtual devices, a bridge and the packet filter",
+    mechanism: "Each packet passes a pair of virtual devices, a bridge, the tracking of connections and the chains of the \
+                packet filter, and the large packets of the loopback are lost. On one machine all of that is copying \
+                and looking up; between machines the wire decides.",
+    needs: &[
+        "ns.net",
+        "net.default.driver",
+        "net.default.mtu",
+        "settings: network",
+        "cells of net",
+    ],
+    size: "Round trip 10.3 to 11.5–16 µs, a stream 35 to 23–30 Gbit/s, a connection 23–42 to 45–95 µs; between two \
+           machines 0.3 % of the throughput and 2.5 µs.",
+    advice: "Leave it alone below about a hundred thousand packets a second or where microseconds do not count; \
+             otherwise let containers that talk much share one network namespace, or use ipvlan or macvlan.",
+    price: "The host's own network would expose every socket of the host to the container; ipvlan and macvlan want \
+            addresses of the outer network.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let separate = case.differs("ns.net").is_some() && case.same_kernel() != Some(false);
+    let veth = case.says("net.default.driver", &["veth"]);
+    let by_setting = matches!(case.setting("network").as_deref(), Some("bridge" | "veth"));
+    // A pair of devices of its own and not a stack in user space.
+    let rootless =
+        case.fact("engine.rootless") == Some("true") || case.says("net.default.driver", &["tun"]);
+    let none = matches!(
+        case.setting("network").as_deref(),
+        Some("none" | "host" | "published")
+    );
+    if !(veth
+        || by_setting
+        || (separate && case.is_driver(&["docker", "podman", "container", "oci"])))
+        || rootless
+        || none
+    {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Network]);
+    let only_own = case.costs_only(&[Kind::Network]);
+    // A command of which nothing is known needs counters that point outside.
+    let cells = if only_own.is_empty()
+        && !case
+            .leads(&cells)
+            .iter()
+            .any(|lead| FAMILIES.contains(&lead.family))
+    {
+        Vec::new()
+    } else {
+        cells
+    };
+    let likelihood = if only_own.is_empty() { 0.35 } else { 0.85 };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood * case.fit(&cells, FAMILIES).max(0.7),
+            format!(
+                "Packets cross a pair of virtual devices and a bridge, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen_if(
+            case.differs("ns.net")
+                .map(|_| "the arm has a network namespace of its own".to_owned()),
+        )
+        .seen_if(
+            case.fact("net.default.driver")
+                .map(|driver| format!("its default route leads through a `{driver}` device")),
+        )
+        .seen_if(by_setting.then(|| {
+            format!(
+                "its network is `{}`",
+                case.setting("network").unwrap_or_default()
+            )
+        }))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::host_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
+        let bridged = || {
+            Composed::of("docker")
+                .both("kernel.boot_id", "one")
+                .base("ns.net", "net:[1]")
+                .fact("ns.net", "net:[2]")
+                .fact("net.default.driver", "veth")
+        };
+        check(
+            &super::CAUSE,
+            &[
+                bridged().cost("net.tcp.throughput.rate", 1.4),
+                Composed::of("container")
+                    .setting("network", "veth")
+                    .cost("net.tcp.round-trip.time", 1.3),
+            ],
+            &[
+                bridged().cost("cpu.integer.time", 1.4),
+                bridged()
+                    .fact("engine.rootless", "true")
+                    .cost("net.tcp.throughput.rate", 5.0),
+                bridged()
+                    .setting("network", "published")
+                    .cost("net.tcp.throughput.rate", 2.0),
+                Composed::of("ssh")
+                    .base("ns.net", "net:[1]")
+                    .fact("ns.net", "net:[2]")
+                    .cost("net.tcp.throughput.rate", 2.0),
+                bridged().cost("command.wall.time", 1.4),
+            ],
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Names that take several questions, or a lost one, to be resolved.
+//!
+//! Only for programs that resolve names: Tare's own probes speak to addresses. What it cannot see: the questions
+//! themselves; a program that waits outside of the processor is all that the counters show.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[Family::Waiting];
+/// From this number of dots on, ordinary names are tried with every suffix first.
+const MANY_DOTS: u32 = 2;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.dns",
+    title: "Names are resolved through more questions, or one that gets lost",
+    mechanism: "With `ndots:5` and a search list an ordinary name is asked for with every suffix before it is asked for \
+                as it stands. Questions for both address families leave at once, one of them can get lost in the \
+                tracking of connections, and the resolver waits five seconds.",
+    needs: &[
+        "resolver.nameservers",
+        "resolver.search",
+        "resolver.options",
+        "off-processor time of the command",
+    ],
+    size: "Steps of 5 s where a question is lost (several reports); otherwise a round trip per suffix.",
+    advice: "Lower `ndots`, end names that are complete with a dot, and use a cache on the machine.",
+    price: "Short names then need their suffix; nothing in security.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells: Vec<usize> = case
+        .costs(&[Kind::Network])
+        .into_iter()
+        .filter(|index| !is_own_probe(&case.cells[*index]))
+        .collect();
+    let leads = case.leads(&cells);
+    if cells.is_empty()
+        || !(leads.is_empty() || leads.iter().any(|lead| lead.family == Family::Waiting))
+    {
+        return None;
+    }
+    let dots = |options: Option<&str>| {
+        let mut words = options.unwrap_or_default().split_whitespace();
+        words
+            .find_map(|word| word.strip_prefix("ndots:")?.parse::<u32>().ok())
+            .unwrap_or(1)
+    };
+    let suffixes = |search: Option<&str>| search.map_or(0, |list| list.split_whitespace().count());
+    let (here, there) = (
+        dots(case.fact("resolver.options")),
+        dots(case.baseline.fact("resolver.options")),
+    );
+    let (suffixes_here, suffixes_there) = (
+        suffixes(case.fact("resolver.search")),
+        suffixes(case.baseline.fact("resolver.search")),
+    );
+    let multiplied =
+        here >= MANY_DOTS && suffixes_here > 0 && (here > there || suffixes_here > suffixes_there);
+    let other_server = case.differs("resolver.nameservers");
+    if !multiplied && other_server.is_none() {
+        return None;
+    }
+    Some(
+        Found::new(
+            cells.clone(),
+            (if multiplied { 0.5 } else { 0.25 }) * case.fit(&cells, FAMILIES),
+            if multiplied {
+                format!("A name may take {} questions to resolve in the arm, and {}.", suffixes_here + 1, case.told(&cells))
+            } else {
+                format!("Names are resolved by another server in the arm, and {}.", case.told(&cells))
+            },
+        )
+        .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
+        .seen_if(other_server.map(|(there, here)| format!("name servers `{here}`, in the baseline `{there}`")))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::host_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_multiplied_question_is_suspected_of_waiting_and_of_nothing_else() {
+        let asks = |metric: &str| {
+            Composed::of("docker")
+                .fact("resolver.options", "ndots:5")
+                .fact("resolver.search", "a.svc svc cluster.local")
+                .base("resolver.options", "edns0")
+                .cost(metric, 3.0)
+        };
+        let busy = [
+            ("wall_ns", 1e9, 3e9),
+            ("user_ns", 1e9, 3e9),
+            ("sys_ns", 0.0, 0.0),
+        ];
+        let waiting = [
+            ("wall_ns", 1e9, 3e9),
+            ("user_ns", 0.1e9, 0.1e9),
+            ("sys_ns", 0.0, 0.0),
+        ];
+        check(
+            &super::CAUSE,
+            &[
+                asks("command.wall.time"),
+                asks("command.wall.time").counted("command", &waiting),
+                Composed::of("docker")
+                    .base("resolver.nameservers", "10.0.0.2")
+                    .fact("resolver.nameservers", "127.0.0.11")
+                    .cost("command.wall.time", 3.0),
+            ],
+            &[
+                asks("net.tcp.round-trip.time"),
+                asks("command.wall.time").counted("command", &busy),
+                asks("command.wall.time").fact("resolver.options", "ndots:1"),
+            ],
+        );
+    }
+}

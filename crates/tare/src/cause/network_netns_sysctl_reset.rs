@@ -1,0 +1,116 @@
+//! Network settings that a new namespace starts without, and a table of connections that is full.
+//!
+//! What it cannot see: drops; only that the table is nearly full.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::number;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// From this share on the table counts as full.
+const FULL: f64 = 0.95;
+const FAMILIES: &[Family] = &[Family::Waiting];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.netns-sysctl-reset",
+    title: "The network namespace starts with the kernel's defaults, or the table of connections is full",
+    mechanism: "Buffers, queues and algorithms that were tuned on the host do not hold in a new network namespace. The \
+                table in which connections are tracked is shared by all, and when it is full new ones are dropped.",
+    needs: &[
+        "sysctl.net.*",
+        "sysctl.net.netfilter.nf_conntrack_count",
+        "sysctl.net.netfilter.nf_conntrack_max",
+    ],
+    size: "A throughput bounded by buffer and distance; lost connections where the table is full (reports).",
+    advice: "Set the same values for the container, one by one; enlarge the table or leave tracking out for busy ports.",
+    price: "Kernel memory.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let differing: Vec<(&str, &str, &str)> = case
+        .all_differing("sysctl.net.")
+        .into_iter()
+        .filter(|(name, ..)| !name.contains("conntrack"))
+        .collect();
+    let share = |facts: &tare_model::Facts| {
+        let count = number(facts, "sysctl.net.netfilter.nf_conntrack_count")?;
+        let most =
+            number(facts, "sysctl.net.netfilter.nf_conntrack_max").filter(|most| *most > 0.0)?;
+        Some(count / most)
+    };
+    let full = share(&case.arm.facts)
+        .or_else(|| share(case.host))
+        .filter(|share| *share >= FULL);
+    if differing.is_empty() && full.is_none() {
+        return None;
+    }
+    let cells = case.costs_only(&[Kind::Network]);
+    Some(
+        Found::new(
+            cells.clone(),
+            (if full.is_some() { 0.8 } else { 0.3 }) * case.fit(&cells, FAMILIES).max(0.6),
+            match full {
+                Some(share) => format!(
+                    "The table of tracked connections is {:.0} % full, and {}.",
+                    share * 100.0,
+                    case.told(&cells)
+                ),
+                None => format!(
+                    "{} network settings differ from the baseline's, and {}.",
+                    differing.len(),
+                    case.told(&cells)
+                ),
+            },
+        )
+        .seen_all(differing.iter().take(4).map(|(name, there, here)| {
+            format!(
+                "`{}`: `{}`, in the baseline `{}`",
+                name.trim_start_matches("sysctl."),
+                spaced(here),
+                spaced(there)
+            )
+        }))
+        .seen_if(full.map(|share| format!("{:.0} % of the table are in use", share * 100.0)))
+        .by(switch::host_network(case)),
+    )
+}
+
+fn spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn other_buffers_and_a_full_table_are_suspected_of_packets() {
+        let buffers = |here: &str, metric: &str| {
+            Composed::of("docker")
+                .base("sysctl.net.ipv4.tcp_rmem", "4096\t131072\t6291456")
+                .fact("sysctl.net.ipv4.tcp_rmem", here)
+                .cost(metric, 1.5)
+        };
+        let table = |count: &str| {
+            Composed::of("docker")
+                .fact("sysctl.net.netfilter.nf_conntrack_max", "65536")
+                .fact("sysctl.net.netfilter.nf_conntrack_count", count)
+                .cost("net.tcp.round-trip.time", 1.5)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                buffers("4096 16384 131072", "net.tcp.throughput.rate"),
+                table("65500"),
+            ],
+            &[
+                buffers("4096\t131072\t6291456", "net.tcp.throughput.rate"),
+                table("100"),
+                buffers("4096 16384 131072", "cpu.integer.time"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! A network stack in user space, for containers of ordinary users.
+//!
+//! What it cannot see: which of the ways a rootless engine was told to take where it does not say.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::Waiting,
+    Family::CostlierCalls,
+    Family::MoreCalls,
+    Family::OtherCode,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.rootless-usermode-stack",
+    title: "A program in user space carries the packets of a rootless container",
+    mechanism: "An ordinary user may not make network devices on the host. A helper therefore reads every packet from a \
+                device of the container, takes the part of a router, and sends it on through sockets of its own.",
+    needs: &[
+        "engine.rootless",
+        "engine.security",
+        "engine.rootless_network",
+        "net.default.driver",
+        "net.default.mtu",
+    ],
+    size: "57.9 Gbit/s on the host, 7.6 Gbit/s through slirp4netns, 56.5 Gbit/s where system calls are passed on \
+           instead (one project's own table).",
+    advice: "Use pasta or a way around the helper (bypass4netns), or a socket handed over by the host; keep the engine \
+             rootless.",
+    price: "A way around the helper trusts a further program; an engine with root rights would give up the protection \
+            of the user namespace.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let rootless =
+        case.fact("engine.rootless") == Some("true") || case.says("engine.security", &["rootless"]);
+    let tap = case.says("net.default.driver", &["tun"]);
+    let stack = case
+        .setting("network")
+        .filter(|name| name == "slirp4netns" || name == "pasta");
+    if !(rootless || stack.is_some())
+        || case
+            .setting("network")
+            .is_some_and(|name| name == "host" || name == "none")
+    {
+        return None;
+    }
+    let cells = case.costs_only(&[Kind::Network]);
+    let helper = stack.or_else(|| case.fact("engine.rootless_network").map(str::to_owned));
+    Some(
+        Found::new(
+            cells.clone(),
+            (if tap || helper.is_some() { 0.92 } else { 0.7 })
+                * case.fit(&cells, FAMILIES).max(0.8),
+            format!(
+                "{} carries the arm's packets in user space, and {}.",
+                helper
+                    .as_deref()
+                    .map_or_else(|| "A helper".to_owned(), |name| format!("`{name}`")),
+                case.told(&cells)
+            ),
+        )
+        .seen(if rootless {
+            "the engine is rootless"
+        } else {
+            "the arm asks for a stack in user space"
+        })
+        .seen_if(tap.then(|| "its default route leads through a tun or tap device".to_owned()))
+        .seen_if(
+            case.fact("net.default.mtu")
+                .map(|mtu| format!("with an MTU of {mtu}")),
+        )
+        .by(switch::host_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_rootless_engine_is_suspected_of_packets() {
+        let rootless = |metric: &str| {
+            Composed::of("podman")
+                .fact("engine.rootless", "true")
+                .fact("net.default.driver", "tun")
+                .cost(metric, 7.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                rootless("net.tcp.throughput.rate"),
+                Composed::of("podman")
+                    .setting("network", "slirp4netns")
+                    .cost("iperf3.tcp.rate", 7.0),
+                Composed::of("docker")
+                    .fact(
+                        "engine.security",
+                        "name=seccomp,profile=builtin name=rootless",
+                    )
+                    .cost("net.tcp.round-trip.time", 3.0),
+            ],
+            &[
+                rootless("fs.stat.time"),
+                rootless("net.tcp.throughput.rate").setting("network", "host"),
+                Composed::of("podman")
+                    .fact("engine.rootless", "false")
+                    .cost("net.tcp.throughput.rate", 2.0),
+            ],
+        );
+    }
+}

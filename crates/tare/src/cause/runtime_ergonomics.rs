@@ -1,0 +1,97 @@
+//! Language runtimes that choose another algorithm from the limits that they find.
+//!
+//! What it cannot see: which runtime a command is; the variables of several are set to prove it.
+
+use super::entry::{Entry, Found};
+use super::look::{bytes, memory_limit, usable_cpus};
+use super::triage::Family;
+use super::{Case, switch};
+
+/// Below these a JVM takes itself for a client and collects its garbage with one thread.
+const CLIENT_CPUS: f64 = 2.0;
+const CLIENT_BYTES: u64 = 1792 << 20;
+const FAMILIES: &[Family] = &[
+    Family::OtherCode,
+    Family::Spin,
+    Family::Quota,
+    Family::Contention,
+    Family::Faults,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "runtime.ergonomics",
+    title: "A language runtime chooses other collectors and pools from the limits",
+    mechanism: "Runtimes read the limits of their control group and choose their garbage collector, the size of their \
+                heap and the number of their threads by them. A limit then changes the algorithm and not only the speed.",
+    needs: &[
+        "cgroup.cpu.max",
+        "cgroup.memory.max",
+        "cpu.affinity",
+        "variable.JAVA_TOOL_OPTIONS",
+    ],
+    size: "Slow percentiles several times as high where a collector with one thread replaced a concurrent one (reports).",
+    advice: "Name the collector, the heap and the number of processors on both sides instead of letting the runtime \
+             guess.",
+    price: "Memory for a heap that is set by hand; nothing in security.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells = case.costs(&[]);
+    let cpus = |facts: &tare_model::Facts| usable_cpus(facts);
+    let (there, here) = (cpus(&case.baseline.facts), cpus(&case.arm.facts));
+    let fewer = here.is_some_and(|here| here < CLIENT_CPUS)
+        && there.is_some_and(|there| there >= CLIENT_CPUS);
+    let limit = memory_limit(&case.arm.facts);
+    let less = limit.is_some_and(|bytes| bytes < CLIENT_BYTES)
+        && memory_limit(&case.baseline.facts).is_none_or(|there| there >= CLIENT_BYTES);
+    if !fewer && !less {
+        return None;
+    }
+    let count = here.map_or(1.0, |here| here.ceil().max(1.0));
+    Some(
+        Found::new(cells.clone(), 0.3 * case.fit(&cells, FAMILIES), format!("The arm's limits are those at which language runtimes choose other collectors and pools, and {}.", case.told(&cells)))
+            .seen_if(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
+            .seen_if(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
+            .seen_all(case.because(&cells, FAMILIES))
+            .by(switch::variables(&[
+                ("JAVA_TOOL_OPTIONS", format!("-XX:+UseG1GC -XX:ActiveProcessorCount={count:.0}")),
+                ("DOTNET_gcServer", "0".to_owned()),
+                ("GOMAXPROCS", format!("{count:.0}")),
+                ("UV_THREADPOOL_SIZE", "4".to_owned()),
+            ])),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn limits_below_the_thresholds_are_suspected_of_commands() {
+        let arm = |quota: &str, metric: &str| {
+            Composed::of("docker")
+                .both("cpu.affinity", "0-3")
+                .fact("cgroup.cpu.max", quota)
+                .cost(metric, 2.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                arm("100000 100000", "command.wall.time"),
+                Composed::of("docker")
+                    .fact("cgroup.memory.max", "536870912")
+                    .cost("command.wall.time", 2.0),
+            ],
+            &[
+                arm("max 100000", "command.wall.time"),
+                arm("300000 100000", "command.wall.time"),
+                arm("100000 100000", "cpu.integer.time"),
+                Composed::of("docker")
+                    .fact("cgroup.memory.max", "4294967296")
+                    .cost("command.wall.time", 2.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! A system call that is denied or hidden, so that programs take a slower way.
+//!
+//! Read from what harmless calls answered on both sides: a call that the filter refuses looks like one that the
+//! kernel lacks. What it cannot see: whether the program at hand wanted the call.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::MoreCalls,
+    Family::CostlierCalls,
+    Family::Waiting,
+    Family::OtherCode,
+];
+const REFUSED: &[&str] = &["EPERM", "ENOSYS", "EACCES", "killed"];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "security.blocked-fast-path",
+    title: "A refused system call makes programs take a slower way",
+    mechanism: "A filter denies or hides newer or sensitive system calls, and libraries fall back without a word: to \
+                threads instead of an io_uring, to memory anywhere instead of memory nearby. Seen from inside, the \
+                kernel looks older than it is.",
+    needs: &["errno.*", "kernel.io_uring_disabled", "kernel.release"],
+    size: "With one engine's default filter clone3 and cachestat were hidden, perf_event_open, get_mempolicy, \
+           move_pages and mbind denied; later versions deny io_uring as well.",
+    advice: "Allow the single calls that the program needs in a profile of one's own.",
+    price: "Each call allowed is one that an attacker can try; io_uring has a history of escapes.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    if case.same_kernel() == Some(false) {
+        return None;
+    }
+    let refused: Vec<(&str, &str, &str)> = case
+        .all_differing("errno.")
+        .into_iter()
+        .filter(|(_, there, here)| REFUSED.contains(here) && !REFUSED.contains(there))
+        .map(|(name, there, here)| (name.trim_start_matches("errno."), there, here))
+        .collect();
+    if refused.is_empty() {
+        return None;
+    }
+    let has = |names: &[&str]| refused.iter().any(|(name, ..)| names.contains(name));
+    let disk = if has(&["io_uring_setup"]) {
+        case.costs_only(&[Kind::Disk])
+    } else {
+        Vec::new()
+    };
+    let memory = if has(&["mbind", "get_mempolicy", "move_pages"])
+        && case.fact("numa.nodes").is_some_and(|nodes| nodes != "0")
+    {
+        case.costs_only(&[Kind::Memory, Kind::Matrix])
+            .into_iter()
+            .filter(|index| !is_own_probe(&case.cells[*index]))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let commands = case.costs_only(&[Kind::Any]);
+    let likelihood = if !disk.is_empty() {
+        0.6
+    } else if !memory.is_empty() {
+        0.5
+    } else {
+        0.3
+    };
+    let mut cells: Vec<usize> = disk.into_iter().chain(memory).chain(commands).collect();
+    cells.sort_unstable();
+    let names: Vec<String> = refused
+        .iter()
+        .map(|(name, ..)| format!("`{name}`"))
+        .collect();
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood * case.fit(&cells, FAMILIES),
+            format!(
+                "The arm refuses {}, so that programs may take a slower way, and {}.",
+                names.join(", "),
+                case.told(&cells)
+            ),
+        )
+        .seen_all(
+            refused.iter().map(|(name, there, here)| {
+                format!("`{name}` answers {here}, in the baseline {there}")
+            }),
+        )
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::without_seccomp(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_call_refused_in_the_arm_alone_is_suspected() {
+        let refused = |name: &str, here: &str, metric: &str| {
+            let name = format!("errno.{name}");
+            Composed::of("docker")
+                .base(&name, "EFAULT")
+                .fact(&name, here)
+                .cost(metric, 1.5)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                refused("io_uring_setup", "EPERM", "fio.randread.rate"),
+                refused("clone3", "ENOSYS", "command.wall.time"),
+                refused("mbind", "EPERM", "hpcc.stream.rate").fact("numa.nodes", "0-1"),
+            ],
+            &[
+                refused("io_uring_setup", "EFAULT", "fio.randread.rate"),
+                refused("io_uring_setup", "EPERM", "fio.randread.rate")
+                    .base("errno.io_uring_setup", "ENOSYS"),
+                refused("perf_event_open", "EPERM", "cpu.integer.time"),
+                refused("mbind", "EPERM", "hpcc.stream.rate").fact("numa.nodes", "0"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! A runtime with a kernel of its own: gVisor, Kata, Firecracker, Sysbox.
+//!
+//! Named by the engine or the arm's settings; a kernel that calls itself 4.4.0 beside another one is gVisor's. What
+//! it cannot see: which of its options are on.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+const RUNTIMES: &[(&str, &str)] = &[
+    ("runsc", "gVisor, which serves system calls in user space"),
+    ("gvisor", "gVisor, which serves system calls in user space"),
+    (
+        "kata",
+        "Kata, which puts each container into a virtual machine",
+    ),
+    (
+        "firecracker",
+        "Firecracker, which puts each container into a virtual machine",
+    ),
+    (
+        "sysbox",
+        "Sysbox, which serves parts of /proc and /sys itself",
+    ),
+];
+const FAMILIES: &[Family] = &[
+    Family::CostlierCalls,
+    Family::Waiting,
+    Family::MoreCalls,
+    Family::Faults,
+    Family::OtherCode,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "security.isolating-runtime",
+    title: "The runtime gives the container a kernel of its own",
+    mechanism: "gVisor answers system calls in user space and passes file access to another process; Kata and Firecracker \
+                add a virtual machine and its file system. What enters the kernel or looks up files pays for it, plain \
+                computation does not.",
+    needs: &[
+        "asked.Runtime",
+        "engine.runtime",
+        "oci.runtime",
+        "kernel.release",
+        "kernel.boot_id",
+    ],
+    size: "Severalfold for system calls and file look-ups, next to nothing for computation; the makers' guide says which \
+           platform suits which machine.",
+    advice: "Keep it for code that is not trusted; use its faster ways to files where the work allows, and an ordinary \
+             runtime for code that is trusted.",
+    price: "The separation is what was bought: an ordinary runtime shares the host's kernel.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let named = ["asked.Runtime", "oci.runtime", "engine.runtime"]
+        .iter()
+        .find_map(|name| {
+            let value = case.fact(name)?;
+            let lower = value.to_lowercase();
+            let (_, what) = RUNTIMES.iter().find(|(word, _)| lower.contains(word))?;
+            Some((value.to_owned(), *what))
+        });
+    let by_setting = case.setting("runtime").and_then(|value| {
+        let (_, what) = RUNTIMES
+            .iter()
+            .find(|(word, _)| value.to_lowercase().contains(word))?;
+        Some((value, *what))
+    });
+    let by_kernel = (case.fact("kernel.release") == Some("4.4.0")
+        && case.differs("kernel.release").is_some())
+    .then(|| {
+        (
+            "a kernel that calls itself 4.4.0".to_owned(),
+            "gVisor, which serves system calls in user space",
+        )
+    });
+    let (name, what) = named.or(by_setting).or(by_kernel)?;
+    let cells = case.costs(&[
+        Kind::Kernel,
+        Kind::Clock,
+        Kind::Metadata,
+        Kind::CopyUp,
+        Kind::Disk,
+        Kind::Network,
+        Kind::Touch,
+        Kind::StartUp,
+    ]);
+    Some(
+        Found::new(
+            cells.clone(),
+            0.93 * case.fit(&cells, FAMILIES).max(0.8),
+            format!("The arm runs under {what}, and {}.", case.told(&cells)),
+        )
+        .seen(format!("the runtime is `{name}`"))
+        .seen_if(
+            case.differs("kernel.release")
+                .map(|(there, here)| format!("the kernel is `{here}`, in the baseline `{there}`")),
+        )
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::runtime(case, "runc")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_kernel_of_its_own_is_suspected_of_calls_and_not_of_arithmetic() {
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("docker")
+                    .fact("asked.Runtime", "runsc")
+                    .cost("syscall.getppid.time", 9.0),
+                Composed::of("oci")
+                    .setting("runtime", "/opt/kata/bin/kata-runtime")
+                    .cost("fs.stat.time", 3.0),
+                Composed::golden("gvisor-docker").cost("fs.stat.time", 5.0),
+                Composed::golden("kata-virtiofs").cost("disk.fsync.time", 2.0),
+            ],
+            &[
+                Composed::of("docker")
+                    .fact("asked.Runtime", "runc")
+                    .cost("syscall.getppid.time", 1.2),
+                Composed::of("docker")
+                    .fact("asked.Runtime", "runsc")
+                    .cost("cpu.integer.time", 1.2),
+                Composed::of("docker")
+                    .both("kernel.release", "4.4.0")
+                    .cost("syscall.getppid.time", 1.2),
+            ],
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! A seccomp filter that switched speculation mitigations on: kernels before 5.16.
+//!
+//! Not the filter costs, but what the kernel tied to it: loads may no longer pass stores, and a program without a
+//! single system call slows down. The process's own status says so where it was recorded; else the kernel's age
+//! and the pattern do (interpreters suffer, numerical kernels do not). From 5.16 on this cause never speaks.
+//! What it cannot see: mitigations that a program asked for itself.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::{kernel, ratio};
+use super::{Case, Counterfactual, switch};
+
+/// The first kernel that does not tie the mitigations to seccomp.
+const UNTIED: (u32, u32) = (5, 16);
+/// A numerical kernel is said to be spared below this cost.
+const SPARED: f64 = 1.15;
+/// An interpreter is said to suffer from this cost on.
+const SUFFERS: f64 = 1.15;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "security.seccomp-ssbd",
+    title: "A seccomp filter switched speculation mitigations on (kernels before 5.16)",
+    mechanism: "Before Linux 5.16 loading any seccomp filter also forbade loads to pass older stores and restricted the \
+                prediction of indirect branches, unless the runtime asked otherwise. Interpreters store and load the \
+                same places all the time, so they slow down without making a single system call.",
+    needs: &[
+        "status.Speculation_Store_Bypass",
+        "status.SpeculationIndirectBranch",
+        "status.Seccomp",
+        "mitigation.spec_store_bypass",
+        "kernel.release",
+        "cells of interpreters and dependent loads",
+    ],
+    size: "Ruby 1.32 to 2.45 s, pybench 1964 to 2773 ms on a 5.15 kernel (reports). With the mitigation switched on by \
+           hand: a CPython loop 25 %, dictionaries 34 %, a chain of dependent loads 2.5 times; numerical libraries are \
+           hardly touched.",
+    advice: "Upgrade the kernel to 5.16 or later, or the runtime to one that loads its filter without the mitigations \
+             (crun, runc from 1.2), or boot with `spec_store_bypass_disable=prctl spectre_v2_user=prctl`; keep the \
+             seccomp filter.",
+    price: "The mitigation guards only against hostile code within one process, such as a browser's scripts; giving the \
+            filter up instead would re-open dozens of system calls.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells = case.costs(&[Kind::Interpreted, Kind::Compute]);
+    if cells.is_empty() {
+        return None;
+    }
+    let version = kernel(&case.arm.facts).or_else(|| kernel(&case.baseline.facts));
+    let policy = case.fact("mitigation.spec_store_bypass");
+    let here = case.fact("status.Speculation_Store_Bypass");
+    let there = case.baseline.fact("status.Speculation_Store_Bypass");
+    let mut evidence = Vec::new();
+    let likelihood = match (here, there) {
+        (Some(here), there) if here.contains("mitigated") => {
+            if there.is_some_and(|there| there.contains("mitigated")) {
+                return None;
+            }
+            evidence.push(format!(
+                "loads may not pass stores: `{here}`, in the baseline `{}`",
+                there.unwrap_or("not recorded")
+            ));
+            0.97
+        }
+        // The process itself says that it is spared.
+        (Some(_), _) => return None,
+        (None, _) => {
+            let filtered = case.fact("status.Seccomp") == Some("2")
+                && case.baseline.fact("status.Seccomp") != Some("2");
+            let untied = version.is_some_and(|version| version >= UNTIED)
+                || policy.is_some_and(|text| text.contains("prctl") && !text.contains("seccomp"));
+            if !filtered || untied {
+                return None;
+            }
+            evidence
+                .push("system calls pass a filter in the arm and not in the baseline".to_owned());
+            match (version, pattern(case)) {
+                (Some(_), _) => 0.75,
+                (None, Some(line)) => {
+                    evidence.push(line);
+                    0.65
+                }
+                (None, None) => 0.4,
+            }
+        }
+    };
+    match version {
+        Some((major, minor)) if (major, minor) < UNTIED => {
+            evidence.push(format!(
+                "the kernel is {major}.{minor}: before 5.16 a filter brings the mitigations with it"
+            ));
+        }
+        Some((major, minor)) => evidence.push(format!(
+            "the kernel is {major}.{minor}: something else than seccomp asks for it"
+        )),
+        None => evidence.push("the kernel's release was not recorded".to_owned()),
+    }
+    if let Some(text) = policy {
+        evidence.push(format!("the kernel's policy: `{text}`"));
+    }
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            format!("Speculation mitigations that came with the seccomp filter slow user code down, and {}.", case.told(&cells)),
+        )
+        .seen_all(evidence)
+        .by(counterfactual(case)),
+    )
+}
+
+/// Interpreters suffer and numerical kernels do not: the mark of this cause where nothing else was recorded.
+fn pattern(case: &Case<'_>) -> Option<String> {
+    let worst = |kind: Kind| {
+        let cells = case.cells.iter().filter(|cell| Kind::of(cell) == kind);
+        cells.map(ratio).reduce(f64::max)
+    };
+    let (interpreted, numerical) = (worst(Kind::Interpreted)?, worst(Kind::Matrix)?);
+    (interpreted >= SUFFERS && numerical < SPARED.max(1.0 + (interpreted - 1.0) / 3.0)).then(|| {
+        format!(
+            "interpreted code costs {interpreted:.2} times as much and numerical code {numerical:.2} times: the mark of the mitigation"
+        )
+    })
+}
+
+/// Whatever keeps the filter is tried first.
+fn counterfactual(case: &Case<'_>) -> Counterfactual {
+    if case.is_driver(&["container"]) {
+        let params = tare_model::Params::new().with("seccomp_spec_allow", true);
+        return Counterfactual::Settings(params);
+    }
+    let runtimes = case.fact("engine.runtimes").unwrap_or_default();
+    let has_crun =
+        runtimes.split(' ').any(|name| name == "crun") || case.is_driver(&["oci", "podman"]);
+    let now = case
+        .setting("runtime")
+        .or_else(|| case.fact("engine.runtime").map(str::to_owned));
+    if has_crun && now.as_deref() != Some("crun") {
+        switch::runtime(case, "crun")
+    } else {
+        switch::without_seccomp(case)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    fn filtered(release: &str) -> Composed {
+        Composed::of("docker")
+            .both("kernel.release", release)
+            .base("status.Seccomp", "0")
+            .fact("status.Seccomp", "2")
+            .cost("cpu.chase.time", 2.4)
+    }
+
+    #[test]
+    fn old_kernels_are_suspected_and_from_5_16_on_never() {
+        let told = |here: &str| {
+            filtered("5.15.0-91-generic")
+                .base("status.Speculation_Store_Bypass", "thread vulnerable")
+                .fact("status.Speculation_Store_Bypass", here)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                filtered("5.15.0"),
+                filtered("4.19.0-26-amd64"),
+                told("thread force mitigated"),
+                Composed::golden("kernel-5.10-docker-ssbd").cost("python.loop.time", 1.8),
+            ],
+            &[
+                filtered("5.16.0"),
+                filtered("6.18.44"),
+                told("thread vulnerable"),
+                filtered("5.15.0").fact("status.Seccomp", "0"),
+                Composed::of("docker")
+                    .both("kernel.release", "5.15.0")
+                    .fact("status.Seccomp", "2")
+                    .cost("python.numpy.time", 2.0),
+                filtered("5.15.0").fact(
+                    "mitigation.spec_store_bypass",
+                    "Mitigation: Speculative Store Bypass disabled via prctl",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_filter_stays_in_what_is_tried_first_and_in_all_advice() {
+        let with_crun = filtered("5.10.0").fact("engine.runtimes", "crun runc");
+        let suspicion = with_crun.suspects(&super::CAUSE).unwrap();
+        assert!(format!("{:?}", suspicion.counterfactual).contains("crun"));
+        assert!(!suspicion.advice.contains("unconfined"));
+        let mut own = filtered("5.10.0");
+        own.arm.driver = "container".into();
+        let suspicion = own.suspects(&super::CAUSE).unwrap();
+        assert!(format!("{:?}", suspicion.counterfactual).contains("seccomp_spec_allow"));
+    }
+}

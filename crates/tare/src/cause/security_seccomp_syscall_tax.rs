@@ -1,0 +1,178 @@
+//! The steady price of a seccomp filter: some nanoseconds for each system call.
+//!
+//! Only for costs that it can explain: those of a single call, or of a command whose calls were counted and
+//! amount to enough. What it cannot see: calls other than reads and writes where no counter tells them.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::kernel;
+use super::{Case, switch};
+
+/// What a filter that allows by number costs per call, nanoseconds.
+const PER_CALL_NS: f64 = 16.0;
+/// The most that a filter was seen to cost a short operation of a few calls, nanoseconds.
+const MOST_NS: f64 = 500.0;
+/// Share of a command's extra time that the calls must amount to.
+const SHARE: f64 = 0.1;
+/// Since this kernel calls that are always allowed skip the filter's program.
+const BITMAP: (u32, u32) = (5, 11);
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "security.seccomp-syscall-tax",
+    title: "Each system call passes the seccomp filter",
+    mechanism: "With a filter each system call takes the slower way into the kernel and a look-up. Since Linux 5.11 calls \
+                that are always allowed end there; rules that look at arguments, and all rules before, run the whole \
+                program of the filter.",
+    needs: &[
+        "status.Seccomp",
+        "status.Seccomp_filters",
+        "kernel.release",
+        "syscr",
+        "syscw",
+        "cells of syscall and ipc",
+    ],
+    size: "15 ns a call with an engine's default filter (getppid 92 to 107 ns, a pipe there and back 372 to 410 ns), \
+           nothing for plain computation; a filter of 150 rules on an argument 118 ns a call.",
+    advice: "Keep the filter and ignore its price below about a million calls a second on a core; make fewer and larger \
+             calls where there are more.",
+    price: "Nothing, as long as the filter stays; without it the blocked system calls are open again.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let filtered = case.fact("status.Seccomp") == Some("2")
+        && case
+            .baseline
+            .fact("status.Seccomp")
+            .is_some_and(|mode| mode != "2");
+    if !filtered || case.same_kernel() == Some(false) {
+        return None;
+    }
+    let costs = case.costs(&[Kind::Kernel, Kind::Metadata, Kind::Clock, Kind::Output]);
+    let mut evidence = Vec::new();
+    let mut likelihood: f64 = 0.0;
+    let cells: Vec<usize> = costs
+        .into_iter()
+        .filter(|index| {
+            let cell = &case.cells[*index];
+            let kind = Kind::of(cell);
+            if kind == Kind::Any {
+                let Some((calls, extra)) = calls_and_extra(case, *index) else { return false };
+                let share = calls * PER_CALL_NS / extra;
+                if extra <= 0.0 || share < SHARE {
+                    return false;
+                }
+                evidence.push(format!("{calls:.0} counted calls of {PER_CALL_NS:.0} ns each are {:.0} % of the extra time", (share * 100.0).min(100.0)));
+                likelihood = likelihood.max(0.6);
+                return true;
+            }
+            let Some(difference) = cell.difference.filter(|_| cell.unit == "ns") else { return false };
+            // Reading the clock without a call meets no filter.
+            let fits = difference.point <= MOST_NS && !cell.metric.starts_with("clock.vdso");
+            if fits {
+                likelihood = likelihood.max(if kind == Kind::Metadata { 0.5 } else { 0.9 });
+            }
+            fits
+        })
+        .collect();
+    let largest = case.largest(&cells)?;
+    let old = kernel(&case.arm.facts).is_some_and(|version| version < BITMAP);
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            match largest
+                .difference
+                .filter(|_| largest.unit == "ns" && Kind::of(largest) != Kind::Any)
+            {
+                Some(difference) => format!(
+                    "The seccomp filter costs `{}` {:.0} ns a time: {}.",
+                    largest.metric,
+                    difference.point,
+                    case.told(&cells)
+                ),
+                None => format!(
+                    "The seccomp filter takes its price of each system call, and {}.",
+                    case.told(&cells)
+                ),
+            },
+        )
+        .seen(format!(
+            "system calls pass {} in the arm and none in the baseline",
+            filters(case)
+        ))
+        .seen_all(evidence)
+        .seen_if(old.then(|| {
+            "the kernel is older than 5.11, where every call runs the whole filter".to_owned()
+        }))
+        .by(switch::without_seccomp(case)),
+    )
+}
+
+fn filters(case: &Case<'_>) -> String {
+    match case.fact("status.Seccomp_filters") {
+        Some("1") | None => "a filter".to_owned(),
+        Some(count) => format!("{count} filters"),
+    }
+}
+
+/// Calls that were counted and extra wall time of a command, per unit of work.
+fn calls_and_extra(case: &Case<'_>, index: usize) -> Option<(f64, f64)> {
+    let (base_wall, wall) = case.counter(&[index], "wall_ns")?;
+    let calls = case
+        .counter(&[index], "syscalls")
+        .map(|(_, calls)| calls)
+        .or_else(|| {
+            let (_, read) = case.counter(&[index], "syscr")?;
+            let (_, written) = case.counter(&[index], "syscw")?;
+            Some(read + written)
+        })?;
+    Some((calls, wall - base_wall))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    fn filtered(metric: &str, ratio: f64) -> Composed {
+        Composed::of("docker")
+            .base("status.Seccomp", "0")
+            .fact("status.Seccomp", "2")
+            .cost(metric, ratio)
+    }
+
+    #[test]
+    fn cheap_calls_and_commands_of_many_calls_are_suspected_and_computation_is_not() {
+        let command = |calls: f64| {
+            filtered("command.wall.time", 1.2).counted(
+                "command",
+                &[
+                    ("wall_ns", 1e9, 1.2e9),
+                    ("syscr", 0.0, calls),
+                    ("syscw", 0.0, 0.0),
+                ],
+            )
+        };
+        check(
+            &super::CAUSE,
+            &[
+                filtered("syscall.getppid.time", 1.16),
+                filtered("ipc.pipe.round-trip.time", 1.11),
+                command(6e6),
+            ],
+            &[
+                filtered("cpu.integer.time", 1.5),
+                filtered("clock.vdso.time", 1.5),
+                // 57 times as long for a fault of 100 ns is no filter's doing.
+                filtered("proc.spawn.time", 57.0),
+                command(1e4),
+                filtered("command.wall.time", 2.0),
+                filtered("syscall.getppid.time", 1.16).base("status.Seccomp", "2"),
+                Composed::of("docker")
+                    .fact("status.Seccomp", "2")
+                    .cost("syscall.getppid.time", 1.16),
+            ],
+        );
+    }
+}

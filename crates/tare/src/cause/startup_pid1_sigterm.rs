@@ -1,0 +1,110 @@
+//! A stop that takes ten seconds, because process 1 does not hear it.
+//!
+//! Seen where an environment's whole life takes seconds longer than its way to the first answer: what is left is
+//! its end. What it cannot see: why a program that does hear the signal takes long to obey.
+
+use super::entry::{Entry, Found};
+use super::{Case, switch};
+
+/// An end that takes longer than this is one by force: engines wait ten seconds, and nothing else takes as long.
+const SLOW_STOP_NS: f64 = 5e9;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "startup.pid1-sigterm",
+    title: "Process 1 ignores the request to stop and is killed after a delay",
+    mechanism: "Process 1 of a pid namespace does not receive signals for which it has no handler, so that the engine's \
+                request to stop is lost and the engine kills it when its patience ends. A shell as entry point does not \
+                pass the signal on either.",
+    needs: &[
+        "init.handles_sigterm",
+        "init.name",
+        "start-up.total.time",
+        "start-up.ready.time",
+    ],
+    size: "A stop took 10.1 s without and 0.13 s with a small init as process 1.",
+    advice: "Start the container with an init of its own, or let the program handle SIGTERM and be its own entry point, \
+             without a shell around it.",
+    price: "One small process more; nothing else.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    if case.fact("init.handles_sigterm") == Some("true") {
+        return None;
+    }
+    let find = |metric: &str| {
+        let mut cells = case
+            .pick(|cell| super::look::is_cost(cell) && cell.metric == metric)
+            .into_iter();
+        let index = cells.next()?;
+        Some((index, case.cells[index].difference?.point))
+    };
+    let (index, total) = find("start-up.total.time")?;
+    let ready = find("start-up.ready.time").map_or(0.0, |(_, extra)| extra);
+    let stop = total - ready;
+    (stop > SLOW_STOP_NS).then(|| {
+        Found::new(
+            vec![index],
+            if case.fact("init.handles_sigterm") == Some("false") {
+                0.9
+            } else {
+                0.6
+            },
+            format!(
+                "Stopping the arm takes {:.1} s, as long as engines wait before they kill.",
+                stop / 1e9
+            ),
+        )
+        .seen(format!(
+            "{:.1} s pass between the first answer and the end",
+            stop / 1e9
+        ))
+        .seen_if(case.fact("init.name").map(|name| {
+            format!(
+                "process 1 is `{name}`, and it {} SIGTERM",
+                if case.fact("init.handles_sigterm").is_some() {
+                    "does not handle"
+                } else {
+                    "may not handle"
+                }
+            )
+        }))
+        .by(switch::engine(case, "init", true))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, cell, check};
+
+    #[test]
+    fn seconds_at_the_end_are_suspected_and_seconds_at_the_beginning_are_not() {
+        let life = |ready_s: f64, total_s: f64| {
+            let mut composed = Composed::of("docker").fact("init.name", "sh");
+            for (metric, seconds) in [
+                ("start-up.ready.time", ready_s),
+                ("start-up.total.time", total_s),
+            ] {
+                let mut cell = cell(metric, 50.0);
+                if let Some(difference) = &mut cell.difference {
+                    difference.point = seconds * 1e9;
+                }
+                composed = composed.cell(cell);
+            }
+            composed
+        };
+        check(
+            &super::CAUSE,
+            &[
+                life(0.3, 10.4),
+                life(0.3, 10.4).fact("init.handles_sigterm", "false"),
+            ],
+            &[
+                life(0.3, 0.5),
+                life(9.0, 9.5),
+                life(0.3, 10.4).fact("init.handles_sigterm", "true"),
+            ],
+        );
+    }
+}

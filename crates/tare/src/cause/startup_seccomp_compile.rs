@@ -1,0 +1,75 @@
+//! The filter's program, compiled anew for every start.
+//!
+//! What it cannot see: the version of the library that compiles it.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::{Case, switch};
+
+/// What compiling took, nanoseconds.
+const COMPILE_NS: f64 = 25e6;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "startup.seccomp-compile",
+    title: "Each start compiles the seccomp filter",
+    mechanism: "Runtimes translate the list of several hundred allowed system calls, for each of the processor's modes, \
+                into a filter program at every start.",
+    needs: &["status.Seccomp", "cells of start-up"],
+    size: "21–28 ms a start for 357 names in three modes with libseccomp 2.5.4: runc 17 to 38 ms, crun 16 to 40 ms.",
+    advice: "Keep the filter; start programs in a container that is there already, or use a newer libseccomp, which \
+             compiles faster.",
+    price: "Nothing; leaving the filter out would open the blocked calls for a fortieth of a second.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let filtered = case.fact("status.Seccomp") == Some("2")
+        && case
+            .baseline
+            .fact("status.Seccomp")
+            .is_some_and(|mode| mode != "2");
+    // Tare's own launcher carries its filter ready made.
+    if !filtered || !case.is_driver(&["docker", "podman", "oci"]) {
+        return None;
+    }
+    let cells = case.costs_only(&[Kind::StartUp]);
+    let extra = case
+        .largest(&cells)?
+        .difference
+        .map_or(f64::INFINITY, |span| span.point);
+    let share = (COMPILE_NS / extra).min(1.0);
+    Some(
+        Found::new(cells.clone(), 0.7 * share, format!("Each start compiles the seccomp filter, usually about {:.0} ms of the arm's start-up.", COMPILE_NS / 1e6))
+            .seen("the arm has a filter and the baseline has none")
+            .seen(case.told(&cells))
+            .by(switch::without_seccomp(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_start_with_a_filter_is_suspected_and_one_without_is_not() {
+        let start = |driver: &str, mode: &str| {
+            Composed::of(driver)
+                .base("status.Seccomp", "0")
+                .fact("status.Seccomp", mode)
+                .cost("start-up.ready.time", 3.0)
+        };
+        check(
+            &super::CAUSE,
+            &[start("oci", "2"), start("docker", "2")],
+            &[
+                start("oci", "0"),
+                start("container", "2"),
+                Composed::of("oci")
+                    .base("status.Seccomp", "0")
+                    .fact("status.Seccomp", "2")
+                    .cost("syscall.getppid.time", 1.2),
+            ],
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! A clock that has to be asked through a system call.
+//!
+//! What it cannot see: how often a program reads the time.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// Clocks that user space cannot read by itself.
+const SLOW: &[&str] = &[
+    "hpet",
+    "acpi_pm",
+    "xen",
+    "refined-jiffies",
+    "jiffies",
+    "pit",
+];
+/// A reading without a system call is faster than this everywhere.
+const READABLE_NS: f64 = 60.0;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "time.clocksource",
+    title: "Reading the time takes a system call",
+    mechanism: "With a clock that user space cannot read, or one that the kernel has found unstable, every time stamp \
+                becomes a system call. Databases, tracers and profilers take millions of them.",
+    needs: &[
+        "clocksource.current",
+        "clocksource.available",
+        "timer.cost_ns",
+        "clock.vdso.time",
+    ],
+    size: "21 ns from user space and 130 ns through a system call, 145–150 ns with a filter; a change from `xen` to \
+           `tsc` took 30 % off a slow percentile (a report).",
+    advice: "Where the processor's time stamp counter is invariant, let the kernel use it (`clocksource=tsc`); take \
+             fewer time stamps.",
+    price: "A counter that is not invariant gives wrong times, for example after a guest has moved.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let vdso: Vec<usize> =
+        case.pick(|cell| super::look::is_cost(cell) && cell.metric.starts_with("clock.vdso"));
+    let rest = case.costs(&[Kind::Output]);
+    let cells = if vdso.is_empty() { rest } else { vdso.clone() };
+    let slow = case
+        .differs("clocksource.current")
+        .filter(|(there, here)| SLOW.contains(here) && !SLOW.contains(there));
+    let cost = |facts: &tare_model::Facts| super::look::number(facts, "timer.cost_ns");
+    let readings = cost(&case.baseline.facts).zip(cost(&case.arm.facts));
+    let lost = readings.filter(|(there, here)| *here > READABLE_NS && *here > 3.0 * there);
+    if slow.is_none() && lost.is_none() {
+        return None;
+    }
+    let likelihood = if vdso.is_empty() {
+        0.3 * case.fit(&cells, &[Family::CostlierCalls, Family::MoreCalls])
+    } else {
+        0.95
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            format!(
+                "Reading the time takes a system call in the arm, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen_if(slow.map(|(there, here)| {
+            format!("the kernel's clock is `{here}`, in the baseline `{there}`")
+        }))
+        .seen_if(lost.map(|(there, here)| {
+            format!("a reading costs {here:.0} ns, in the baseline {there:.0} ns")
+        }))
+        .by(switch::not_here(
+            "the clock is the machine's, and changing it would change it for everybody",
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_clock_that_user_space_cannot_read_is_suspected() {
+        let clock = |there: &str, here: &str, metric: &str| {
+            Composed::of("vm")
+                .base("clocksource.current", there)
+                .fact("clocksource.current", here)
+                .cost(metric, 5.0)
+        };
+        let cost = |here: &str| {
+            Composed::of("vm")
+                .base("timer.cost_ns", "21")
+                .fact("timer.cost_ns", here)
+                .cost("clock.vdso.time", 6.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                clock("tsc", "hpet", "clock.vdso.time"),
+                clock("tsc", "xen", "command.wall.time"),
+                cost("130"),
+            ],
+            &[
+                clock("tsc", "kvm-clock", "clock.vdso.time"),
+                clock("hpet", "hpet", "clock.vdso.time"),
+                cost("25"),
+                clock("tsc", "hpet", "cpu.integer.time"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! A figure that is named after one thing and measures another.
+//!
+//! A "disk" workload that keeps the processor busy and a "network" one that copies memory on one machine are told
+//! by their counters and by the kernel that both ends share. Tare's own probes name what they measure. What it
+//! cannot see: figures without counters and units.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::{Case, switch};
+
+/// Share of the wall time on a processor from which on a disk workload is a computation.
+const BUSY: f64 = 0.85;
+/// Share of the bytes that reached the device below which it is not what was measured.
+const UNTOUCHED: f64 = 0.1;
+/// No ordinary network card gives more, bytes a second: 40 Gbit/s.
+const FASTEST_CARD: f64 = 5e9;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "tooling.not-the-thing",
+    title: "The figure measures something else than its name says",
+    mechanism: "A loop that writes short lines measures its interpreter, a transfer of a few megabytes the sender's \
+                buffer, a stream between two containers of one machine the copying of memory, and a file of a few \
+                kilobytes the clock. Changing the environment then changes something, but not what was named.",
+    needs: &[
+        "user_ns",
+        "sys_ns",
+        "wall_ns",
+        "read_bytes",
+        "write_bytes",
+        "kernel.boot_id",
+        "values of the cells",
+    ],
+    size: "92 Gbit/s between two containers of one machine; 29 MB/s by a copy through netcat and 49 MB/s by a stream on \
+           the same path; 0.55 µs a line in a disk test written in Python.",
+    advice: "Double what is said to limit, or take it away, and see whether the figure moves; measure the device around \
+             the cache, the wire between two machines, and the receiver instead of the sender.",
+    price: "None.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let cells: Vec<usize> = case
+        .differences(&[Kind::Disk, Kind::Network])
+        .into_iter()
+        .filter(|index| {
+            let cell = &case.cells[*index];
+            !is_own_probe(cell) && Kind::of(cell) != Kind::Any
+        })
+        .collect();
+    let mut evidence = Vec::new();
+    let named: Vec<usize> = cells
+        .into_iter()
+        .filter(|index| {
+            let line = if Kind::of(&case.cells[*index]) == Kind::Disk {
+                computes(case, *index)
+            } else {
+                copies(case, *index)
+            };
+            let is_other = line.is_some();
+            evidence.extend(line);
+            is_other
+        })
+        .collect();
+    let first = named
+        .first()
+        .map(|index| case.cells[*index].metric.clone())?;
+    Some(
+        Found::new(
+            named,
+            0.7,
+            format!(
+                "`{first}` does not measure what its name says, so that it is no cost of that kind."
+            ),
+        )
+        .seen_all(evidence)
+        .by(switch::not_here(
+            "the workload has to be changed, not the environment",
+        )),
+    )
+}
+
+/// A disk workload that is busy on the processor and leaves the device alone, on both sides.
+fn computes(case: &Case<'_>, index: usize) -> Option<String> {
+    let (_, wall) = case.counter(&[index], "wall_ns")?;
+    let sum = |names: [&str; 2]| {
+        let [a, b] = names.map(|name| case.counter(&[index], name).map(|(_, here)| here));
+        Some(a? + b?)
+    };
+    let busy = sum(["user_ns", "sys_ns"])? / wall;
+    let device = sum(["read_bytes", "write_bytes"])?;
+    let all = sum(["rchar", "wchar"]).unwrap_or(0.0);
+    (busy >= BUSY && device <= UNTOUCHED * all).then(|| {
+        format!(
+            "`{}` is on the processor for {:.0} % of its time and reaches the device with {:.0} % of its bytes",
+            case.cells[index].metric,
+            (busy * 100.0).min(100.0),
+            if all > 0.0 { device / all * 100.0 } else { 0.0 }
+        )
+    })
+}
+
+/// A network figure above every card's, with both ends on one kernel.
+fn copies(case: &Case<'_>, index: usize) -> Option<String> {
+    let cell = &case.cells[index];
+    let factor = match cell.unit.as_str() {
+        "B/s" => 1.0,
+        "bit/s" => 0.125,
+        "Gbit/s" => 0.125e9,
+        "Mbit/s" => 0.125e6,
+        _ => return None,
+    };
+    let value = [cell.base, cell.env]
+        .into_iter()
+        .flatten()
+        .map(|span| span.point * factor)
+        .reduce(f64::max)?;
+    (value > FASTEST_CARD).then(|| {
+        format!(
+            "`{}` reaches {:.0} Gbit/s: memory is copied, nothing passes a wire",
+            cell.metric,
+            value * 8.0 / 1e9
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, cell, check};
+
+    #[test]
+    fn a_disk_test_that_computes_and_a_wire_of_memory_are_suspected() {
+        let disk = |user: f64, device: f64| {
+            let counters = [
+                ("wall_ns", 1e9, 1.2e9),
+                ("user_ns", 0.9e9, user),
+                ("sys_ns", 0.05e9, 0.05e9),
+                ("rchar", 1e8, 1e8),
+                ("wchar", 1e8, 1e8),
+                ("read_bytes", 0.0, device),
+                ("write_bytes", 0.0, 0.0),
+            ];
+            Composed::of("docker")
+                .cost("fio.write.rate", 1.2)
+                .counted("fio", &counters)
+        };
+        let stream = |gbits: f64| {
+            let mut cell = cell("iperf3.tcp.rate", 0.004);
+            cell.unit = "bit/s".into();
+            cell.env = cell.env.map(|span| tare_model::dossier::Span {
+                point: gbits * 1e9,
+                ..span
+            });
+            Composed::of("docker").cell(cell)
+        };
+        check(
+            &super::CAUSE,
+            &[disk(1.1e9, 0.0), stream(92.4)],
+            &[
+                disk(0.2e9, 0.0),
+                disk(1.1e9, 1e8),
+                stream(9.4),
+                Composed::of("docker").cost("fio.write.rate", 1.2),
+            ],
+        );
+    }
+}

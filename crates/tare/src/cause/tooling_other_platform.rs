@@ -1,0 +1,92 @@
+//! Two platforms and not two environments: another operating system, or another kernel.
+//!
+//! Where the kernels differ, everything differs at once, and nothing can be laid at the door of a container. What
+//! it cannot see: which part of the platform costs.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::{Case, switch};
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "tooling.other-platform",
+    title: "What is compared are two platforms, not an environment and its absence",
+    mechanism: "Another operating system or another kernel means other file systems, another scheduler, other libraries \
+                and other drivers, all at once. A container of Windows on a host of Windows and one of Linux in a \
+                virtual machine share nothing that could be subtracted.",
+    needs: &["os", "kernel.release", "kernel.boot_id", "kernel.version"],
+    size: "Anything in both directions: with the isolation of processes, containers of Windows took 2.35 times as long as \
+           with that of a virtual machine (a report).",
+    advice: "Run the baseline on the same kernel as the arm: in the same virtual machine, outside of the container.",
+    price: "None.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let os = case.differs("os");
+    let release = case.differs("kernel.release");
+    let likelihood = match (os, release) {
+        (Some(_), _) => 0.8,
+        (None, Some(_)) => 0.3,
+        (None, None) => return None,
+    };
+    let cells = case.differences(&[
+        Kind::Compute,
+        Kind::Interpreted,
+        Kind::Matrix,
+        Kind::Memory,
+        Kind::Touch,
+        Kind::Kernel,
+        Kind::Clock,
+        Kind::Metadata,
+        Kind::Disk,
+        Kind::Network,
+        Kind::Output,
+    ]);
+    let what = if os.is_some() {
+        "operating systems"
+    } else {
+        "kernels"
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            format!("Two {what} are compared, and {}.", case.told(&cells)),
+        )
+        .seen_if(os.map(|(there, here)| format!("`{here}`, in the baseline `{there}`")))
+        .seen_if(release.map(|(there, here)| format!("kernel `{here}`, in the baseline `{there}`")))
+        .by(switch::not_here("a platform is not a setting of an arm")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn another_system_or_kernel_is_suspected_of_everything() {
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("docker")
+                    .base("os", "windows")
+                    .fact("os", "linux")
+                    .cost("cpu.des.time", 1.7),
+                Composed::of("vm")
+                    .base("kernel.release", "6.18.44")
+                    .fact("kernel.release", "6.1.0-32")
+                    .cost("syscall.getppid.time", 1.3),
+            ],
+            &[
+                Composed::of("docker")
+                    .both("os", "linux")
+                    .both("kernel.release", "6.18.44")
+                    .cost("cpu.des.time", 1.7),
+                Composed::of("docker")
+                    .fact("os", "linux")
+                    .cost("cpu.des.time", 1.7),
+            ],
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Not the same program on both sides.
+//!
+//! Hashes and versions of programs, the C library and the distribution are compared where both sides tell them.
+//! Tare's own probes are the same bytes everywhere and are never affected, unless the agents' hashes differ.
+//! What it cannot see: flags of a compiler and libraries that are loaded later.
+
+use super::entry::{Entry, Found};
+use super::kind::{Kind, is_own_probe};
+use super::triage::Family;
+use super::{Case, Counterfactual, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::OtherCode,
+    Family::MoreCalls,
+    Family::Spin,
+    Family::Faster,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "tooling.userland-mismatch",
+    title: "The two sides do not run the same program",
+    mechanism: "An image brings its own version of a tool, its own C library, allocator, interpreter and numerical \
+                libraries. What looks like the cost of the environment is then the difference between two programs.",
+    needs: &[
+        "program.*.sha256",
+        "tool.*",
+        "libc",
+        "os.name",
+        "agent.sha256",
+        "settings of the arm",
+    ],
+    size: "One processor, two versions of stress-ng: 6212 and 1198 units of work a second, while another tool found \
+           both sides equal within 2 %. Builds took 10–20 % longer with musl than with glibc (user reports).",
+    advice: "Run the same build on both sides: the host's own program and its libraries inside, or the image's files \
+             outside; pin versions.",
+    price: "A larger image, with more in it that wants updates.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let other_agent = case.differs("agent.sha256").is_some();
+    let all = case.differences(&[
+        Kind::Compute,
+        Kind::Interpreted,
+        Kind::Matrix,
+        Kind::Memory,
+        Kind::Touch,
+        Kind::Disk,
+        Kind::Network,
+    ]);
+    let cells: Vec<usize> = all
+        .into_iter()
+        .filter(|index| other_agent || !is_own_probe(&case.cells[*index]))
+        .collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let mut evidence = Vec::new();
+    let mut likelihood: f64 = 0.0;
+    let programs = case
+        .all_differing("program.")
+        .into_iter()
+        .chain(case.all_differing("tool."));
+    for (name, there, here) in programs.take(4) {
+        evidence.push(format!(
+            "`{name}`: {} here, {} in the baseline",
+            short(here),
+            short(there)
+        ));
+        likelihood = 0.95;
+    }
+    if other_agent {
+        evidence.push("the agents are not the same bytes".to_owned());
+        likelihood = 0.95;
+    }
+    for (name, weight) in [("libc", 0.6), ("os", 0.85), ("os.name", 0.45)] {
+        if let Some((there, here)) = case.differs(name) {
+            evidence.push(format!(
+                "`{name}`: `{here}` here, `{there}` in the baseline"
+            ));
+            likelihood = likelihood.max(weight);
+        }
+    }
+    // An environment whose files are the host's has the host's programs, whatever it calls itself.
+    if evidence.is_empty() {
+        return None;
+    }
+    let counterfactual =
+        if case.arm.settings.value("image").is_some() && case.is_driver(&["docker", "podman"]) {
+            switch::without(case, "image")
+        } else {
+            Counterfactual::NotHere(
+                "the same program would have to be brought to both sides".to_owned(),
+            )
+        };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood * case.fit(&cells, FAMILIES),
+            format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
+        )
+        .seen_all(evidence)
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(counterfactual),
+    )
+}
+
+fn differs(case: &Case<'_>, cells: &[usize]) -> String {
+    let told = case.told(cells);
+    format!("makes the difference: {told}")
+}
+
+fn short(text: &str) -> String {
+    let is_hash = text.len() >= 40 && text.chars().all(|digit| digit.is_ascii_hexdigit());
+    if is_hash {
+        format!("`{}…`", &text[..12])
+    } else {
+        format!("`{text}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn other_bytes_and_other_libraries_are_suspected_and_equal_ones_are_not() {
+        let tool = || Composed::of("docker").cost("stress-ng.cpu.rate", 5.2);
+        check(
+            &super::CAUSE,
+            &[
+                tool()
+                    .base("tool.stress-ng.version", "0.17.06")
+                    .fact("tool.stress-ng.version", "0.13.12"),
+                tool()
+                    .base("libc", "glibc")
+                    .fact("libc", "musl")
+                    .setting("image", "alpine:3"),
+                Composed::of("docker")
+                    .cost("cpu.integer.time", 1.2)
+                    .base("agent.sha256", "a")
+                    .fact("agent.sha256", "b"),
+                Composed::of("docker")
+                    .cost("command.wall.time", 0.5)
+                    .base("os", "windows")
+                    .fact("os", "linux"),
+            ],
+            &[
+                tool()
+                    .both("tool.stress-ng.version", "0.17.06")
+                    .both("libc", "glibc"),
+                tool(),
+                Composed::of("docker")
+                    .cost("cpu.integer.time", 1.2)
+                    .base("libc", "glibc")
+                    .fact("libc", "none"),
+                tool().fact("libc", "musl"),
+            ],
+        );
+    }
+}

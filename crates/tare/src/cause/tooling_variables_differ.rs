@@ -1,0 +1,126 @@
+//! Variables of the environment that are set on one side only: proxies, locales, allocators, pools.
+//!
+//! What it cannot see: variables that a program sets for itself, and files that its locale needs.
+
+use super::entry::{Entry, Found};
+use super::triage::Family;
+use super::{Case, switch};
+
+const FAMILIES: &[Family] = &[
+    Family::OtherCode,
+    Family::MoreCalls,
+    Family::Waiting,
+    Family::Spin,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "tooling.variables-differ",
+    title: "Variables that change how programs work are set on one side only",
+    mechanism: "Proxies, locales, preloaded libraries and the sizes of pools come with a login and not with a container. \
+                The same program then takes another way.",
+    needs: &["variable.*"],
+    size: "Anything from nothing to a proxy on the way of every request.",
+    advice: "Set the same variables on both sides.",
+    price: "None; variables with passwords do not belong into an image.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let side = |facts: &'_ tare_model::Facts| -> Vec<(String, String)> {
+        let all = facts
+            .range("variable.".to_owned()..)
+            .take_while(|(name, _)| name.starts_with("variable."));
+        all.map(|(name, value)| (name["variable.".len()..].to_owned(), value.clone()))
+            .collect()
+    };
+    let (there, here) = (side(&case.baseline.facts), side(&case.arm.facts));
+    // Without a record of either side nothing is known.
+    if !case.baseline.facts.contains_key("environment.bytes")
+        || !case.arm.facts.contains_key("environment.bytes")
+    {
+        return None;
+    }
+    let lacking: Vec<&(String, String)> =
+        there.iter().filter(|pair| !here.contains(pair)).collect();
+    let added: Vec<&(String, String)> = here
+        .iter()
+        .filter(|(name, _)| !there.iter().any(|(other, _)| other == name))
+        .collect();
+    if lacking.is_empty() && added.is_empty() {
+        return None;
+    }
+    let cells = case.costs(&[]);
+    let settable: Vec<(&str, String)> = lacking
+        .iter()
+        .filter(|(_, value)| value != "set")
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    let names: Vec<String> = lacking
+        .iter()
+        .chain(&added)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    Some(
+        Found::new(
+            cells.clone(),
+            0.2 * case.fit(&cells, FAMILIES),
+            format!(
+                "{} set otherwise in the arm, and {}.",
+                if names.len() == 1 {
+                    format!("{} is", names[0])
+                } else {
+                    format!("{} are", names.join(", "))
+                },
+                case.told(&cells)
+            ),
+        )
+        .seen_all(
+            lacking
+                .iter()
+                .map(|(name, value)| format!("`{name}` is `{value}` in the baseline only")),
+        )
+        .seen_all(
+            added
+                .iter()
+                .map(|(name, value)| format!("`{name}` is `{value}` in the arm only")),
+        )
+        .by(if settable.is_empty() {
+            switch::not_here("a variable cannot be taken away from a command")
+        } else {
+            switch::variables(&settable)
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_variable_on_one_side_is_suspected_of_commands() {
+        let known = || Composed::of("docker").both("environment.bytes", "900");
+        check(
+            &super::CAUSE,
+            &[
+                known()
+                    .base("variable.MALLOC_ARENA_MAX", "2")
+                    .cost("command.wall.time", 1.3),
+                known()
+                    .fact("variable.http_proxy", "set")
+                    .cost("command.wall.time", 3.0),
+            ],
+            &[
+                known()
+                    .both("variable.LANG", "C.UTF-8")
+                    .cost("command.wall.time", 1.3),
+                Composed::of("docker")
+                    .base("variable.LANG", "C")
+                    .cost("command.wall.time", 1.3),
+                known()
+                    .base("variable.LANG", "C")
+                    .cost("cpu.integer.time", 1.3),
+            ],
+        );
+    }
+}

@@ -1,0 +1,423 @@
+//! Triage: which family of cause is it? Cheap counters before any counterfactual.
+//!
+//! Two arms did the same work; what one unit of it took is split into time in user space, in the kernel, and
+//! off the processor, and the extra time is followed to where it went. A counter explains the extra time when
+//! its own growth is at least [`SHARE`] of it: shares and not ratios, because the double of nothing is nothing.
+//! Sources of the counters: getrusage(2), `/proc/self/schedstat`, `/proc/self/io`, the control group's
+//! `cpu.stat`, `/proc/stat`. What it cannot see: what several causes of one family share among themselves, and
+//! a constant per start, which stands in the cells of `start-up` and not in counters.
+
+use std::collections::BTreeMap;
+
+/// Counters by name, as [`super::ArmEvidence::counters`] holds them for one workload.
+pub type Counters = BTreeMap<String, f64>;
+
+/// Less extra time than this share of the baseline is not followed: counters of single trials are no more
+/// precise.
+pub const LEAST: f64 = 0.03;
+/// Growth of a counter that explains the extra time, as a share of it.
+pub const SHARE: f64 = 0.3;
+/// The same for counters that see only part of what they count: theft and throttling are also waited for by
+/// threads that are not asked.
+pub const LOW_SHARE: f64 = 0.15;
+/// Factor from which a count (faults, switches, calls) has grown.
+pub const GREW: f64 = 1.5;
+/// Involuntary switches a second from which threads are in each other's way.
+pub const SWITCHES_PER_S: f64 = 50.0;
+/// Page faults per unit that are worth mentioning.
+const FEWEST_FAULTS: f64 = 1.0;
+/// One tick of `/proc/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
+const TICK_NS: f64 = 10_000_000.0;
+
+/// A family of causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// A processor quota stops the whole group.
+    Quota,
+    /// Others run on the same kernel.
+    Contention,
+    /// The hypervisor gives the processor to others.
+    Steal,
+    /// Threads that spin for each other.
+    Spin,
+    /// More time in user space for the same work: another program, another speed of the same instructions.
+    OtherCode,
+    /// More time in the kernel for as many calls: each call costs more.
+    CostlierCalls,
+    /// More calls for the same work: another way through.
+    MoreCalls,
+    /// Pages that must be made first.
+    Faults,
+    /// Waiting for a device: the cache does not hold what is wanted.
+    Device,
+    /// Waiting for somebody else: a peer, a server, a reader of the output.
+    Waiting,
+    /// The arm is faster: order, another program, another clock.
+    Faster,
+}
+
+/// A family with what speaks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lead {
+    /// The family.
+    pub family: Family,
+    /// Why, in words and numbers.
+    pub because: String,
+}
+
+/// What one unit of work took, nanoseconds and counts; what is not known is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// Wall time.
+    pub wall_ns: Option<f64>,
+    /// In user space, children included.
+    pub user_ns: Option<f64>,
+    /// In the kernel, children included.
+    pub sys_ns: Option<f64>,
+    /// Page faults without a device.
+    pub minflt: Option<f64>,
+    /// Page faults with a device.
+    pub majflt: Option<f64>,
+    /// Involuntary switches.
+    pub nivcsw: Option<f64>,
+    /// Runnable and not running.
+    pub run_delay_ns: Option<f64>,
+    /// Stopped by a quota.
+    pub throttled_ns: Option<f64>,
+    /// Periods in which the quota stopped it.
+    pub nr_throttled: Option<f64>,
+    /// Taken by the hypervisor.
+    pub steal_ns: Option<f64>,
+    /// Bytes that really came from a device.
+    pub read_bytes: Option<f64>,
+    /// Reading and writing calls; all calls where `syscalls` is counted.
+    pub calls: Option<f64>,
+    /// The most threads at once.
+    pub threads: Option<f64>,
+}
+
+impl Usage {
+    /// From counters per trial; divided by the counter `units` where the trials are sized by time.
+    pub fn of(counters: &Counters) -> Self {
+        let units = counters
+            .get("units")
+            .copied()
+            .filter(|units| *units > 0.0)
+            .unwrap_or(1.0);
+        let get = |name: &str| counters.get(name).map(|value| value / units);
+        let with_children = |name: &str| {
+            let children = get(&format!("children_{name}")).unwrap_or(0.0);
+            get(name).map(|own| own + children)
+        };
+        let both = get("syscr")
+            .zip(get("syscw"))
+            .map(|(read, write)| read + write);
+        Self {
+            wall_ns: get("wall_ns"),
+            user_ns: with_children("user_ns"),
+            sys_ns: with_children("sys_ns"),
+            minflt: get("minflt"),
+            majflt: get("majflt"),
+            nivcsw: get("nivcsw"),
+            run_delay_ns: get("run_delay_ns"),
+            throttled_ns: get("throttled_ns"),
+            nr_throttled: get("nr_throttled"),
+            steal_ns: get("steal_ticks").map(|ticks| ticks * TICK_NS),
+            read_bytes: get("read_bytes"),
+            calls: get("syscalls").or(both),
+            threads: counters.get("threads").copied(),
+        }
+    }
+}
+
+/// The families that the counters speak for, the strongest first; none where wall times are not known or
+/// hardly differ.
+pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
+    let (Some(base_wall), Some(wall)) = (base.wall_ns, arm.wall_ns) else {
+        return Vec::new();
+    };
+    let extra = wall - base_wall;
+    if base_wall <= 0.0 || extra.abs() < LEAST * base_wall {
+        return Vec::new();
+    }
+    if extra < 0.0 {
+        let percent = -extra / base_wall * 100.0;
+        return vec![Lead {
+            family: Family::Faster,
+            because: format!("the arm took {percent:.0} % less wall time per unit of work"),
+        }];
+    }
+    let mut found = Extra {
+        extra,
+        leads: Vec::new(),
+    };
+    let user = grown(base.user_ns, arm.user_ns);
+    let sys = grown(base.sys_ns, arm.sys_ns);
+    let throttled = grown(base.throttled_ns, arm.throttled_ns);
+    let is_throttled = found.share(throttled) >= LOW_SHARE
+        || (throttled.is_none() && grown(base.nr_throttled, arm.nr_throttled) > Some(0.0));
+    if is_throttled {
+        found.add(Family::Quota, found.share(throttled), |share| {
+            format!("a processor quota stopped it for {share} of the extra time")
+        });
+    }
+    let steal = grown(base.steal_ns, arm.steal_ns);
+    if found.share(steal) >= LOW_SHARE {
+        found.add(Family::Steal, found.share(steal), |share| {
+            format!("the hypervisor took the processor away for {share} of the extra time")
+        });
+    }
+    let delay = grown(base.run_delay_ns, arm.run_delay_ns);
+    if found.share(delay) >= SHARE && !is_throttled {
+        found.add(Family::Contention, found.share(delay), |share| {
+            format!("it was runnable and had no processor for {share} of the extra time")
+        });
+    }
+    found.in_user_space(base, arm, wall, user);
+    found.in_the_kernel(base, arm, sys);
+    // With several threads the time on processors may grow by more than the wall time; then nothing waits.
+    let on_cpu = user.unwrap_or(0.0) + sys.unwrap_or(0.0);
+    let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0));
+    if found.share(off_cpu) >= SHARE
+        && !found.has(&[Family::Quota, Family::Contention, Family::Steal])
+    {
+        let from_device = grew(base.read_bytes, arm.read_bytes, 4096.0)
+            || grew(base.majflt, arm.majflt, FEWEST_FAULTS);
+        if from_device {
+            found.add(Family::Device, found.share(off_cpu), |share| {
+                format!("it was off the processor for {share} of the extra time, and more came from a device")
+            });
+        } else {
+            found.add(Family::Waiting, found.share(off_cpu), |share| {
+                format!(
+                    "it was off the processor for {share} of the extra time, waiting for others"
+                )
+            });
+        }
+    }
+    let mut leads = found.leads;
+    leads.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    leads.into_iter().map(|(_, lead)| lead).collect()
+}
+
+/// Leads under construction, each with its share of the extra time.
+struct Extra {
+    extra: f64,
+    leads: Vec<(f64, Lead)>,
+}
+
+impl Extra {
+    fn share(&self, growth: Option<f64>) -> f64 {
+        growth.map_or(0.0, |growth| growth / self.extra)
+    }
+
+    fn has(&self, families: &[Family]) -> bool {
+        self.leads
+            .iter()
+            .any(|(_, lead)| families.contains(&lead.family))
+    }
+
+    fn add(&mut self, family: Family, share: f64, because: impl FnOnce(&str) -> String) {
+        let percent = (share * 100.0).clamp(0.0, 100.0);
+        let because = because(&format!("{percent:.0} %"));
+        self.leads.push((share, Lead { family, because }));
+    }
+
+    fn in_user_space(&mut self, base: &Usage, arm: &Usage, wall_ns: f64, user: Option<f64>) {
+        let share = self.share(user);
+        if share < SHARE {
+            return;
+        }
+        let per_second = arm.nivcsw.unwrap_or(0.0) / wall_ns * 1e9;
+        let is_spinning = grew(base.nivcsw, arm.nivcsw, 0.0) && per_second >= SWITCHES_PER_S;
+        if is_spinning {
+            self.add(Family::Spin, share, |share| {
+                format!(
+                    "user time for the same work grew by {share} of the extra time, with {per_second:.0} involuntary switches a second"
+                )
+            });
+        } else {
+            self.add(Family::OtherCode, share, |share| {
+                format!("user time for the same work grew by {share} of the extra time")
+            });
+        }
+    }
+
+    fn in_the_kernel(&mut self, base: &Usage, arm: &Usage, sys: Option<f64>) {
+        let share = self.share(sys);
+        if share < SHARE {
+            return;
+        }
+        if grew(base.minflt, arm.minflt, FEWEST_FAULTS) {
+            self.add(Family::Faults, share, |share| {
+                format!(
+                    "time in the kernel grew by {share} of the extra time, with more page faults"
+                )
+            });
+        } else if grew(base.calls, arm.calls, 1.0) {
+            self.add(Family::MoreCalls, share, |share| {
+                format!("time in the kernel grew by {share} of the extra time, with more calls")
+            });
+        } else {
+            self.add(Family::CostlierCalls, share, |share| {
+                format!("time in the kernel grew by {share} of the extra time, for as many calls")
+            });
+        }
+    }
+}
+
+fn grown(base: Option<f64>, arm: Option<f64>) -> Option<f64> {
+    Some(arm? - base?)
+}
+
+/// Whether a count is at least [`GREW`] times the baseline's, and more than `least` above it.
+fn grew(base: Option<f64>, arm: Option<f64>, least: f64) -> bool {
+    match (base, arm) {
+        (Some(base), Some(arm)) => arm - base > least && arm > base * GREW,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(wall: f64, user: f64, sys: f64) -> Usage {
+        Usage {
+            wall_ns: Some(wall * 1e9),
+            user_ns: Some(user * 1e9),
+            sys_ns: Some(sys * 1e9),
+            minflt: Some(100.0),
+            majflt: Some(0.0),
+            nivcsw: Some(1.0),
+            run_delay_ns: Some(0.0),
+            throttled_ns: Some(0.0),
+            nr_throttled: Some(0.0),
+            steal_ns: Some(0.0),
+            read_bytes: Some(0.0),
+            calls: Some(1000.0),
+            threads: None,
+        }
+    }
+
+    #[test]
+    fn each_row_of_the_table_leads_to_its_family() {
+        let base = usage(1.0, 0.8, 0.1);
+        let rows: [(Family, Usage); 11] = [
+            (
+                Family::Quota,
+                Usage {
+                    throttled_ns: Some(1e9),
+                    ..usage(2.0, 0.8, 0.1)
+                },
+            ),
+            (
+                Family::Contention,
+                Usage {
+                    run_delay_ns: Some(0.9e9),
+                    ..usage(2.0, 0.8, 0.1)
+                },
+            ),
+            (
+                Family::Steal,
+                Usage {
+                    steal_ns: Some(0.9e9),
+                    ..usage(2.0, 0.8, 0.1)
+                },
+            ),
+            (
+                Family::Spin,
+                Usage {
+                    nivcsw: Some(200.0),
+                    threads: Some(8.0),
+                    ..usage(2.0, 1.9, 0.1)
+                },
+            ),
+            (Family::OtherCode, usage(2.0, 1.8, 0.1)),
+            (Family::CostlierCalls, usage(2.0, 0.8, 1.0)),
+            (
+                Family::MoreCalls,
+                Usage {
+                    calls: Some(9000.0),
+                    ..usage(2.0, 0.8, 1.0)
+                },
+            ),
+            (
+                Family::Faults,
+                Usage {
+                    minflt: Some(90_000.0),
+                    ..usage(2.0, 0.8, 1.0)
+                },
+            ),
+            (
+                Family::Device,
+                Usage {
+                    read_bytes: Some(1e8),
+                    ..usage(2.0, 0.7, 0.1)
+                },
+            ),
+            (Family::Waiting, usage(2.0, 0.8, 0.1)),
+            (Family::Faster, usage(0.7, 0.5, 0.1)),
+        ];
+        for (family, arm) in rows {
+            let leads = triage(&base, &arm);
+            assert_eq!(
+                leads.first().map(|lead| lead.family),
+                Some(family),
+                "{leads:?}"
+            );
+            assert!(leads[0].because.contains('%'), "{leads:?}");
+        }
+    }
+
+    #[test]
+    fn the_four_matrix_inversions_are_told_apart_by_processor_time_per_work() {
+        // Two instances with one thread each, then with two: measured on two processors.
+        let quiet = Usage {
+            nivcsw: Some(36.0),
+            ..usage(0.19, 0.12, 0.0)
+        };
+        let spinning = Usage {
+            nivcsw: Some(190.0),
+            ..usage(1.3, 0.7, 0.0)
+        };
+        assert_eq!(triage(&quiet, &spinning)[0].family, Family::Spin);
+        // One thread under half a processor: as much processor time, more wall time, ten periods throttled.
+        let quota = Usage {
+            throttled_ns: Some(0.1e9),
+            nr_throttled: Some(10.0),
+            ..usage(0.21, 0.1, 0.0)
+        };
+        let free = usage(0.1, 0.1, 0.0);
+        assert_eq!(triage(&free, &quota)[0].family, Family::Quota);
+    }
+
+    #[test]
+    fn nothing_is_said_of_differences_that_are_none_or_not_known() {
+        let base = usage(1.0, 0.8, 0.1);
+        assert!(triage(&base, &usage(1.01, 0.8, 0.1)).is_empty());
+        assert!(triage(&base, &Usage::default()).is_empty());
+        let walls_only = |wall| Usage {
+            wall_ns: Some(wall),
+            ..Usage::default()
+        };
+        assert!(triage(&walls_only(1.0), &walls_only(3.0)).is_empty());
+    }
+
+    #[test]
+    fn trials_sized_by_time_are_compared_per_unit_of_work() {
+        let counters = |units: f64| {
+            Counters::from([
+                ("wall_ns".to_owned(), 1e9),
+                ("user_ns".to_owned(), 0.5e9),
+                ("children_user_ns".to_owned(), 0.5e9),
+                ("sys_ns".to_owned(), 0.0),
+                ("units".to_owned(), units),
+            ])
+        };
+        let (fast, slow) = (Usage::of(&counters(1000.0)), Usage::of(&counters(500.0)));
+        assert_eq!(slow.wall_ns, Some(2e6));
+        let leads = triage(&fast, &slow);
+        assert_eq!(leads[0].family, Family::OtherCode, "{leads:?}");
+    }
+}

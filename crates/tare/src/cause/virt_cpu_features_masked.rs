@@ -1,0 +1,108 @@
+//! A guest whose processor hides instructions that the host has.
+//!
+//! What it cannot see: whether a program would have used them.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+
+/// Instructions that libraries have fast ways for, and features that make entering the kernel cheap.
+const FAST: &[&str] = &[
+    "aes",
+    "avx",
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512_vnni",
+    "bmi2",
+    "fma",
+    "sha_ni",
+    "pclmulqdq",
+    "vaes",
+    "pcid",
+    "invpcid",
+    "fsrm",
+    "erms",
+    "rdtscp",
+    "sse4_2",
+    "popcnt",
+    "asimd",
+    "sve",
+    "atomics",
+    "crc32",
+    "sha2",
+];
+const FAMILIES: &[Family] = &[Family::OtherCode, Family::CostlierCalls];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "virt.cpu-features-masked",
+    title: "The guest's processor hides instructions that the host has",
+    mechanism: "A processor model that every host can offer hides what newer ones add, so that ciphers, hashes and \
+                numerical libraries take their slow ways, and switching between address spaces flushes more.",
+    needs: &["cpu.flags", "cpu.model", "vm.cpu"],
+    size: "Severalfold for ciphers and matrix kernels that have to do without; nothing for plain code.",
+    advice: "Give the guest the host's own processor model.",
+    price: "The guest can then move only to hosts with the same instructions, and new flags may also switch mitigations \
+            on inside.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let (there, here) = case.differs("cpu.flags")?;
+    let here: Vec<&str> = here.split(' ').collect();
+    let hidden: Vec<&str> = there
+        .split(' ')
+        .filter(|flag| FAST.contains(flag) && !here.contains(flag))
+        .collect();
+    if hidden.is_empty() {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Compute, Kind::Interpreted, Kind::Matrix, Kind::Memory]);
+    Some(
+        Found::new(
+            cells.clone(),
+            (0.25 + 0.1 * hidden.len() as f64).min(0.8) * case.fit(&cells, FAMILIES),
+            format!(
+                "The arm's processor hides {} instruction set features, and {}.",
+                hidden.len(),
+                case.told(&cells)
+            ),
+        )
+        .seen(format!("missing: {}", hidden.join(" ")))
+        .seen_if(
+            case.fact("cpu.model")
+                .map(|model| format!("the processor calls itself `{model}`")),
+        )
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::machine(case, "cpu", "host")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn hidden_instructions_are_suspected_and_added_ones_are_not() {
+        let flags = |there: &str, here: &str, metric: &str| {
+            Composed::of("vm")
+                .base("cpu.flags", there)
+                .fact("cpu.flags", here)
+                .cost(metric, 3.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                flags("fpu aes avx2 pcid", "fpu", "cpu.matrix.inverse.time"),
+                flags("fpu avx2", "fpu hypervisor", "command.wall.time"),
+            ],
+            &[
+                flags("fpu aes", "fpu aes hypervisor", "cpu.integer.time"),
+                flags("fpu aes", "fpu", "disk.fsync.time"),
+                flags("fpu vme", "fpu", "cpu.integer.time"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! A virtual disk whose host caches, or pretends to flush.
+//!
+//! What it cannot see: a host's cache from inside, other than by a flush that is too fast to be one.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::of_work_mount;
+use super::{Case, switch};
+
+/// No device flushes faster: what does has not flushed.
+const TRUE_FLUSH_NS: f64 = 30_000.0;
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "virt.disk-cache-mode",
+    title: "The host caches the virtual disk, or does not flush it",
+    mechanism: "A hypervisor can serve a disk from the host's memory, pass every request on, or write each one through; \
+                it can also ignore flushes. The same disk is then too good or too bad by an order of magnitude.",
+    needs: &[
+        "vm.cache",
+        "mount.*.block.write_cache",
+        "mount.*.block.driver",
+        "disk.fsync.time",
+    ],
+    size: "About ten times slower than the host's disk in several default configurations of several products (a \
+           comparison); flushes of microseconds where they are ignored.",
+    advice: "For databases pass requests on (`none`) over a paravirtual disk.",
+    price: "Reads are no longer served from the host's memory; the faster `unsafe` loses data when the power fails.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let is_guest = case.is_driver(&["vm"])
+        || (case.same_kernel() == Some(false)
+            && case
+                .fact("hypervisor.vendor")
+                .is_some_and(|name| name != "none"));
+    let has_disk =
+        case.fact("vm.cache").is_some() || of_work_mount(&case.arm.facts, "block.driver").is_some();
+    if !is_guest || !has_disk {
+        return None;
+    }
+    let cells: Vec<usize> = case
+        .differences(&[Kind::Disk])
+        .into_iter()
+        .filter(|index| Kind::of(&case.cells[*index]) == Kind::Disk)
+        .collect();
+    let fast_flush = cells
+        .iter()
+        .filter_map(|index| case.cells.get(*index))
+        .find_map(|cell| {
+            let value = cell.env?.point;
+            (cell.metric.contains("fsync")
+                && cell.unit == "ns"
+                && value < TRUE_FLUSH_NS
+                && cell.base.is_some_and(|base| base.point > TRUE_FLUSH_NS))
+            .then_some(value)
+        });
+    let mode = case.fact("vm.cache");
+    let caches = |side: &super::ArmEvidence| {
+        of_work_mount(&side.facts, "block.write_cache").map(str::to_owned)
+    };
+    let modes = caches(case.baseline)
+        .zip(caches(case.arm))
+        .filter(|(there, here)| there != here);
+    let likelihood = if fast_flush.is_some() { 0.9 } else { 0.5 };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood,
+            match fast_flush {
+                Some(flush) => format!(
+                    "A flush of {:.0} µs is none: the host does not pass it on to its disk.",
+                    flush / 1e3
+                ),
+                None => format!(
+                    "The host's way of caching the virtual disk decides, and {}.",
+                    case.told(&cells)
+                ),
+            },
+        )
+        .seen(mode.map_or_else(
+            || "the host's cache mode was not recorded".to_owned(),
+            |mode| format!("the host caches it as `{mode}`"),
+        ))
+        .seen_if(
+            modes.map(|(there, here)| {
+                format!("the device says `{here}`, in the baseline `{there}`")
+            }),
+        )
+        .by(if mode == Some("none") {
+            switch::machine(case, "cache", "writeback")
+        } else {
+            switch::machine(case, "cache", "none")
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, cell, check};
+
+    #[test]
+    fn a_virtual_disk_is_suspected_and_memory_in_a_guest_is_not() {
+        let mut flush = cell("disk.fsync.time", 0.01);
+        flush.base = flush
+            .base
+            .map(|span| tare_model::dossier::Span { point: 3e6, ..span });
+        flush.env = flush
+            .env
+            .map(|span| tare_model::dossier::Span { point: 9e3, ..span });
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("vm")
+                    .fact("vm.cache", "directsync")
+                    .cost("disk.random-read-qd1.time", 5.0),
+                Composed::of("vm").fact("vm.cache", "unsafe").cell(flush),
+            ],
+            &[
+                Composed::of("vm").cost("disk.random-read-qd1.time", 5.0),
+                Composed::of("docker")
+                    .fact("vm.cache", "none")
+                    .cost("disk.fsync.time", 5.0),
+                Composed::of("vm")
+                    .fact("vm.cache", "none")
+                    .cost("fs.stat.time", 5.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Old network and disk devices that the hypervisor imitates register by register.
+//!
+//! A real machine may hold the same device, so that a guest is asked for first. What it cannot see: devices that
+//! are imitated faithfully and fast.
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::look::of_work_mount;
+use super::triage::Family;
+use super::{Case, switch};
+
+const NETWORK: &[&str] = &[
+    "e1000", "e1000e", "8139cp", "8139too", "pcnet32", "ne2k_pci", "tulip", "rtl8139",
+];
+const DISK: &[&str] = &[
+    "ata_piix",
+    "ahci",
+    "mptspi",
+    "sym53c8xx",
+    "pata_legacy",
+    "ide",
+];
+const IMITATED_MODELS: &[&str] = &["QEMU HARDDISK", "VBOX HARDDISK", "VMware Virtual"];
+const FAMILIES: &[Family] = &[
+    Family::CostlierCalls,
+    Family::Waiting,
+    Family::Device,
+    Family::Steal,
+];
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "virt.emulated-devices",
+    title: "The guest uses imitated devices instead of paravirtual ones",
+    mechanism: "Every access to a register of an imitated card leaves the guest for the hypervisor, and such cards have \
+                one queue and no large packets. A hypervisor's own translation of addresses, run as a program, is \
+                slower still.",
+    needs: &[
+        "net.default.driver",
+        "mount.*.block.driver",
+        "mount.*.block.model",
+        "hypervisor.vendor",
+        "vm.nic",
+        "vm.disk",
+    ],
+    size: "394 Mbit/s with 416 repeated packets and 0.8–1.8 ms a round trip between two guests of one computer (adapter \
+           not stated); makers rank paravirtual above imitated cards.",
+    advice: "Give the guest paravirtual devices (virtio, vmxnet3, pvscsi).",
+    price: "The guest needs drivers for them, and some move work into the host's kernel.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let is_guest = case
+        .fact("hypervisor.vendor")
+        .is_some_and(|name| name != "none")
+        || case
+            .fact("cpu.flags")
+            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+        || case.is_driver(&["vm"]);
+    if !is_guest {
+        return None;
+    }
+    let card = case
+        .fact("net.default.driver")
+        .or_else(|| case.fact("vm.nic"))
+        .filter(|driver| NETWORK.contains(driver));
+    let card = card.filter(|driver| case.baseline.fact("net.default.driver") != Some(driver));
+    let driver = of_work_mount(&case.arm.facts, "block.driver")
+        .or_else(|| case.fact("vm.disk"))
+        .filter(|driver| DISK.contains(driver));
+    let model = of_work_mount(&case.arm.facts, "block.model")
+        .filter(|model| IMITATED_MODELS.iter().any(|known| model.contains(known)));
+    let disk = driver
+        .filter(|driver| model.is_some() || *driver == "ide")
+        .or(model);
+    let mut kinds = Vec::new();
+    kinds.extend(card.map(|_| Kind::Network));
+    kinds.extend(disk.map(|_| Kind::Disk));
+    let cells = case.costs_only(&kinds);
+    let device = card.or(disk)?;
+    Some(
+        Found::new(
+            cells.clone(),
+            0.85 * case.fit(&cells, FAMILIES).max(0.8),
+            format!(
+                "The guest's `{device}` device is imitated by the hypervisor, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen_if(card.map(|driver| format!("the network device is driven by `{driver}`")))
+        .seen_if(disk.map(|name| format!("the disk is `{name}`")))
+        .seen_if(
+            case.fact("hypervisor.vendor")
+                .map(|name| format!("the hypervisor is `{name}`")),
+        )
+        .by(if card.is_some() {
+            switch::machine(case, "nic", "virtio")
+        } else {
+            switch::machine(case, "disk", "virtio")
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn an_imitated_card_in_a_guest_is_suspected_and_a_real_one_is_not() {
+        let card = |vendor: &str, driver: &str, metric: &str| {
+            Composed::of("ssh")
+                .fact("hypervisor.vendor", vendor)
+                .fact("net.default.driver", driver)
+                .cost(metric, 20.0)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                card("VBoxVBoxVBox", "e1000", "net.tcp.throughput.rate"),
+                card("KVMKVMKVM", "8139cp", "iperf3.tcp.rate"),
+                Composed::of("vm")
+                    .fact("mount./.fstype", "ext4")
+                    .fact("mount./.block.driver", "ata_piix")
+                    .fact("mount./.block.model", "QEMU HARDDISK")
+                    .cost("disk.random-read-qd1.time", 3.0),
+            ],
+            &[
+                card("none", "e1000e", "net.tcp.throughput.rate"),
+                card("KVMKVMKVM", "virtio_net", "net.tcp.throughput.rate"),
+                card("VBoxVBoxVBox", "e1000", "cpu.integer.time"),
+            ],
+        );
+    }
+}

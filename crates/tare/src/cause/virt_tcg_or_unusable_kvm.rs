@@ -1,0 +1,111 @@
+//! A guest whose processor is imitated by software.
+//!
+//! A device node says nothing; the driver finds out by booting, and a guest sees the emulator's name in its
+//! processor. What it cannot see: how much of the imitation an accelerator would take away.
+
+use tare_model::facts::emulation;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::{Case, switch};
+
+/// The registered cause.
+pub(super) static CAUSE: Entry = Entry {
+    id: "virt.tcg-or-unusable-kvm",
+    title: "The guest's processor is imitated by software",
+    mechanism: "Without usable virtualisation in the processor the emulator translates every instruction of the guest. \
+                The guest works, but whatever enters its kernel is many times slower.",
+    needs: &["vm.emulated", "vm.no_kvm", "hypervisor.vendor"],
+    size: "A guest without acceleration against its host: an integer loop 2.4 times, a system call 9, fork 23, `stat` \
+           41, a page fault 57 times as slow. A device node for acceleration existed there and no guest ran on it.",
+    advice: "Use a machine whose processor allows virtualisation, or switch nested virtualisation on; take these figures \
+             for the imitation and not for a guest's cost.",
+    price: "Nested virtualisation exposes more of the outer hypervisor.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let by_driver =
+        emulation(&case.arm.facts).filter(|_| case.fact("image.emulated") != Some("true"));
+    let by_processor = case.says("hypervisor.vendor", &["TCG"])
+        && !case
+            .baseline
+            .fact("hypervisor.vendor")
+            .is_some_and(|name| name.contains("TCG"));
+    if by_driver.is_none() && !by_processor {
+        return None;
+    }
+    let cells = case.costs(&[
+        Kind::Compute,
+        Kind::Interpreted,
+        Kind::Matrix,
+        Kind::Memory,
+        Kind::Touch,
+        Kind::Kernel,
+        Kind::Clock,
+        Kind::Metadata,
+        Kind::CopyUp,
+        Kind::Disk,
+        Kind::Network,
+        Kind::StartUp,
+        Kind::Output,
+    ]);
+    Some(
+        Found::new(
+            cells.clone(),
+            0.98,
+            format!(
+                "Software imitates the arm's processor, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen_if(by_driver.map(|how| format!("the arm is emulated: {how}")))
+        .seen_if(by_processor.then(|| {
+            format!(
+                "the processor names `{}`",
+                case.fact("hypervisor.vendor").unwrap_or_default()
+            )
+        }))
+        .seen_if(
+            case.fact("vm.no_kvm")
+                .map(|why| format!("no acceleration: {why}")),
+        )
+        .by(match case.fact("vm.no_kvm") {
+            Some(why) => {
+                switch::not_here(format!("acceleration is not usable on this machine: {why}"))
+            }
+            None => switch::machine(case, "accel", "kvm"),
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn an_imitated_processor_is_suspected_of_everything() {
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("vm")
+                    .fact("vm.emulated", "true")
+                    .cost("syscall.getppid.time", 9.0),
+                Composed::of("ssh")
+                    .fact("hypervisor.vendor", "TCGTCGTCGTCG")
+                    .cost("cpu.integer.time", 2.4),
+            ],
+            &[
+                Composed::of("vm")
+                    .fact("vm.emulated", "false")
+                    .cost("cpu.integer.time", 1.2),
+                Composed::of("ssh")
+                    .fact("hypervisor.vendor", "KVMKVMKVM")
+                    .cost("cpu.integer.time", 1.2),
+                Composed::of("docker")
+                    .fact("image.emulated", "true")
+                    .cost("cpu.integer.time", 20.0),
+            ],
+        );
+    }
+}
