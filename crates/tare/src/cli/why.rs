@@ -322,8 +322,13 @@ impl Why {
         }
         let trials = begun
             .as_ref()
-            .map(|measured| conclude::suspects(&measured.data, &measured.dossier))
-            .unwrap_or_default();
+            .map_or_else(
+                || why::suspects_of_one(ask, first),
+                |measured| conclude::suspects(&measured.data, &measured.dossier),
+            );
+        if let (None, Some(trial)) = (&begun, trials.first()) {
+            runner.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
+        }
         let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
         match why::proof_study(ask, first, &trials, left_ns) {
             Some(study) => {
@@ -508,12 +513,16 @@ impl Runner<'_> {
             output::printable(&why.answer)
         ));
         if let Some(finding) = measured.dossier.findings.first() {
-            output::tell(&format!(
-                "first suspicion: {}: {}",
-                finding.cause,
-                output::printable(&finding.claim)
-            ));
+            self.tell_suspicion(&finding.cause, &finding.claim);
         }
+    }
+
+    fn tell_suspicion(&self, cause: &str, claim: &str) {
+        output::tell(&format!(
+            "first suspicion after {}: {cause}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(claim)
+        ));
     }
 }
 

@@ -4,11 +4,12 @@
 //! are like. It runs outside of every block and is compared with nothing: its times serve the plan only.
 //! What it cannot see: a command that fails now and then.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
-    ArmId, CommandCall, CommandReport, Outcome, Params, ProbeReport, RawOutput, Reason,
+    ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
 };
 
 use super::trouble::{absent, failed, how, meaning, said};
@@ -31,6 +32,10 @@ pub struct Look {
     pub report: CommandReport,
     /// The shortest time that it took there, nanoseconds.
     pub wall_ns: u64,
+    /// Counters of its last run there.
+    pub counters: BTreeMap<String, f64>,
+    /// What is known of the place.
+    pub facts: Facts,
 }
 
 /// What was seen of it on both sides.
@@ -55,9 +60,10 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
-    let host = at(cx, "host", &Params::new(), |instance| {
+    let (mut host, facts) = at(cx, "host", &Params::new(), |instance| {
         on_host(cx, ask, &call, instance, limit)
     })?;
+    host.facts = facts;
     if host.report.left_running > 0 {
         remarks.push(format!(
             "the command leaves {} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
@@ -68,9 +74,10 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let env = at(cx, &ask.driver, settings, |instance| {
+    let (mut env, facts) = at(cx, &ask.driver, settings, |instance| {
         inside(cx, ask, &call, instance, limit)
     })?;
+    env.facts = facts;
     if env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
         remarks.push(
             "what it prints on the host and inside is not the same; if it should be, look at that first"
@@ -80,13 +87,13 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     Ok(First { host, env, remarks })
 }
 
-/// Starts an environment, lets `work` use it, and removes it.
+/// Starts an environment, lets `work` use it, asks what it sees, and removes it.
 fn at<T>(
     cx: &Context<'_>,
     id: &str,
     settings: &Params,
     work: impl FnOnce(&mut dyn Instance) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+) -> Result<(T, Facts), Trouble> {
     let wrap = |source: EnvError| Trouble::Environment {
         env: id.to_owned(),
         source,
@@ -109,7 +116,13 @@ fn at<T>(
     }
     let result = environment.prepare(cx).map_err(wrap).and_then(|()| {
         let mut instance = environment.start(cx, StartMode::Resident).map_err(wrap)?;
-        let result = greet(cx, id, instance.channel()).and_then(|()| work(instance.as_mut()));
+        let result = greet(cx, id, instance.channel())
+            .and_then(|()| work(instance.as_mut()))
+            .and_then(|value| {
+                let mut facts = environment.describe(cx);
+                facts.extend(facts_of(cx, id, instance.as_mut())?);
+                Ok((value, facts))
+            });
         let stopped = instance.stop(cx).map_err(wrap);
         result.and_then(|value| stopped.map(|()| value))
     });
@@ -130,6 +143,26 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
         Ok(_) => Err(agent(
             "its agent is not the one that this Tare brought".into(),
         )),
+        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
+        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    }
+}
+
+/// What the agent sees of its place.
+fn facts_of(cx: &Context<'_>, place: &str, instance: &mut dyn Instance) -> Result<Facts, Trouble> {
+    let agent = |why: String| Trouble::Agent {
+        place: place.to_owned(),
+        why,
+    };
+    let mut paths = vec!["/".to_owned(), instance.workdir()];
+    paths.dedup();
+    instance
+        .channel()
+        .send(&Request::Facts { paths })
+        .map_err(|error| agent(error.to_string()))?;
+    match receive(cx, instance.channel(), CONTROL_LIMIT) {
+        Ok(Reply::Facts { facts }) => Ok(facts),
+        Ok(_) => Err(agent("its agent answered something else".into())),
         Err(Silence::Cancelled) => Err(Trouble::Cancelled),
         Err(Silence::Channel(error)) => Err(agent(error.to_string())),
     }
@@ -192,9 +225,10 @@ fn once(
     }
 }
 
-fn command(raw: &RawOutput) -> Option<CommandReport> {
+fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
     let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).ok()?;
-    report.command
+    let counters = super::readings::counters_of(&report);
+    Some((report.command?, counters))
 }
 
 /// The report of one run, whatever its exit status.
@@ -205,14 +239,14 @@ fn reported(
     call: &CommandCall,
     instance: &mut dyn Instance,
     limit: Duration,
-) -> Result<CommandReport, Trouble> {
+) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
     let agent = |why: String| Trouble::Agent {
         place: place.to_owned(),
         why,
     };
     match once(cx, place, call, instance, limit)? {
         Outcome::Completed(raw) => {
-            command(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))
+            probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))
         }
         Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
             env: place.to_owned(),
@@ -239,7 +273,7 @@ fn on_host(
     instance: &mut dyn Instance,
     limit: Duration,
 ) -> Result<Look, Trouble> {
-    let first = reported(cx, ask, "host", call, instance, limit)?;
+    let (first, counters) = reported(cx, ask, "host", call, instance, limit)?;
     if !first.exit.is_success() {
         return Err(Trouble::FailsOnHost {
             how: how(first.exit),
@@ -252,9 +286,11 @@ fn on_host(
         return Ok(Look {
             wall_ns: first.wall_ns,
             report: first,
+            counters,
+            facts: Facts::new(),
         });
     }
-    let second = reported(cx, ask, "host", call, instance, limit)?;
+    let (second, counters) = reported(cx, ask, "host", call, instance, limit)?;
     if !second.exit.is_success() {
         return Err(Trouble::FailsAgain {
             how: how(second.exit),
@@ -264,6 +300,8 @@ fn on_host(
     Ok(Look {
         wall_ns: first.wall_ns.min(second.wall_ns),
         report: second,
+        counters,
+        facts: Facts::new(),
     })
 }
 
@@ -274,7 +312,7 @@ fn inside(
     instance: &mut dyn Instance,
     limit: Duration,
 ) -> Result<Look, Trouble> {
-    let report = reported(cx, ask, &ask.driver, call, instance, limit)?;
+    let (report, counters) = reported(cx, ask, &ask.driver, call, instance, limit)?;
     if !report.exit.is_success() {
         return Err(Trouble::FailsInside {
             env: ask.driver.clone(),
@@ -287,6 +325,8 @@ fn inside(
     Ok(Look {
         wall_ns: report.wall_ns,
         report,
+        counters,
+        facts: Facts::new(),
     })
 }
 

@@ -9,11 +9,13 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::dossier::{DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, Study, Value, WorkloadId, WorkloadSpec,
 };
 
+use crate::cause::Case;
 use crate::workload::{self, Workload, user_command};
 
 pub mod arm;
@@ -147,8 +149,8 @@ fn host_arm(id: &str, settings: Params) -> ArmSpec {
     }
 }
 
-/// What was seen of the command, as facts.
-fn seen(look: &calibrate::Look) -> String {
+/// What was seen of the command, as facts: its own state in place of that of the agent.
+fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::from([
         ("command.program".to_owned(), look.report.program.clone()),
         (
@@ -163,10 +165,85 @@ fn seen(look: &calibrate::Look) -> String {
         facts.insert("command.processes".to_owned(), seen.processes.to_string());
         facts.insert("command.mapped".to_owned(), mapped.join("\n"));
         for (name, value) in &seen.status {
-            facts.insert(format!("command.status.{name}"), value.clone());
+            facts.insert(format!("status.{name}"), value.clone());
         }
     }
-    serde_json::to_string(&facts).expect("texts are always JSON")
+    facts
+}
+
+/// The same as a text that a study keeps.
+fn seen(look: &calibrate::Look) -> String {
+    serde_json::to_string(&seen_facts(look)).expect("texts are always JSON")
+}
+
+/// What the causes suspect after one run on each side, for commands that take too long for more.
+pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
+    let arms = base_arms(ask, first, false);
+    let [host, env] = arms.as_slice() else {
+        return Vec::new();
+    };
+    let evidence = |spec: &ArmSpec, look: &calibrate::Look| {
+        let mut facts = look.facts.clone();
+        facts.extend(seen_facts(look));
+        let counters = BTreeMap::from([(readings::user_command_id(), look.counters.clone())]);
+        readings::put_together(spec, facts, counters)
+    };
+    let (baseline, inside) = (evidence(host, &first.host), evidence(env, &first.env));
+    let cells = [cell_of_one(ask, first)];
+    let case = Case {
+        host: &baseline.facts,
+        baseline: &baseline,
+        arm: &inside,
+        cells: &cells,
+    };
+    counterfactual::suspects(&case, &ask.metric, env)
+}
+
+/// The two runs as a cell that costs, so that the causes have something to explain; it is never shown.
+fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
+    let level = |look: &calibrate::Look| {
+        let point = look.wall_ns as f64;
+        Span {
+            point,
+            low: point,
+            high: point,
+            level: None,
+        }
+    };
+    let (base, env) = (level(&first.host), level(&first.env));
+    let ratio = env.point / base.point.max(1.0);
+    DossierCell {
+        arm: ask.driver.clone(),
+        baseline: HOST.to_owned(),
+        workload: readings::user_command_id(),
+        params: Params::new(),
+        instances: 1,
+        path: None,
+        metric: ask.metric.clone(),
+        revision: 1,
+        unit: "ns".to_owned(),
+        better: "lower".to_owned(),
+        summary: "typical".to_owned(),
+        n_blocks: 1,
+        base: Some(base),
+        env: Some(env),
+        ratio: Some(Span {
+            point: ratio,
+            low: ratio,
+            high: ratio,
+            level: None,
+        }),
+        difference: None,
+        ratio90: None,
+        floor: None,
+        p: None,
+        q: None,
+        margin: Margins::default().compute,
+        verdict: tare_stats::Verdict::MaterialCost.name().to_owned(),
+        mde: None,
+        further_blocks: None,
+        flags: Vec::new(),
+    }
 }
 
 /// How many trials of this length fit.
@@ -389,6 +466,8 @@ mod tests {
         let look = calibrate::Look {
             report: report(&raw(0, b"out", b""), &[]).unwrap(),
             wall_ns,
+            counters: BTreeMap::new(),
+            facts: tare_model::Facts::new(),
         };
         First {
             host: look.clone(),

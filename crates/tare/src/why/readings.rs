@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::Span;
-use tare_model::{Better, Outcome, Params, ProbeReport};
+use tare_model::{ArmSpec, Better, Facts, Outcome, ProbeReport};
 use tare_stats::{Interval, median};
 
 use super::arm;
@@ -71,20 +71,8 @@ impl Readings {
     }
 
     fn count(&mut self, key: (String, String), report: &ProbeReport) {
-        let mut counters = report.counters.clone();
-        if let Some(command) = &report.command {
-            for name in WORKERS_OWN {
-                counters.remove(name);
-            }
-            let own = command.usage.iter().filter(|(name, _)| {
-                // The children's times stand in `children_*` already, and would be counted twice.
-                !matches!(name.as_str(), "user_ns" | "sys_ns")
-            });
-            counters.extend(own.map(|(name, value)| (name.clone(), *value)));
-            counters.insert("wall_ns".to_owned(), command.wall_ns as f64);
-        }
         let of_arm = self.counters.entry(key).or_default();
-        for (name, value) in counters {
+        for (name, value) in counters_of(report) {
             of_arm.entry(name).or_default().push(value);
         }
     }
@@ -110,42 +98,59 @@ impl Readings {
     }
 }
 
+/// The counters of one trial: those of the worker, and of the command where it was one.
+pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
+    let mut counters = report.counters.clone();
+    if let Some(command) = &report.command {
+        for name in WORKERS_OWN {
+            counters.remove(name);
+        }
+        let own = command.usage.iter().filter(|(name, _)| {
+            // The children's times stand in `children_*` already, and would be counted twice.
+            !matches!(name.as_str(), "user_ns" | "sys_ns")
+        });
+        counters.extend(own.map(|(name, value)| (name.clone(), *value)));
+        counters.insert("wall_ns".to_owned(), command.wall_ns as f64);
+    }
+    counters
+}
+
 /// What is known of an arm, for the causes: its facts, with what was seen of the command there, and counters.
 pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
     let Some(data) = run.head.arms.iter().find(|arm| arm.spec.id.as_str() == id) else {
         return ArmEvidence::default();
     };
     let mut facts = data.facts.clone();
-    let seen: BTreeMap<String, String> = data
-        .spec
-        .settings
-        .text(arm::SEEN)
+    let seen = data.spec.settings.text(arm::SEEN);
+    let seen: BTreeMap<String, String> = seen
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    let mut counters = readings.counters(id);
-    if let Some(threads) = seen
-        .get("command.threads")
-        .and_then(|text| text.parse().ok())
-    {
+    facts.extend(seen);
+    put_together(&data.spec, facts, readings.counters(id))
+}
+
+/// The evidence of one arm.
+pub fn put_together(
+    spec: &ArmSpec,
+    facts: Facts,
+    mut counters: BTreeMap<String, BTreeMap<String, f64>>,
+) -> ArmEvidence {
+    let threads = facts.get("command.threads");
+    if let Some(threads) = threads.and_then(|text| text.parse().ok()) {
         let of_command = counters.entry(user_command_id()).or_default();
         of_command.insert("threads".to_owned(), threads);
     }
-    facts.extend(seen);
     ArmEvidence {
-        arm: id.to_owned(),
-        driver: data.spec.driver.clone(),
-        settings: without_notes(&data.spec.settings),
+        arm: spec.id.to_string(),
+        driver: spec.driver.clone(),
+        settings: arm::own(&spec.settings),
         facts,
         counters,
     }
 }
 
-fn user_command_id() -> String {
+pub(super) fn user_command_id() -> String {
     workload::Workload::id(&user_command::ENTRY).to_owned()
-}
-
-fn without_notes(settings: &Params) -> Params {
-    arm::own(settings)
 }
 
 /// `later − earlier` by block, in block order, for the blocks that both have.
