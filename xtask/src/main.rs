@@ -13,6 +13,7 @@ use std::process::ExitCode;
 mod aa;
 mod bench;
 mod dist;
+mod planted;
 mod provision;
 mod run;
 mod shell;
@@ -52,6 +53,11 @@ const COMMANDS: &[Command] = &[
         "aa",
         "live comparisons of the host with itself; `-n N` of them",
         aa::main,
+    ),
+    (
+        "planted",
+        "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",
+        planted::main,
     ),
 ];
 

@@ -240,7 +240,7 @@ pub struct DossierWhy {
     pub metric: String,
     /// How the command was carried there, a line each.
     pub carried: Vec<String>,
-    /// `cost`, `none` or `undecided`.
+    /// `cost`, `start-up` (only creating the environment costs), `none` or `undecided`.
     pub outcome: String,
     /// The answer.
     pub answer: String,

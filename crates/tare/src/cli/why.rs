@@ -303,6 +303,15 @@ impl Why {
         Ok((ask, first))
     }
 
+    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    fn tell_early(&self, ask: &Ask, first: &First, runner: &Runner<'_>) {
+        let is_slower = first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let trials = why::suspects_of_one(ask, first);
+        if let (true, Some(trial)) = (is_slower, trials.first()) {
+            runner.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
+        }
+    }
+
     /// Compares, suspects and proves, as far as the budget goes.
     fn answer(
         &self,
@@ -310,6 +319,7 @@ impl Why {
         first: &First,
         runner: &mut Runner<'_>,
     ) -> Result<Measured, Failed> {
+        self.tell_early(ask, first, runner);
         let begun = match why::first_study(ask, first, runner.spent_ns()) {
             Some(study) => Some(runner.measure(&study)?),
             None => None,
@@ -320,15 +330,10 @@ impl Why {
                 return self.closer(ask, first, runner, begun);
             }
         }
-        let trials = begun
-            .as_ref()
-            .map_or_else(
-                || why::suspects_of_one(ask, first),
-                |measured| conclude::suspects(&measured.data, &measured.dossier),
-            );
-        if let (None, Some(trial)) = (&begun, trials.first()) {
-            runner.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
-        }
+        let trials = begun.as_ref().map_or_else(
+            || why::suspects_of_one(ask, first),
+            |measured| conclude::suspects(&measured.data, &measured.dossier),
+        );
         let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
         match why::proof_study(ask, first, &trials, left_ns) {
             Some(study) => {
@@ -431,10 +436,10 @@ impl Why {
     }
 }
 
-/// Whether the environment costs more.
+/// Whether the environment costs more, be it only to start.
 fn costs(measured: &Measured) -> bool {
     let why = measured.dossier.why.as_ref();
-    why.is_some_and(|why| why.outcome == "cost")
+    why.is_some_and(|why| matches!(why.outcome.as_str(), "cost" | "start-up"))
 }
 
 /// What is said where the budget holds no six blocks.
@@ -519,7 +524,7 @@ impl Runner<'_> {
 
     fn tell_suspicion(&self, cause: &str, claim: &str) {
         output::tell(&format!(
-            "first suspicion after {}: {cause}: {}",
+            "suspicion after {}: {cause}: {}",
             report::terminal::time(self.spent_ns() as f64),
             output::printable(claim)
         ));

@@ -45,6 +45,8 @@ pub struct First {
     pub host: Look,
     /// In the environment.
     pub env: Look,
+    /// What starting and stopping the environment took, nanoseconds.
+    pub life_ns: u64,
     /// What is worth telling, a line each.
     pub remarks: Vec<String>,
 }
@@ -60,7 +62,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
-    let (mut host, facts) = at(cx, "host", &Params::new(), |instance| {
+    let (mut host, facts, _) = at(cx, "host", &Params::new(), |instance| {
         on_host(cx, ask, &call, instance, limit)
     })?;
     host.facts = facts;
@@ -74,7 +76,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let (mut env, facts) = at(cx, &ask.driver, settings, |instance| {
+    let (mut env, facts, life_ns) = at(cx, &ask.driver, settings, |instance| {
         inside(cx, ask, &call, instance, limit)
     })?;
     env.facts = facts;
@@ -84,7 +86,12 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
                 .to_owned(),
         );
     }
-    Ok(First { host, env, remarks })
+    Ok(First {
+        host,
+        env,
+        life_ns,
+        remarks,
+    })
 }
 
 /// Starts an environment, lets `work` use it, asks what it sees, and removes it.
@@ -93,7 +100,7 @@ fn at<T>(
     id: &str,
     settings: &Params,
     work: impl FnOnce(&mut dyn Instance) -> Result<T, Trouble>,
-) -> Result<(T, Facts), Trouble> {
+) -> Result<(T, Facts, u64), Trouble> {
     let wrap = |source: EnvError| Trouble::Environment {
         env: id.to_owned(),
         source,
@@ -115,7 +122,9 @@ fn at<T>(
         return Err(absent(why, fix));
     }
     let result = environment.prepare(cx).map_err(wrap).and_then(|()| {
+        let begun_ns = cx.clock.now_ns();
         let mut instance = environment.start(cx, StartMode::Resident).map_err(wrap)?;
+        let mut life_ns = cx.clock.now_ns().saturating_sub(begun_ns);
         let result = greet(cx, id, instance.channel())
             .and_then(|()| work(instance.as_mut()))
             .and_then(|value| {
@@ -123,8 +132,10 @@ fn at<T>(
                 facts.extend(facts_of(cx, id, instance.as_mut())?);
                 Ok((value, facts))
             });
+        let begun_ns = cx.clock.now_ns();
         let stopped = instance.stop(cx).map_err(wrap);
-        result.and_then(|value| stopped.map(|()| value))
+        life_ns += cx.clock.now_ns().saturating_sub(begun_ns);
+        result.and_then(|(value, facts)| stopped.map(|()| (value, facts, life_ns)))
     });
     let removed = environment.remove(cx).map_err(wrap);
     result.and_then(|value| removed.map(|()| value))

@@ -129,8 +129,16 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             .push("standard input: kept in a file and given to every run".to_owned());
     }
     carried.own = shown.binds()?;
-    let (variables, told) = variables(&wish.variables, vars::all())?;
-    carried.told.push(told);
+    let (mut variables, told) = variables(&wish.variables, vars::all())?;
+    if wish.has_own_image {
+        // An image has a search path of its own, and variables that its programs need.
+        variables.retain(|name, _| wish.variables.iter().any(|wanted| wanted.starts_with(name)));
+        carried
+            .told
+            .push("variables: each side's own, and those asked for".to_owned());
+    } else {
+        carried.told.push(told);
+    }
     carried.call = CommandCall {
         argv,
         variables,
@@ -139,7 +147,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             .stdin_file
             .as_ref()
             .map(|file| file.display().to_string()),
-        clean: true,
+        clean: !wish.has_own_image,
         ..CommandCall::default()
     };
     Ok(carried)

@@ -56,7 +56,31 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
         arm: &inside,
         cells: &cells,
     };
-    counterfactual::suspects(&case, &metric(env), env)
+    let metric = metric(env);
+    let mut suspects = counterfactual::suspects(&case, &metric, env);
+    // What only starting costs is asked about where starting is what takes the time, and the command itself
+    // costs nothing more: trying it takes a start for every trial.
+    let is_costlier = cells.iter().any(|cell| {
+        cell.metric == metric
+            && Verdict::from_name(&cell.verdict)
+                .is_some_and(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost))
+    });
+    if is_costlier || !is_start_up_longer(&readings, env.id.as_str()) {
+        suspects.retain(|trial| trial.suspect.metric == metric);
+    }
+    suspects
+}
+
+/// Whether creating and removing the environment takes longer than the command inside.
+fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
+    let typical = |metric: &str| {
+        let values: Vec<f64> = readings.values(env, metric).into_values().collect();
+        tare_stats::median(&values)
+    };
+    match (typical(START_UP), typical(user_command::WALL)) {
+        (Some(start_up), Some(wall)) => start_up > wall,
+        _ => false,
+    }
 }
 
 /// The dossier of a run of `why`.
@@ -87,7 +111,22 @@ pub fn conclude(run: &RunData) -> Dossier {
             .into_values()
             .collect::<Vec<_>>(),
     );
-    let (outcome, answer, could_see) = answer(cell.as_ref(), env, &dossier, explained.as_ref());
+    let (mut outcome, mut answer, could_see) =
+        answer(cell.as_ref(), env, &dossier, explained.as_ref());
+    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
+        let wall: Vec<f64> = readings
+            .values(id, user_command::WALL)
+            .into_values()
+            .collect();
+        let wall = tare_stats::median(&wall).unwrap_or(lives.point);
+        answer = format!(
+            "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
+            lives.point / wall
+        );
+        if outcome != "cost" {
+            outcome = "start-up";
+        }
+    }
     dossier.why = Some(DossierWhy {
         command: arm::texts(&env.settings, "command.argv"),
         arm: id.to_owned(),

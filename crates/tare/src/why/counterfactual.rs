@@ -19,10 +19,15 @@ use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, PREFIX, VARIABLES};
 use super::readings::{Readings, differences, interval, share, span};
-use crate::cause::{self, Case, Counterfactual};
+use crate::cause::{self, Case, Counterfactual, Suspicion};
 
 /// The least share of the cost that confirms a cause.
 pub const MOST: f64 = 0.5;
+
+/// Below this likelihood nothing is suspected: a wild guess costs an arm that another suspect could have.
+const LEAST: f64 = 0.15;
+/// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
+const OUTDONE: f64 = 5.0;
 
 /// The baseline's driver.
 const HOST: &str = "host";
@@ -62,9 +67,23 @@ pub struct Trial {
 /// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
 /// cells of another metric is tried on that.
 pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
-    let mut trials: Vec<Trial> = cause::CAUSES
-        .iter()
-        .filter_map(|cause| Some((cause.id(), cause.suspect(case)?)))
+    let suspicions = cause::suspicions(case);
+    let mut best = vec![0.0f64; case.cells.len()];
+    for (_, suspicion) in &suspicions {
+        for cell in &suspicion.cells {
+            best[*cell] = best[*cell].max(suspicion.likelihood);
+        }
+    }
+    let is_outdone = |suspicion: &Suspicion| {
+        suspicion
+            .cells
+            .iter()
+            .all(|cell| best[*cell] >= OUTDONE * suspicion.likelihood)
+    };
+    suspicions
+        .into_iter()
+        .filter(|(_, suspicion)| suspicion.likelihood >= LEAST && !is_outdone(suspicion))
+        .map(|(cause, suspicion)| (cause.id(), suspicion))
         .map(|(id, suspicion)| {
             let metrics: Vec<&str> = suspicion
                 .cells
@@ -94,9 +113,7 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
                 arm,
             }
         })
-        .collect();
-    trials.sort_by(|a, b| b.suspect.likelihood.total_cmp(&a.suspect.likelihood));
-    trials
+        .collect()
 }
 
 /// What is tried, in words, and the arm that does.

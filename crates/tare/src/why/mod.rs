@@ -44,8 +44,8 @@ const PROOF_MOST: u32 = 30;
 const FIRST_SHARE: f64 = 0.2;
 /// What a trial takes beside the command: canary, counters, dispatch.
 const AROUND_NS: u64 = 25_000_000;
-/// Starting and stopping an arm is taken for this long.
-const ARM_NS: u64 = 1_200_000_000;
+/// How much longer than planned the proof may take, where the machine is slower than at the first look.
+const OVERDRAFT: f64 = 1.3;
 /// Suspects that are tried at most.
 const SUSPECTS_MOST: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
@@ -186,7 +186,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
         let mut facts = look.facts.clone();
         facts.extend(seen_facts(look));
         let counters = BTreeMap::from([(readings::user_command_id(), look.counters.clone())]);
-        readings::put_together(spec, facts, counters)
+        readings::put_together(spec, facts, &ask.call, counters)
     };
     let (baseline, inside) = (evidence(host, &first.host), evidence(env, &first.env));
     let cells = [cell_of_one(ask, first)];
@@ -255,8 +255,15 @@ fn trials_in(budget_ns: u64, wall_ns: u64) -> u64 {
 /// where the command takes too long for it; then the first look has to serve.
 pub fn first_study(ask: &Ask, first: &First, spent_ns: u64) -> Option<Study> {
     let budget_ns = (ask.budget_ns as f64 * FIRST_SHARE) as u64;
-    let mean_ns = (2 * first.host.wall_ns + first.env.wall_ns) / 3;
-    let blocks = (trials_in(budget_ns, mean_ns) / 3).min(u64::from(FIRST_MOST)) as u32;
+    let has_start_up = first.host.wall_ns < START_UP_BELOW_NS;
+    let command_ns = (2 * first.host.wall_ns + first.env.wall_ns) / 3;
+    let fit = |trial_ns: u64| trials_in(budget_ns, trial_ns) / 3;
+    // The start-up may take the first comparison beyond its share, and not below six blocks.
+    let life_ns = if has_start_up { first.life_ns / 3 } else { 0 };
+    let blocks = fit(command_ns + life_ns)
+        .max(u64::from(FEWEST))
+        .min(fit(command_ns))
+        .min(u64::from(FIRST_MOST)) as u32;
     if blocks < FEWEST {
         return None;
     }
@@ -267,7 +274,7 @@ pub fn first_study(ask: &Ask, first: &First, spent_ns: u64) -> Option<Study> {
     );
     study.blocks_min = blocks;
     study.blocks_max = blocks;
-    if first.host.wall_ns < START_UP_BELOW_NS {
+    if has_start_up {
         study.workloads.push(start_up());
     }
     // The first look is over after half a minute, whatever the machine does; what is there then serves.
@@ -340,10 +347,11 @@ pub fn proof_study(
         .iter()
         .take(SUSPECTS_MOST)
         .any(|trial| trial.suspect.metric.starts_with("start-up"));
-    let life_ns = if with_start_up { ARM_NS } else { 0 };
+    let arm_ns = first.life_ns;
+    let life_ns = if with_start_up { arm_ns } else { 0 };
     // Every arm beside the two is taken for as slow as the environment.
-    let per_arm_ns = ARM_NS + u64::from(FEWEST) * (env_ns + AROUND_NS + life_ns);
-    let base_ns = 2 * ARM_NS + u64::from(FEWEST) * (host_ns + env_ns + 2 * AROUND_NS + life_ns);
+    let per_arm_ns = arm_ns + u64::from(FEWEST) * (env_ns + AROUND_NS + life_ns);
+    let base_ns = 2 * arm_ns + u64::from(FEWEST) * (host_ns + env_ns + 2 * AROUND_NS + life_ns);
     let room = left_ns.checked_sub(base_ns)? / per_arm_ns.max(1);
     let mut arms = Arms(base_arms(ask, first, room > 6));
     let env = arms.0.len() - 1;
@@ -405,10 +413,11 @@ pub fn proof_study(
         study.workloads.push(start_up());
     }
     let per_block_ns = n_arms * (env_ns + AROUND_NS + life_ns);
-    let fitting = left_ns.saturating_sub(n_arms * ARM_NS) / per_block_ns.max(1);
+    let fitting = left_ns.saturating_sub(n_arms * arm_ns) / per_block_ns.max(1);
     study.blocks_max = (fitting as u32).clamp(FEWEST, PROOF_MOST);
     study.blocks_min = study.blocks_max;
-    study.budget_ns = Some(left_ns);
+    // Six blocks are worth more than the last seconds of a budget: without them there is no interval at all.
+    study.budget_ns = Some((left_ns as f64 * OVERDRAFT) as u64);
     Some(study)
 }
 
@@ -472,6 +481,7 @@ mod tests {
         First {
             host: look.clone(),
             env: look,
+            life_ns: SECOND,
             remarks: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::Span;
-use tare_model::{ArmSpec, Better, Facts, Outcome, ProbeReport};
+use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport};
 use tare_stats::{Interval, median};
 
 use super::arm;
@@ -18,6 +18,9 @@ use crate::workload::{self, user_command};
 
 /// Counters of the worker itself that say nothing about the command it started.
 const WORKERS_OWN: [&str; 3] = ["run_delay_ns", "on_cpu_ns", "slices"];
+
+/// Facts that are variables of the agent's process begin so.
+const VARIABLE: &str = "variable.";
 
 /// Values by block.
 pub type ByBlock = BTreeMap<u32, f64>;
@@ -126,15 +129,28 @@ pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
     facts.extend(seen);
-    put_together(&data.spec, facts, readings.counters(id))
+    let call = run.head.study.workloads.first();
+    let call = call.and_then(|workload| CommandCall::from_args(&workload.params).ok());
+    put_together(
+        &data.spec,
+        facts,
+        &call.unwrap_or_default(),
+        readings.counters(id),
+    )
 }
 
-/// The evidence of one arm.
+/// The evidence of one arm. Where the command gets the same variables everywhere, the agent's own say nothing.
 pub fn put_together(
     spec: &ArmSpec,
-    facts: Facts,
+    mut facts: Facts,
+    call: &CommandCall,
     mut counters: BTreeMap<String, BTreeMap<String, f64>>,
 ) -> ArmEvidence {
+    if call.clean {
+        facts.retain(|name, _| !name.starts_with(VARIABLE));
+        let given = call.variables.iter();
+        facts.extend(given.map(|(name, text)| (format!("{VARIABLE}{name}"), text.clone())));
+    }
     let threads = facts.get("command.threads");
     if let Some(threads) = threads.and_then(|text| text.parse().ok()) {
         let of_command = counters.entry(user_command_id()).or_default();

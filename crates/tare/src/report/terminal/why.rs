@@ -11,6 +11,8 @@ use super::Style;
 use super::number::{Digits, decimals, scale_for, significant, value, with_unit};
 use super::text::{Paint, harmless, paragraph, width, wrapped};
 
+/// So many findings are told in full although nothing was tried.
+const SHOWN_UNTRIED: usize = 2;
 /// A bar is never longer than this.
 const BAR_MOST: usize = 40;
 /// Below this the bars say nothing and are left out.
@@ -61,8 +63,28 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     if !dossier.findings.is_empty() {
         out.push('\n');
     }
-    for (number, finding) in (1..).zip(&dossier.findings) {
+    let is_shown = |place: usize, finding: &DossierFinding| {
+        place < SHOWN_UNTRIED || finding.status != "untested"
+    };
+    let shown = dossier.findings.iter().enumerate();
+    let shown = shown.filter(|(place, finding)| is_shown(*place, finding));
+    for (number, (_, finding)) in (1..).zip(shown) {
         draw_finding(&mut out, number, finding, dossier, limit, style.colour);
+    }
+    let others: Vec<String> = dossier
+        .findings
+        .iter()
+        .enumerate()
+        .filter(|(place, finding)| !is_shown(*place, finding))
+        .map(|(_, finding)| harmless(&finding.cause))
+        .collect();
+    if !others.is_empty() {
+        paragraph(
+            &mut out,
+            "also possible, and not tried: ",
+            &others.join(", "),
+            limit,
+        );
     }
     notes(&mut out, why, limit);
     for failure in &dossier.failures {
