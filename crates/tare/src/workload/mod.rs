@@ -41,6 +41,7 @@ pub mod start_up;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_params;
+pub mod user_command;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
@@ -72,6 +73,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &tcp_stream::WORKLOAD,
     &touch::ENTRY,
     &triad::ENTRY,
+    &user_command::ENTRY,
 ];
 
 /// The workload of this name.
