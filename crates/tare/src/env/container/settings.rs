@@ -584,11 +584,11 @@ mod tests {
 
     #[test]
     fn amounts_of_memory_are_powers_of_1024() {
-        assert_eq!(amount("512m"), Some(512 << 20));
-        assert_eq!(amount(" 2 GiB "), Some(2 << 30));
-        assert_eq!(amount("100"), Some(100));
-        assert_eq!(amount("m"), None);
-        assert_eq!(amount("1.5g"), None);
+        assert_eq!(parse_size("512m"), Some(512 << 20));
+        assert_eq!(parse_size(" 2 GiB "), Some(2 << 30));
+        assert_eq!(parse_size("100"), Some(100));
+        assert_eq!(parse_size("m"), None);
+        assert_eq!(parse_size("1.5g"), None);
     }
 
     #[test]
