@@ -269,8 +269,15 @@ impl Look<'_> {
         let values = |first: (&str, &str, u32), second: (&str, &str, u32)| {
             let (above, cell) = self.value(first.0, first.1, first.2)?;
             let (below, other) = self.value(second.0, second.1, second.2)?;
-            self.genuine(cell, first.1)?;
-            self.genuine(other, second.1)?;
+            for (cell, arm) in [(cell, first.1), (other, second.1)] {
+                self.genuine(cell, arm)?;
+                if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
+                    return Err(format!(
+                        "{} in `{arm}` has no interval: {} blocks",
+                        cell.metric, cell.n_blocks
+                    ));
+                }
+            }
             quotient(&above, &below, cell.better == "higher")
                 .ok_or_else(|| "a value is not above 0".to_owned())
         };

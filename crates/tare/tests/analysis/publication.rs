@@ -167,6 +167,14 @@ fn nothing_is_claimed_of_an_arm_that_is_emulated() {
 }
 
 #[test]
+fn few_blocks_decide_no_claim() {
+    let dossier = dossier_of(|run| run.trials.retain(|trial| trial.trial.block < 2));
+    for claim in &dossier.claims {
+        assert_eq!(claim.verdict, "not-testable", "{claim:?}");
+    }
+}
+
+#[test]
 fn tables_hold_what_was_measured_or_the_reason_why_not_and_what_was_printed() {
     let dossier = dossier();
     let publication = dossier.publication.unwrap();
