@@ -10,6 +10,9 @@ use crate::workload::ParamError;
 /// The name under which study files give the number of instances.
 pub const PARAM: &str = "instances";
 
+/// The probe that can do its work once in an environment.
+const COPY_UP: &str = "copy-up";
+
 /// Most instances at once, for each way to spread them.
 pub fn most(spread: Spread) -> u32 {
     match spread {
@@ -70,6 +73,17 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
         );
     }
     match recipe {
+        Recipe::Probe(call)
+            if call.name == COPY_UP && spread == Spread::Processes && spec.instances > 1 =>
+        {
+            refused(
+                format!(
+                    "`{}` copies a file up that an environment has only one of",
+                    spec.id
+                ),
+                Some("add `spread = \"environments\"`".to_owned()),
+            )
+        }
         Recipe::Probe(_) => Ok(()),
         Recipe::Pair { .. } => refused(
             format!(
