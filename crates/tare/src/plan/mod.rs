@@ -14,8 +14,6 @@ use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
-pub mod concurrency;
-
 /// The plan of a study.
 #[derive(Debug, Clone)]
 pub struct Plan {

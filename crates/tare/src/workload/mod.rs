@@ -28,6 +28,7 @@ pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
 pub mod fsync;
+pub mod instances;
 pub mod paired;
 pub mod probe_output;
 pub mod sanity;
@@ -207,7 +208,14 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output", "sanity"];
+    const SHARED: &[&str] = &[
+        "mod",
+        "command-output",
+        "instances",
+        "paired",
+        "probe-output",
+        "sanity",
+    ];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

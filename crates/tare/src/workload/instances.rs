@@ -2,10 +2,11 @@
 //!
 //! The limits are what the machinery can keep its promises for, not what a machine can bear: that is for the
 //! study to find out. What it cannot see: the memory of the machine.
+//! This file is no workload.
 
 use tare_model::{Recipe, Spread, WorkloadSpec};
 
-use crate::workload::ParamError;
+use super::ParamError;
 
 /// The name under which study files give the number of instances.
 pub const PARAM: &str = "instances";
