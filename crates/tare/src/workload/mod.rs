@@ -30,6 +30,7 @@ pub mod disk_sequential;
 pub mod fio;
 pub mod fsync;
 pub mod hpcc;
+pub mod instances;
 pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
@@ -228,6 +229,7 @@ mod tests {
     const SHARED: &[&str] = &[
         "mod",
         "command-output",
+        "instances",
         "paired",
         "probe-output",
         "sanity",
