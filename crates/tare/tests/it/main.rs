@@ -37,4 +37,6 @@ mod ssh;
 mod stopping;
 #[cfg(target_os = "linux")]
 mod vm;
+#[cfg(target_os = "linux")]
+mod why;
 mod world;
