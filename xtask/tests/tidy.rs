@@ -54,8 +54,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("check", &["cx", "config", "env", "plan"]),
         ("store", &["plan"]),
         ("run", &["cx", "env", "workload", "plan", "store"]),
-        ("analyze", &["workload", "store"]),
-        ("diagnose", &["analyze"]),
+        ("cause", &[]),
+        ("analyze", &["workload", "store", "cause"]),
+        ("diagnose", &["analyze", "cause"]),
         ("report", &["analyze", "diagnose"]),
     ])
 }

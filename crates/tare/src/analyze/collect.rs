@@ -1,7 +1,7 @@
 //! Trials in, readings out: each trial is decoded once and its bytes are dropped.
 //!
 //! Grouped by what may be compared (workload, parameters, path, instances), then by arm and block. A trial
-//! that left nothing usable is counted with its reason, never skipped. What is kept of a trial is small, so
+//! that left nothing usable is counted with its reason, never skipped. What is kept of a trial is small (a few hundred bytes), so
 //! that a million of them fit into memory.
 //! What it cannot see: whether a trial should count; that is decided afterwards, in `void`.
 
@@ -14,6 +14,7 @@ use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{Outcome, Params, Path, RawOutput, Reason, Study, Trial};
 
 use super::Find;
+use super::evidence::{self, CounterRow};
 use super::failures::{Counted, Kind, Tally};
 use super::reading::{Reading, read};
 use crate::workload::Workload;
@@ -67,6 +68,8 @@ pub(crate) struct ProbeFacts {
     pub(crate) coarse: bool,
     /// The `T(2k)/T(k)` that is farthest from two.
     pub(crate) linearity: Option<f64>,
+    /// What causes are told by.
+    pub(crate) counters: Box<CounterRow>,
 }
 
 /// The parts of a `probe/1` report that are not samples; the values themselves are not read again.
@@ -83,6 +86,16 @@ struct Extras<'a> {
     elapsed_ns: u64,
     counters: BTreeMap<String, f64>,
     timer: BTreeMap<String, f64>,
+    #[serde(default)]
+    command: Option<CommandHead>,
+}
+
+/// What a program used; its output is not read again.
+#[derive(Deserialize)]
+struct CommandHead {
+    wall_ns: u64,
+    #[serde(default)]
+    usage: BTreeMap<String, f64>,
 }
 
 #[derive(Deserialize)]
@@ -246,7 +259,8 @@ fn decode(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, S
     }
     let (unavailable, probe) = match extras {
         Some(extras) => {
-            let probe = probe_facts(&extras, coarse);
+            let observations = samples.iter().map(|it| it.observations.len()).sum();
+            let probe = probe_facts(&extras, coarse, observations);
             (extras.unavailable, Some(probe))
         }
         None => (BTreeMap::new(), None),
@@ -271,7 +285,36 @@ fn is_coarse(extras: &Extras<'_>, metric: &str, floor_ns: f64) -> bool {
         .any(|series| floor_ns * (series.batch as f64) < shortest)
 }
 
-fn probe_facts(extras: &Extras<'_>, coarse: bool) -> ProbeFacts {
+/// Operations that a trial holds. Batches of several series are taken as equally many: what matters is that both
+/// arms are counted alike.
+fn units(extras: &Extras<'_>, observations: usize) -> f64 {
+    let series = extras.series.len().max(1) as f64;
+    let batches: u64 = extras.series.iter().map(|series| series.batch).sum();
+    (observations.max(1) as f64 / series) * (batches.max(1) as f64)
+}
+
+fn counters(extras: &Extras<'_>, observations: usize) -> CounterRow {
+    let mut row = evidence::row(|name| extras.counters.get(name).copied());
+    let wall_ns = match &extras.command {
+        // The program's own usage, and not that of the worker around it.
+        Some(command) => {
+            evidence::replace(&mut row, |name| command.usage.get(name).copied());
+            evidence::replace(&mut row, |name| {
+                name.starts_with("children_").then_some(0.0)
+            });
+            command.wall_ns
+        }
+        None => extras.elapsed_ns,
+    };
+    evidence::replace(&mut row, |name| match name {
+        "wall_ns" => Some(wall_ns as f64),
+        "units" => Some(units(extras, observations)),
+        _ => None,
+    });
+    row
+}
+
+fn probe_facts(extras: &Extras<'_>, coarse: bool, observations: usize) -> ProbeFacts {
     let counter = |name| extras.counters.get(name).copied();
     let canary = extras.canary_ns.into_iter().filter(|ns| *ns > 0.0);
     let distance = |value: &f64| (value - 2.0).abs();
@@ -285,6 +328,7 @@ fn probe_facts(extras: &Extras<'_>, coarse: bool) -> ProbeFacts {
         major_faults: counter("majflt"),
         clock_cost_ns: extras.timer.get("cost_ns").copied(),
         coarse,
+        counters: Box::new(counters(extras, observations)),
         linearity: extras
             .series
             .iter()

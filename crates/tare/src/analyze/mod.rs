@@ -3,7 +3,7 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
 //! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
-//! `parity`, `failures` and `checklist` describe the rest. [`precision`] asks the same code during a run
+//! `parity`, `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by. [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
 //! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
@@ -17,6 +17,7 @@ use tare_model::dossier::{
 use tare_model::study::A_PRIME;
 use tare_model::{ResourceClass, Study};
 
+use crate::cause::{self, ArmEvidence};
 use crate::workload::Workload;
 
 mod cell;
@@ -24,6 +25,7 @@ pub(crate) mod checklist;
 mod collect;
 mod diagnostics;
 pub(crate) mod effect;
+mod evidence;
 mod failures;
 pub mod input;
 mod machine;
@@ -81,6 +83,13 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         }
     }
     adjust_for_many_cells(&mut cells);
+    let evidence: Vec<ArmEvidence> = head
+        .arms
+        .iter()
+        .filter(|arm| arm.available && arm.spec.id.as_str() != A_PRIME)
+        .map(|arm| evidence::of(arm, &collected))
+        .collect();
+    let findings = cause::findings(&evidence, head.study.baseline.as_str(), &cells);
     let failures = failures::listed(head, &collected);
     let parity = parity::compared(head);
     let mut dossier = Dossier {
@@ -98,7 +107,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
             .collect(),
         cells,
         aa,
-        findings: Vec::new(),
+        findings,
         why: None,
         ladder: None,
         claims: Vec::new(),

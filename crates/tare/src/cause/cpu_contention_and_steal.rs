@@ -49,6 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .is_some_and(|lead| FAMILIES.contains(&lead.family))
         })
         .collect();
+    case.largest(&cells)?;
     let is_steal = case
         .leads(&cells)
         .iter()

@@ -302,7 +302,8 @@ mod tests {
 
     #[test]
     fn usable_processors_are_the_fewer_of_allowed_and_paid_for() {
-        let cases: [(&[(&str, &str)], Option<f64>); 5] = [
+        type Case<'a> = (&'a [(&'a str, &'a str)], Option<f64>);
+        let cases: [Case<'_>; 5] = [
             (&[("cpu.affinity", "0-3,6")], Some(5.0)),
             (
                 &[("cpu.affinity", "0-3"), ("cgroup.cpu.max", "150000 100000")],

@@ -47,6 +47,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     } else {
         faulting.clone()
     };
+    case.largest(&which)?;
     let faults = case.counter(&which, "minflt");
     let likelihood = if faulting.is_empty() { 0.5 } else { 0.85 };
     let is_command = which

@@ -276,11 +276,8 @@ mod tests {
                 cause.advice(),
                 cause.price(),
             ] {
-                assert!(
-                    text.ends_with('.') && text.chars().next().unwrap().is_uppercase()
-                        || text.starts_with(|it: char| it.is_ascii_digit()),
-                    "{id}: {text}"
-                );
+                let begins = text.starts_with(|it: char| it.is_ascii_digit() || it.is_uppercase());
+                assert!(begins && text.ends_with('.'), "{id}: {text}");
                 assert!(!text.contains("  ") && !text.contains('\n'), "{id}: {text}");
             }
             assert!(!cause.needs().is_empty(), "{id}");

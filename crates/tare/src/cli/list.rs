@@ -1,4 +1,4 @@
-//! `tare list`: environments, workloads and studies.
+//! `tare list`: environments, workloads, studies and causes.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,15 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{Exit, Failed, output};
-use crate::{config, env, workload};
+use crate::report::terminal::{Style, listed};
+use crate::{cause, config, env, workload};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     Environments,
     Workloads,
     Studies,
+    Causes,
 }
 
 #[derive(Debug, Args)]
@@ -38,6 +40,9 @@ impl List {
             if wanted(What::Studies) {
                 all.insert("studies".into(), studies_json()?);
             }
+            if wanted(What::Causes) {
+                all.insert("causes".into(), causes_json());
+            }
             output::data(&format!("{:#}\n", serde_json::Value::Object(all)))?;
             return Ok(Exit::Done);
         }
@@ -53,6 +58,12 @@ impl List {
         }
         if wanted(What::Studies) {
             parts.push(format!("Studies\n{}", studies()?));
+        }
+        if wanted(What::Causes) {
+            parts.push(format!(
+                "Causes (what each reads, and how large it was seen to be)\n{}",
+                causes(output::style())
+            ));
         }
         output::data(&parts.join("\n"))?;
         Ok(Exit::Done)
@@ -174,4 +185,32 @@ fn studies() -> Result<String, Failed> {
 
 fn studies_json() -> Result<serde_json::Value, Failed> {
     serde_json::to_value(read_studies()?).map_err(|error| Failed::new(Exit::Finding, error))
+}
+
+/// The catalogue, an entry each: identifier and title, then how large it is and what it reads.
+fn causes(style: Style) -> String {
+    let mut text = String::new();
+    for cause in cause::CAUSES {
+        let details = [
+            ("size: ", cause.size().to_owned()),
+            ("reads: ", cause.needs().join(", ")),
+        ];
+        listed(&mut text, cause.id(), cause.title(), &details, style);
+    }
+    text
+}
+
+fn causes_json() -> serde_json::Value {
+    let describe = |cause: &&dyn cause::Cause| {
+        json!({
+            "id": cause.id(),
+            "title": cause.title(),
+            "mechanism": cause.mechanism(),
+            "needs": cause.needs(),
+            "size": cause.size(),
+            "advice": cause.advice(),
+            "price": cause.price(),
+        })
+    };
+    cause::CAUSES.iter().map(describe).collect()
 }

@@ -188,7 +188,9 @@ fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
         return;
     }
     let product = Product::new();
-    let cases: [(&[&str], &[&str], i32, &str, &str); 8] = [
+    /// Further arguments, the command, the exit code, and what problem and hint say.
+    type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
+    let cases: [Bad<'_>; 8] = [
         (
             &[],
             &["sh", "-c", "echo broken >&2; exit 3"],

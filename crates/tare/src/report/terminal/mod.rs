@@ -69,6 +69,22 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     out
 }
 
+/// Adds one entry of a catalogue: its name and title, and below it details, each behind its prefix.
+pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, String)], style: Style) {
+    out.push_str("  ");
+    out.push_str(&Paint::Bold.on(&harmless(name), style.colour));
+    out.push('\n');
+    paragraph(out, "    ", &harmless(title), style.width);
+    for (prefix, detail) in details {
+        paragraph(
+            out,
+            &format!("      {prefix}"),
+            &harmless(detail),
+            style.width,
+        );
+    }
+}
+
 /// The A′ arm in words.
 fn aa(dossier: &Dossier) -> String {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);

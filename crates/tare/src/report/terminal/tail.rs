@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::dossier::{Dossier, DossierFailure};
+use tare_model::dossier::{Dossier, DossierFailure, DossierFinding};
 
 use super::text::{Paint, harmless, paragraph};
 use super::{Style, words};
@@ -57,24 +57,53 @@ fn told(failure: &DossierFailure) -> String {
     )
 }
 
+/// The most causes that are told; the dossier holds all.
+const MOST_FINDINGS: usize = 5;
+
 fn findings(out: &mut String, dossier: &Dossier, style: Style) {
-    if !dossier.findings.is_empty() {
-        heading(out, "Findings", style);
-    }
+    // One cause may be at work in several arms: it is told once, with the numbers of the first.
+    let mut told: Vec<(&DossierFinding, Vec<&str>)> = Vec::new();
     for finding in &dossier.findings {
-        let text = format!(
-            "{} ({}): {}",
-            harmless(&finding.cause),
-            harmless(&finding.status),
-            harmless(&finding.claim)
-        );
+        let arm = arm_of(finding, dossier);
+        match told
+            .iter_mut()
+            .find(|(first, _)| first.cause == finding.cause)
+        {
+            Some((_, arms)) => arms.extend(arm),
+            None => told.push((finding, arm.into_iter().collect())),
+        }
+    }
+    if !told.is_empty() {
+        heading(out, "Why", style);
+    }
+    let left_out = told.len().saturating_sub(MOST_FINDINGS);
+    for (finding, arms) in told.iter().take(MOST_FINDINGS) {
+        let place = match arms.as_slice() {
+            [] => String::new(),
+            [one] => format!("{}: ", harmless(one)),
+            [one, others @ ..] => {
+                format!(
+                    "{} (likewise {}): ",
+                    harmless(one),
+                    harmless(&others.join(", "))
+                )
+            }
+        };
+        let text = format!("{place}{}", harmless(&finding.claim));
         paragraph(out, "  ", &text, style.width);
-        let advice = format!(
-            "{} Price: {}",
-            harmless(&finding.advice),
-            harmless(&finding.price)
-        );
-        paragraph(out, "    advice: ", &advice, style.width);
+        let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
+        paragraph(out, "    ", &status, style.width);
+        paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
+        paragraph(out, "    price: ", &harmless(&finding.price), style.width);
+    }
+    if left_out > 0 {
+        let plural = if left_out == 1 {
+            "cause is"
+        } else {
+            "causes are"
+        };
+        let text = format!("{left_out} less likely {plural} in the dossier (`--json`).");
+        paragraph(out, "  ", &text, style.width);
     }
     if !dossier.claims.is_empty() {
         heading(out, "Published claims", style);
@@ -92,6 +121,28 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
             harmless(&claim.because)
         );
         paragraph(out, "  ", &text, style.width);
+    }
+}
+
+fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str> {
+    let place = *finding.cells.first()?;
+    Some(dossier.cells.get(place as usize)?.arm.as_str())
+}
+
+/// How far a finding can be trusted, with what switching its cause off changed.
+fn standing(finding: &DossierFinding) -> String {
+    let effect = finding.effect.map_or_else(String::new, |effect| {
+        format!(
+            ": × {:.2} [{:.2}, {:.2}] when it is switched off",
+            effect.point, effect.low, effect.high
+        )
+    });
+    match finding.status.as_str() {
+        "confirmed" => format!("confirmed{effect}"),
+        "refuted" => format!("refuted{effect}"),
+        "supported" => "supported by the evidence, not proved: nothing was switched off".to_owned(),
+        "untested" => "possible, not tested".to_owned(),
+        other => harmless(other),
     }
 }
 
