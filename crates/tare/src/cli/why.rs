@@ -101,7 +101,7 @@ impl Why {
         let begun_ns = session.now_ns();
         let progress = Progress::new();
         let result = self
-            .ask(driver, settings, metric, pick, &session, &progress)
+            .ask(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(ask, first)| {
                 let mut runner = Runner {
                     place,
@@ -111,7 +111,7 @@ impl Why {
                     begun_ns,
                     is_first: true,
                 };
-                self.answer(&ask, &first, &mut runner)
+                answer(&ask, &first, &mut runner)
             });
         progress.finish();
         match result {
@@ -223,7 +223,7 @@ impl Why {
     fn ask(
         &self,
         driver: Option<String>,
-        settings: Params,
+        settings: &Params,
         metric: &'static str,
         pick: Option<Pick>,
         session: &Session,
@@ -260,7 +260,7 @@ impl Why {
         }
         let carried = carry::carried(&wish)?;
         let found = why::arm::find(&driver).expect("the name was looked up, or found, before");
-        let mut settings = carry::with_binds(found, &settings, &carried);
+        let mut settings = carry::with_binds(found, settings, &carried);
         if !found.settings().iter().any(|spec| spec.name == "binds") {
             // Nothing can be shown there: the program is packed where that is done, else looked up there.
             settings = settings.with(why::arm::PROGRAM, carried.call.argv[0].as_str());
@@ -303,123 +303,6 @@ impl Why {
         Ok((ask, first))
     }
 
-    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
-    fn tell_early(&self, ask: &Ask, first: &First, runner: &Runner<'_>) {
-        let is_slower = first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
-        let trials = why::suspects_of_one(ask, first);
-        if let (true, Some(trial)) = (is_slower, trials.first()) {
-            runner.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
-        }
-    }
-
-    /// Compares, suspects and proves, as far as the budget goes.
-    fn answer(
-        &self,
-        ask: &Ask,
-        first: &First,
-        runner: &mut Runner<'_>,
-    ) -> Result<Measured, Failed> {
-        self.tell_early(ask, first, runner);
-        let begun = match why::first_study(ask, first, runner.spent_ns()) {
-            Some(study) => Some(runner.measure(&study)?),
-            None => None,
-        };
-        if let Some(measured) = &begun {
-            runner.tell_first(measured);
-            if measured.is_interrupted || !costs(measured) {
-                return self.closer(ask, first, runner, begun);
-            }
-        }
-        let trials = begun.as_ref().map_or_else(
-            || why::suspects_of_one(ask, first),
-            |measured| conclude::suspects(&measured.data, &measured.dossier),
-        );
-        let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-        match why::proof_study(ask, first, &trials, left_ns) {
-            Some(study) => {
-                output::tell(&format!(
-                    "trying {} suspect{} and climbing the ladder: {} arms in at most {} blocks, at most {} more",
-                    study
-                        .arms
-                        .iter()
-                        .filter(|arm| arm.id.as_str().starts_with("off"))
-                        .count(),
-                    if study
-                        .arms
-                        .iter()
-                        .filter(|arm| arm.id.as_str().starts_with("off"))
-                        .count()
-                        == 1
-                    {
-                        ""
-                    } else {
-                        "s"
-                    },
-                    study.arms.len(),
-                    study.blocks_max,
-                    report::terminal::time(left_ns as f64),
-                ));
-                let mut measured = runner.measure(&study)?;
-                // The start-up was measured in the first comparison and is the same environment's.
-                if let (Some(why), Some(before)) = (&mut measured.dossier.why, begun)
-                    && why.start_up_ns.is_none()
-                {
-                    why.start_up_ns = before.dossier.why.and_then(|why| why.start_up_ns);
-                }
-                Ok(measured)
-            }
-            None => match begun {
-                Some(measured) => Ok(measured),
-                None => Err(too_long(ask, first)),
-            },
-        }
-    }
-
-    /// Where the first comparison found no cost: more blocks if they would tell more.
-    fn closer(
-        &self,
-        ask: &Ask,
-        first: &First,
-        runner: &mut Runner<'_>,
-        begun: Option<Measured>,
-    ) -> Result<Measured, Failed> {
-        let Some(measured) = begun else {
-            return Err(too_long(ask, first));
-        };
-        let is_undecided = measured
-            .dossier
-            .why
-            .as_ref()
-            .is_some_and(|why| why.outcome == "undecided");
-        if measured.is_interrupted || !is_undecided {
-            return Ok(measured);
-        }
-        let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-        let before = measured
-            .dossier
-            .cells
-            .iter()
-            .map(|cell| cell.n_blocks)
-            .max();
-        match why::closer_study(ask, first, left_ns) {
-            Some(study) if Some(study.blocks_max) > before => {
-                output::tell("undecided so far; looking more closely");
-                let closer = runner.measure(&study)?;
-                if !costs(&closer) {
-                    return Ok(closer);
-                }
-                // It costs after all, and there may be time to say why.
-                let trials = conclude::suspects(&closer.data, &closer.dossier);
-                let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-                match why::proof_study(ask, first, &trials, left_ns) {
-                    Some(study) => runner.measure(&study),
-                    None => Ok(closer),
-                }
-            }
-            _ => Ok(measured),
-        }
-    }
-
     fn write(&self, measured: &Measured) -> Result<(), Failed> {
         let dossier = &measured.dossier;
         match self.json.as_deref() {
@@ -433,6 +316,108 @@ impl Why {
             dossier,
             output::style(),
         ))?)
+    }
+}
+
+/// Compares, suspects and proves, as far as the budget goes.
+fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured, Failed> {
+    runner.tell_early(ask, first);
+    let begun = match why::first_study(ask, first, runner.spent_ns()) {
+        Some(study) => Some(runner.measure(&study)?),
+        None => None,
+    };
+    if let Some(measured) = &begun {
+        runner.tell_first(measured);
+        if measured.is_interrupted || !costs(measured) {
+            return closer(ask, first, runner, begun);
+        }
+    }
+    let trials = begun.as_ref().map_or_else(
+        || why::suspects_of_one(ask, first),
+        |measured| conclude::suspects(&measured.data, &measured.dossier),
+    );
+    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+    match why::proof_study(ask, first, &trials, left_ns) {
+        Some(study) => {
+            output::tell(&format!(
+                "trying {} suspect{} and climbing the ladder: {} arms in at most {} blocks, at most {} more",
+                study
+                    .arms
+                    .iter()
+                    .filter(|arm| arm.id.as_str().starts_with("off"))
+                    .count(),
+                if study
+                    .arms
+                    .iter()
+                    .filter(|arm| arm.id.as_str().starts_with("off"))
+                    .count()
+                    == 1
+                {
+                    ""
+                } else {
+                    "s"
+                },
+                study.arms.len(),
+                study.blocks_max,
+                report::terminal::time(left_ns as f64),
+            ));
+            let mut measured = runner.measure(&study)?;
+            // The start-up was measured in the first comparison and is the same environment's.
+            if let (Some(why), Some(before)) = (&mut measured.dossier.why, begun)
+                && why.start_up_ns.is_none()
+            {
+                why.start_up_ns = before.dossier.why.and_then(|why| why.start_up_ns);
+            }
+            Ok(measured)
+        }
+        None => match begun {
+            Some(measured) => Ok(measured),
+            None => Err(too_long(ask, first)),
+        },
+    }
+}
+
+/// Where the first comparison found no cost: more blocks if they would tell more.
+fn closer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    begun: Option<Measured>,
+) -> Result<Measured, Failed> {
+    let Some(measured) = begun else {
+        return Err(too_long(ask, first));
+    };
+    let is_undecided = measured
+        .dossier
+        .why
+        .as_ref()
+        .is_some_and(|why| why.outcome == "undecided");
+    if measured.is_interrupted || !is_undecided {
+        return Ok(measured);
+    }
+    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+    let before = measured
+        .dossier
+        .cells
+        .iter()
+        .map(|cell| cell.n_blocks)
+        .max();
+    match why::closer_study(ask, first, left_ns) {
+        Some(study) if Some(study.blocks_max) > before => {
+            output::tell("undecided so far; looking more closely");
+            let closer = runner.measure(&study)?;
+            if !costs(&closer) {
+                return Ok(closer);
+            }
+            // It costs after all, and there may be time to say why.
+            let trials = conclude::suspects(&closer.data, &closer.dossier);
+            let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+            match why::proof_study(ask, first, &trials, left_ns) {
+                Some(study) => runner.measure(&study),
+                None => Ok(closer),
+            }
+        }
+        _ => Ok(measured),
     }
 }
 
@@ -519,6 +504,15 @@ impl Runner<'_> {
         ));
         if let Some(finding) = measured.dossier.findings.first() {
             self.tell_suspicion(&finding.cause, &finding.claim);
+        }
+    }
+
+    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    fn tell_early(&self, ask: &Ask, first: &First) {
+        let is_slower = first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let trials = why::suspects_of_one(ask, first);
+        if let (true, Some(trial)) = (is_slower, trials.first()) {
+            self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
         }
     }
 

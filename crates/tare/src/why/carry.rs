@@ -129,7 +129,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             .push("standard input: kept in a file and given to every run".to_owned());
     }
     carried.own = shown.binds()?;
-    let (mut variables, told) = variables(&wish.variables, vars::all())?;
+    let (mut variables, told) = variables(&wish.variables, &vars::all())?;
     if wish.has_own_image {
         // An image has a search path of its own, and variables that its programs need.
         variables.retain(|name, _| wish.variables.iter().any(|wanted| wanted.starts_with(name)));
@@ -337,7 +337,7 @@ impl Shown {
 /// The variables that are passed, and a line that says which.
 fn variables(
     wanted: &[String],
-    all: Vec<(String, String)>,
+    all: &[(String, String)],
 ) -> Result<(BTreeMap<String, String>, String), Trouble> {
     let n_all = all.len();
     let mut passed: BTreeMap<String, String> = all
@@ -402,14 +402,14 @@ mod tests {
             "MINE",
             "TARE_RUN",
         ]);
-        let (passed, told) = variables(&["MINE".into(), "NEW=1=2".into()], all).unwrap();
+        let (passed, told) = variables(&["MINE".into(), "NEW=1=2".into()], &all).unwrap();
         let names: Vec<&str> = passed.keys().map(String::as_str).collect();
         assert_eq!(names, ["LC_ALL", "MINE", "NEW", "PATH"]);
         assert_eq!(passed["NEW"], "1=2");
         assert!(told.contains("2 others"), "{told}");
         for wrong in ["ABSENT", "=x"] {
             assert!(
-                variables(&[wrong.into()], pairs(&["PATH"])).is_err(),
+                variables(&[wrong.into()], &pairs(&["PATH"])).is_err(),
                 "{wrong}"
             );
         }

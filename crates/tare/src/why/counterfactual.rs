@@ -290,7 +290,7 @@ pub fn judged(
     let share = share(&removed, &total);
     let status = status(effect.as_ref(), share.as_ref());
     let mut finding = untested(suspect);
-    finding.status = status.name().to_owned();
+    status.name().clone_into(&mut finding.status);
     finding.effect = effect.map(span);
     finding.share = share.map(span);
     finding.arm = Some(arm.to_owned());

@@ -218,11 +218,11 @@ mod tests {
         raw
     }
 
-    fn pick(pattern: &str, more_is_better: bool) -> Option<Pick> {
-        Some(Pick {
+    fn pick(pattern: &str, more_is_better: bool) -> Pick {
+        Pick {
             pattern: pattern.into(),
             more_is_better,
-        })
+        }
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(plain[1].observations, [4e6]);
         let text = "warm-up: 5 op/s\nresult: 1.25e3 op/s\n";
         let picked = ENTRY
-            .decode(&with_pick(text, pick("([0-9.e]+) op/s$", true)))
+            .decode(&with_pick(text, Some(pick("([0-9.e]+) op/s$", true))))
             .unwrap();
         assert_eq!(picked[2].metric.as_str(), RATE);
         assert_eq!(picked[2].observations, [1250.0]);
@@ -247,7 +247,7 @@ mod tests {
             ("n = 0", "n = (.*)"),
         ] {
             let error = ENTRY
-                .decode(&with_pick(text, pick(pattern, false)))
+                .decode(&with_pick(text, Some(pick(pattern, false))))
                 .unwrap_err();
             assert!(matches!(error, DecodeError::NoValue { .. }), "{error}");
         }

@@ -47,4 +47,6 @@ mod tools;
 mod tools_io;
 #[cfg(target_os = "linux")]
 mod vm;
+#[cfg(target_os = "linux")]
+mod why;
 mod world;
