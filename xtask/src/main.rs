@@ -15,6 +15,7 @@ mod bench;
 mod contracts;
 mod dist;
 mod fuzz;
+mod planted;
 mod provision;
 mod published;
 mod run;
@@ -65,6 +66,11 @@ const COMMANDS: &[Command] = &[
         "published",
         "whether every published number of the studies stands in the texts of a folder",
         published::main,
+    ),
+    (
+        "planted",
+        "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",
+        planted::main,
     ),
 ];
 

@@ -26,7 +26,11 @@ impl Folder {
         // Several of one process can exist at once (in tests).
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{name}-{}-{count}", std::process::id()));
+        // And so can several of one number, in environments that share this directory and not their processes.
+        let now_ns = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |now| now.as_nanos());
+        let path = parent.join(format!("{name}-{}-{count}-{now_ns}", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 ProbeError::Unavailable(Reason::NeedsPrivilege(format!(

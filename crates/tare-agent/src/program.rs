@@ -6,6 +6,7 @@
 //! `/usr/bin/env` the program that `env` would start.
 //! What it cannot see: what a program starts in its turn.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -23,6 +24,12 @@ const SEGMENTS_LIMIT: u16 = 256;
 
 /// The file that a shell would execute for `name`; `None` if there is none.
 pub fn look_up(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
+    look_up_in(name, &folders)
+}
+
+/// The same on another search path than this process's.
+pub fn look_up_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &Path| {
         std::fs::metadata(path)
             .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -30,8 +37,7 @@ pub fn look_up(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
     }
-    let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
-    std::env::split_paths(&folders)
+    std::env::split_paths(folders)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
 }

@@ -43,6 +43,8 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     let Ok((mut input, mut output)) = streams() else {
         return ExitCode::FAILURE;
     };
+    #[cfg(unix)]
+    probe::command::left::this_is_a_worker();
     let timer = Timer::measure();
     let counters = Counters::find();
     rehearse(timer, &counters);

@@ -2,6 +2,7 @@
 //! Only where there are signals and `/proc`.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -3,7 +3,7 @@
 //! Workloads around other people's tools say with a [`CommandCall`] what to run and read from a
 //! [`CommandReport`] what came of it. Nothing passes through a shell: arguments are a list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,19 @@ pub enum Stdout {
     Kept,
     /// To `/dev/null`.
     Discarded,
+    /// To wherever the first process of the environment writes, as the output of a container's own program
+    /// does: through an engine's pipe, log driver or terminal. Nothing of it is in the report.
+    Console,
+}
+
+/// A number in a program's output that is the value of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pick {
+    /// A regular expression; its first group, else the whole match, is the number. The last match counts.
+    pub pattern: String,
+    /// Whether a larger number is the better one.
+    #[serde(default)]
+    pub more_is_better: bool,
 }
 
 /// A program to be run.
@@ -78,6 +91,31 @@ pub struct CommandCall {
     /// For the server of a pair: it has started when it listens on [`PORT`], which the agent chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listens: Option<Transport>,
+    /// A file from which it reads its standard input, instead of `stdin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin_file: Option<String>,
+    /// Whether it gets `variables` only, and none of the agent's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clean: bool,
+    /// Whether its processes are looked at while it runs ([`Seen`]): costs it a little time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observe: bool,
+    /// Which number of its output is wanted; comes back with the report for those who read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pick: Option<Pick>,
+}
+
+/// What was seen of a program's processes while it ran, by looking every few milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The most threads at once, of all its processes together.
+    pub threads: u32,
+    /// The most processes at once.
+    pub processes: u32,
+    /// Files mapped as code into any of them.
+    pub mapped: BTreeSet<String>,
+    /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
+    pub status: BTreeMap<String, String>,
 }
 
 impl CommandCall {
@@ -157,6 +195,15 @@ pub struct CommandReport {
     /// let it run. Absent where the system does not tell.
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,
+    /// Processes that it had left running when it ended, and that were ended then.
+    #[serde(default)]
+    pub left_running: u32,
+    /// What was seen of it while it ran, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
+    /// The call's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pick: Option<Pick>,
 }
 
 #[cfg(test)]

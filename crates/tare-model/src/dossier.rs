@@ -282,6 +282,88 @@ pub struct DossierFinding {
     pub advice: String,
     /// What that costs in security or money.
     pub price: String,
+    /// Which part of the whole cost goes when the cause is switched off, or comes when it is switched on outside;
+    /// 1 is all of it.
+    #[serde(default)]
+    pub share: Option<Span>,
+    /// The arm in which that was tried.
+    #[serde(default)]
+    pub arm: Option<String>,
+    /// What was tried, or why nothing was.
+    #[serde(default)]
+    pub tried: Option<String>,
+}
+
+/// One step from the bare process to the whole environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierRung {
+    /// What it adds, in words.
+    pub title: String,
+    /// The arm that has everything up to this step.
+    pub arm: String,
+    /// What it adds to the command, in the ladder's unit; `null` where it could not be measured.
+    pub adds: Option<Span>,
+    /// Why not, or what cannot be told apart.
+    pub note: Option<String>,
+}
+
+/// What each mechanism adds to the command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierLadder {
+    /// The arm at its top.
+    pub arm: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of everything here.
+    pub unit: String,
+    /// The bare process.
+    pub base: Option<Span>,
+    /// The whole environment.
+    pub env: Option<Span>,
+    /// The whole environment minus the bare process, paired by block.
+    pub total: Option<Span>,
+    /// The steps, from the bottom.
+    pub rungs: Vec<DossierRung>,
+    /// The sum of the steps' estimates.
+    pub sum: Option<f64>,
+    /// Whether the sum lies within the interval of the total.
+    pub agrees: Option<bool>,
+}
+
+/// A counter of the command on both sides, the median over trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierCounter {
+    /// Its name.
+    pub name: String,
+    /// On the host.
+    pub base: Option<f64>,
+    /// In the environment.
+    pub env: Option<f64>,
+}
+
+/// The question that `tare why` was asked, and its answer in a sentence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierWhy {
+    /// The command.
+    pub command: Vec<String>,
+    /// The arm that was asked about.
+    pub arm: String,
+    /// The metric that was asked for.
+    pub metric: String,
+    /// How the command was carried there, a line each.
+    pub carried: Vec<String>,
+    /// `cost`, `start-up` (only creating the environment costs), `none` or `undecided`.
+    pub outcome: String,
+    /// The answer.
+    pub answer: String,
+    /// The part of the cost that confirmed causes explain.
+    pub explained: Option<Span>,
+    /// The smallest cost that would have been seen, as a fraction.
+    pub could_see: Option<f64>,
+    /// What creating and removing the environment takes, nanoseconds, which is in no other number here.
+    pub start_up_ns: Option<Span>,
+    /// Counters per run of the command.
+    pub counters: Vec<DossierCounter>,
 }
 
 /// A published claim with its verdict here.
@@ -413,6 +495,12 @@ pub struct Dossier {
     pub concurrency: Vec<Concurrency>,
     /// Findings.
     pub findings: Vec<DossierFinding>,
+    /// The question and answer of `tare why`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<DossierWhy>,
+    /// What each mechanism adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<DossierLadder>,
     /// Claims.
     pub claims: Vec<DossierClaim>,
     /// The publication that the study repeats.

@@ -67,6 +67,9 @@ pub struct LaunchSpec {
     pub workdir: String,
     /// How the standard streams reach the inside.
     pub stdio: Stdio,
+    /// Folders and files of the host that are shown inside; needs the mount namespace.
+    #[serde(default)]
+    pub binds: Vec<Bind>,
     /// Drops the environment variables of the launcher but its search path, as an engine does, and sets
     /// HOSTNAME and HOME.
     #[serde(default)]
@@ -101,6 +104,18 @@ pub struct SharedFolder {
     pub source: String,
     /// Inside; made if it is missing.
     pub target: String,
+}
+
+/// A folder or file of the host's, shown inside with what is mounted below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bind {
+    /// On the host, absolute.
+    pub source: String,
+    /// Inside, absolute; made if it is not there.
+    pub target: String,
+    /// Whether it may not be written to.
+    pub read_only: bool,
 }
 
 /// When to enter a user namespace.

@@ -67,6 +67,13 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// Whether it is status 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
 /// What a trial printed, before anybody interpreted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawOutput {

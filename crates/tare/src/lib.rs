@@ -17,4 +17,5 @@ pub mod plan;
 pub mod report;
 pub mod run;
 pub mod store;
+pub mod why;
 pub mod workload;

@@ -86,6 +86,7 @@ impl Agent {
             target_ns,
             limit_ns: 60_000_000_000,
             workdir,
+            hold: false,
         })
     }
 

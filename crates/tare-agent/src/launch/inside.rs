@@ -120,6 +120,7 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
             Some(layers) => rootfs::mount(layers, plan.has_user_namespace, missing)?,
             None => Path::new("/").to_owned(),
         };
+        mounts::bind_all(&spec.binds, &root)?;
         mounts::mount_all(spec, &root, inside.groups, plan.has_user_namespace, missing)?;
         if let (Some(folder), Some(_)) = (&spec.shared, inside.layers) {
             mounts::bind_shared(folder, &root)?;

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use tare_model::launch::{
-    LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS, SharedFolder,
+    Bind, LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS, SharedFolder,
 };
 
 use super::cgroup::Group;
@@ -212,6 +212,35 @@ fn mask(root: &Path, missing: &mut Vec<Missing>) {
         let result = bind(target.as_os_str(), &target).and_then(|()| protect(&target, QUIET));
         report(path, result);
     }
+}
+
+/// Shows the host's folders and files that were asked for, in the order of their targets, so that one below
+/// another is not covered by it. Where the root stays the host's and the target is the source, only what makes
+/// it read-only is done.
+pub(super) fn bind_all(binds: &[Bind], root: &Path) -> Result<(), LaunchError> {
+    let mut binds: Vec<&Bind> = binds.iter().collect();
+    binds.sort_by_key(|bind| bind.target.split('/').count());
+    for bind_this in binds {
+        let step = format!("bind `{}`", bind_this.source);
+        let target = below(root, &bind_this.target);
+        let found = fs::metadata(&bind_this.source).map_err(refused(&step))?;
+        if !target.exists() {
+            let made = if found.is_dir() {
+                fs::create_dir_all(&target)
+            } else {
+                target
+                    .parent()
+                    .map_or(Ok(()), fs::create_dir_all)
+                    .and_then(|()| fs::File::create(&target).map(drop))
+            };
+            made.map_err(refused(&step))?;
+        }
+        bind(OsStr::new(&bind_this.source), &target).map_err(refused(&step))?;
+        if bind_this.read_only {
+            protect(&target, 0).map_err(refused(&step))?;
+        }
+    }
+    Ok(())
 }
 
 /// Mounts everything that the specification asks for under `root`. Where a part is not asked for and the root

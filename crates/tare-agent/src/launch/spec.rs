@@ -92,6 +92,28 @@ fn plan_for(
             "add `mount` to the namespaces, or use rootfs = \"host\" and masked_paths = false",
         ));
     }
+    if !spec.binds.is_empty() && !spec.namespaces.mount {
+        return Err(wrong(
+            "binds need the mount namespace",
+            "add `mount` to the namespaces, or leave the binds out",
+        ));
+    }
+    let is_absolute =
+        |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    if let Some(bind) = spec
+        .binds
+        .iter()
+        .find(|bind| !is_absolute(&bind.source) || !is_absolute(&bind.target))
+    {
+        return Err(wrong(
+            format!(
+                "`{}` or `{}` is no path to be bound",
+                bind.source.escape_debug(),
+                bind.target.escape_debug()
+            ),
+            "absolute paths without `..`",
+        ));
+    }
     if spec.namespaces.net == (spec.network == Network::Host) {
         return Err(wrong(
             "the network is the host's if, and only if, there is no network namespace",
@@ -224,6 +246,7 @@ mod tests {
             siblings: None,
             shared: None,
             clean_environment: false,
+            binds: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! A program that serves is started on a port of the agent's choice, and has started when that port listens.
 //! Known bias: standard output and standard error are read through pipes by two threads of the worker while
 //! the program runs, which use a little of a processor when it prints much.
+//! What the program leaves running in the background is ended with it, after the time was taken.
 //! What it cannot see: whether the program did what it says. An exit status other than 0 is reported, not
 //! judged; its workload judges, so that the output is stored whatever came of it.
 
@@ -21,6 +22,11 @@ pub static PROBE: Probe = Probe {
     about: "start of a program, all that it does, and waiting for its end",
     run,
 };
+
+#[cfg(unix)]
+pub(crate) mod left;
+#[cfg(unix)]
+mod watch;
 
 #[cfg(not(unix))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
@@ -44,6 +50,7 @@ mod unix {
 
     use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
     use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout, Transport};
+    use tare_model::launch::RUN_VARIABLE;
     use tare_model::outcome::{Bytes, Exit};
     use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
 
@@ -51,6 +58,9 @@ mod unix {
     use crate::folder::Folder;
     use crate::meter::{Meter, ProbeError};
     use crate::program::{self, SEARCH_PATH};
+
+    use super::left;
+    use super::watch::Watch;
 
     /// How much of standard output is kept, bytes.
     const STDOUT_LIMIT: usize = 16 << 20;
@@ -96,7 +106,7 @@ mod unix {
             .iter()
             .map(|argument| blanks.fill(argument))
             .collect::<Result<Vec<_>, _>>()?;
-        let program = look_up(&argv[0])?;
+        let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
         for (name, text) in &call.files {
             let path = inside(folder.path(), name)?;
             std::fs::write(&path, blanks.fill(text)?)
@@ -106,16 +116,20 @@ mod unix {
         command
             .args(&argv[1..])
             .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
-            .stdin(if call.stdin.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            })
+            .stdin(input(&call)?)
             .stdout(match call.stdout {
                 Stdout::Kept => Stdio::piped(),
                 Stdout::Discarded => Stdio::null(),
+                Stdout::Console => console()?,
             })
             .stderr(Stdio::piped());
+        if call.clean {
+            command.env_clear();
+            // The label by which everything of a run is found.
+            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+                command.env(RUN_VARIABLE, run);
+            }
+        }
         for (name, value) in &call.variables {
             command.env(name, blanks.fill(value)?);
         }
@@ -125,11 +139,13 @@ mod unix {
         if call.listens.is_some() {
             end_with_this_process(&mut command);
         }
+        left::adopt();
         meter.ready()?;
         let begin = Instant::now();
         let mut child = command
             .spawn()
             .map_err(|error| not_started(&program, &error))?;
+        let watch = call.observe.then(|| Watch::start(child.id()));
         let streams = Streams::of(&mut child, call.stdin.as_deref());
         if let (Some(transport), Some(port)) = (call.listens, port) {
             let place = (transport, own, port);
@@ -144,8 +160,13 @@ mod unix {
             }
             meter.announce(port);
         }
-        let (exit, usage) = wait(&child)?;
-        let wall_ns = begin.elapsed().as_nanos() as u64;
+        let seen_ending = wait_for_end(&child)?;
+        let (exit, mut usage) = wait(&child)?;
+        let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
+        let wall_ns = end.duration_since(begin).as_nanos() as u64;
+        usage.extend(running);
+        // Before the streams are read to their ends: what is left holds them open.
+        let left_running = left::end_all();
         let (stdout, stderr) = streams.finish();
         let mut files = BTreeMap::new();
         for name in &call.collect {
@@ -163,6 +184,9 @@ mod unix {
             files,
             wall_ns,
             usage,
+            left_running,
+            seen: watch.map(Watch::finish),
+            pick: call.pick,
         });
         Ok(())
     }
@@ -231,11 +255,40 @@ mod unix {
         )))
     }
 
-    /// The file that a shell would execute.
-    fn look_up(name: &str) -> Result<PathBuf, ProbeError> {
-        program::look_up(name).ok_or_else(|| {
+    /// The file that a shell would execute; `path` is the search path that the program will have.
+    fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
+        let found = match path {
+            Some(path) => program::look_up_in(name, path.as_ref()),
+            None => program::look_up(name),
+        };
+        found.ok_or_else(|| {
             ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()))
         })
+    }
+
+    /// Where standard input comes from.
+    fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
+        match &call.stdin_file {
+            Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
+                ProbeError::system(
+                    &format!("open the standard input `{}`", path.escape_debug()),
+                    &error,
+                )
+            }),
+            None if call.stdin.is_some() => Ok(Stdio::piped()),
+            None => Ok(Stdio::null()),
+        }
+    }
+
+    /// Where the first process of this place writes.
+    fn console() -> Result<Stdio, ProbeError> {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/proc/1/fd/1")
+            .map(Stdio::from)
+            .map_err(|error| {
+                ProbeError::system("open the standard output of the first process", &error)
+            })
     }
 
     fn not_started(program: &Path, error: &io::Error) -> ProbeError {
@@ -402,6 +455,51 @@ mod unix {
         Ok(Some(bytes))
     }
 
+    /// When the program ended, and how long its first thread ran and, being runnable, did not.
+    type Ending = Option<(Instant, Vec<(String, f64)>)>;
+
+    /// Waits until the program has ended and leaves it to be reaped: until then there is its
+    /// `/proc/<pid>/schedstat`.
+    #[cfg(target_os = "linux")]
+    fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
+        loop {
+            // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            // SAFETY: `info` is live and exclusively borrowed, and the process is this one's own child.
+            let waited = unsafe {
+                libc::waitid(
+                    libc::P_PID,
+                    child.id(),
+                    &raw mut info,
+                    libc::WEXITED | libc::WNOWAIT,
+                )
+            };
+            if waited == 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(ProbeError::system("waitid", &error));
+            }
+        }
+        let end = Instant::now();
+        let text =
+            std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
+        let numbers = text.split_whitespace().map(str::parse::<f64>);
+        let times = ["on_cpu_ns", "run_delay_ns", "slices"]
+            .into_iter()
+            .zip(numbers)
+            .filter_map(|(name, number)| Some((name.to_owned(), number.ok()?)))
+            .collect();
+        Ok(Some((end, times)))
+    }
+
+    /// `wait` does it all.
+    #[cfg(not(target_os = "linux"))]
+    fn wait_for_end(_child: &Child) -> Result<Ending, ProbeError> {
+        Ok(None)
+    }
+
     /// Waits for the program's end; what it used comes with its status.
     fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), ProbeError> {
         let mut status = 0;
@@ -482,6 +580,38 @@ mod unix {
             assert!(report.program.ends_with("/sh"));
             assert!(report.wall_ns > 0 && report.usage["minflt"] > 0.0);
             assert!(report.usage["permitted_cpus"] >= 1.0);
+        }
+
+        #[test]
+        #[cfg(target_os = "linux")]
+        fn a_program_that_is_watched_is_seen_with_its_threads_and_libraries() {
+            let call = CommandCall {
+                observe: true,
+                ..shell("sleep 0.1 & sleep 0.1; wait")
+            };
+            let seen = reported(&call).unwrap().seen.unwrap();
+            assert_eq!((seen.processes, seen.threads), (3, 3), "{seen:?}");
+            assert!(
+                seen.mapped.iter().any(|file| file.contains("libc")),
+                "{seen:?}"
+            );
+            assert!(seen.status.contains_key("Seccomp"), "{seen:?}");
+        }
+
+        #[test]
+        fn a_program_with_a_clean_environment_sees_only_what_it_was_given() {
+            let call = CommandCall {
+                clean: true,
+                ..CommandCall::new("env", [""; 0])
+            }
+            .with_variable("ONLY", "this")
+            .with_variable("PATH", "/usr/bin:/bin");
+            let report = reported(&call).unwrap();
+            let text = String::from_utf8(report.stdout.0).unwrap();
+            assert!(
+                text.contains("ONLY=this") && !text.contains("HOME="),
+                "{text}"
+            );
         }
 
         #[test]

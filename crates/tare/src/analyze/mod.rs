@@ -29,7 +29,7 @@ mod claims;
 mod collect;
 mod concurrency;
 mod diagnostics;
-mod effect;
+pub(crate) mod effect;
 mod evidence;
 mod failures;
 pub mod input;
@@ -117,6 +117,8 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         aa,
         concurrency,
         findings,
+        why: None,
+        ladder: None,
         claims: Vec::new(),
         publication: None,
         failures,

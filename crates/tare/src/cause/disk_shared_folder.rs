@@ -156,7 +156,7 @@ mod tests {
                     .fact("engine.system", "Docker Desktop")
                     .cost("fio.randread.rate", 43.0),
                 Composed::golden("docker-desktop-windows-bind").cost("fs.stat.time", 10.0),
-                Composed::golden("docker-desktop-mac-virtiofs").cost("fs.stat.time", 3.0),
+                Composed::golden("docker-desktop-mac-fakeowner").cost("fs.stat.time", 3.0),
                 Composed::golden("wsl2-drvfs").cost("fs.stat.time", 10.0),
             ],
             &[

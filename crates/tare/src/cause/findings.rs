@@ -80,6 +80,9 @@ pub fn findings(
                     effect: None,
                     advice: suspicion.advice,
                     price: suspicion.price,
+                    share: None,
+                    arm: None,
+                    tried: None,
                 },
             ));
         }

@@ -1,6 +1,7 @@
 //! A runtime with a kernel of its own: gVisor, Kata, Firecracker, Sysbox.
 //!
-//! Named by the engine or the arm's settings; a kernel that calls itself 4.4.0 beside another one is gVisor's. What
+//! Named by the engine or the arm's settings; a kernel that calls itself `4.4.0` or names gVisor is
+//! gVisor's. What
 //! it cannot see: which of its options are on.
 
 use super::entry::{Entry, Found};
@@ -69,14 +70,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             .find(|(word, _)| value.to_lowercase().contains(word))?;
         Some((value, *what))
     });
-    let by_kernel = (case.fact("kernel.release") == Some("4.4.0")
-        && case.differs("kernel.release").is_some())
-    .then(|| {
-        (
-            "a kernel that calls itself 4.4.0".to_owned(),
-            "gVisor, which serves system calls in user space",
-        )
-    });
+    let release = case.differs("kernel.release").map(|(_, here)| here);
+    let by_kernel = release
+        .filter(|release| *release == "4.4.0" || release.contains("gvisor"))
+        .map(|release| {
+            (
+                format!("a kernel that calls itself {release}"),
+                "gVisor, which serves system calls in user space",
+            )
+        });
     let (name, what) = named.or(by_setting).or(by_kernel)?;
     let cells = case.costs(&[
         Kind::Kernel,

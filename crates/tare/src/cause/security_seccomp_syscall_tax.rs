@@ -10,9 +10,9 @@ use super::{Case, switch};
 
 /// What a filter that allows by number costs per call, nanoseconds.
 const PER_CALL_NS: f64 = 16.0;
-/// The most that a filter was seen to cost a short operation of a few calls, nanoseconds.
-const MOST_NS: f64 = 500.0;
-/// Share of a command's extra time that the calls must amount to.
+/// The same where every call runs the whole filter, as before Linux 5.11.
+const PER_CALL_OLD_NS: f64 = 118.0;
+/// Share of the extra time that the calls must amount to.
 const SHARE: f64 = 0.1;
 /// Since this kernel calls that are always allowed skip the filter's program.
 const BITMAP: (u32, u32) = (5, 11);
@@ -49,6 +49,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if !filtered || case.same_kernel() == Some(false) {
         return None;
     }
+    let old = kernel(&case.arm.facts).is_some_and(|version| version < BITMAP);
+    let per_call = if old { PER_CALL_OLD_NS } else { PER_CALL_NS };
     let costs = case.costs(&[Kind::Kernel, Kind::Metadata, Kind::Clock, Kind::Output]);
     let mut evidence = Vec::new();
     let mut likelihood: f64 = 0.0;
@@ -59,25 +61,25 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             let kind = Kind::of(cell);
             if kind == Kind::Any {
                 let Some((calls, extra)) = calls_and_extra(case, *index) else { return false };
-                let share = calls * PER_CALL_NS / extra;
+                let share = calls * per_call / extra;
                 if extra <= 0.0 || share < SHARE {
                     return false;
                 }
-                evidence.push(format!("{calls:.0} counted calls of {PER_CALL_NS:.0} ns each are {:.0} % of the extra time", (share * 100.0).min(100.0)));
+                evidence.push(format!("{calls:.0} counted calls of {per_call:.0} ns each are {:.0} % of the extra time", (share * 100.0).min(100.0)));
                 likelihood = likelihood.max(0.6);
                 return true;
             }
             let Some(difference) = cell.difference.filter(|_| cell.unit == "ns") else { return false };
+            let share = (per_call * calls_in(&cell.metric) / difference.point).min(1.0);
             // Reading the clock without a call meets no filter.
-            let fits = difference.point <= MOST_NS && !cell.metric.starts_with("clock.vdso");
+            let fits = share >= SHARE && !cell.metric.starts_with("clock.vdso");
             if fits {
-                likelihood = likelihood.max(if kind == Kind::Metadata { 0.5 } else { 0.9 });
+                likelihood = likelihood.max(0.9 * share);
             }
             fits
         })
         .collect();
     let largest = case.largest(&cells)?;
-    let old = kernel(&case.arm.facts).is_some_and(|version| version < BITMAP);
     Some(
         Found::new(
             cells.clone(),
@@ -86,12 +88,22 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .difference
                 .filter(|_| largest.unit == "ns" && Kind::of(largest) != Kind::Any)
             {
-                Some(difference) => format!(
-                    "The seccomp filter adds about {:.0} ns to what `{}` times, which {}.",
-                    difference.point,
-                    largest.metric,
-                    words(ratio(largest))
-                ),
+                Some(difference) => {
+                    let own = per_call * calls_in(&largest.metric);
+                    let part = if own >= 0.5 * difference.point {
+                        format!("adds about {:.0} ns", difference.point)
+                    } else {
+                        format!(
+                            "explains about {own:.0} of the {:.0} ns that are added",
+                            difference.point
+                        )
+                    };
+                    format!(
+                        "The seccomp filter {part} to what `{}` times, which {}.",
+                        largest.metric,
+                        words(ratio(largest))
+                    )
+                }
                 None => format!(
                     "The seccomp filter takes its price of each system call, and {}.",
                     case.told(&cells)
@@ -108,6 +120,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         }))
         .by(switch::without_seccomp(case)),
     )
+}
+
+/// System calls in one operation of a probe.
+fn calls_in(metric: &str) -> f64 {
+    if metric.starts_with("ipc.pipe") {
+        2.0
+    } else {
+        1.0
+    }
 }
 
 fn filters(case: &Case<'_>) -> String {
@@ -168,11 +189,33 @@ mod tests {
                 filtered("proc.spawn.time", 57.0),
                 command(1e4),
                 filtered("command.wall.time", 2.0),
+                filtered("fs.stat.time", 3.8),
                 filtered("syscall.getppid.time", 1.16).base("status.Seccomp", "2"),
                 Composed::of("docker")
                     .fact("status.Seccomp", "2")
                     .cost("syscall.getppid.time", 1.16),
             ],
         );
+    }
+
+    #[test]
+    fn the_filter_is_charged_with_its_own_nanoseconds_and_no_more() {
+        let told = |ratio: f64| {
+            filtered("fs.stat.time", ratio)
+                .suspects(&super::CAUSE)
+                .unwrap()
+        };
+        assert!(
+            told(1.16).claim.contains("adds about 16 ns"),
+            "{}",
+            told(1.16).claim
+        );
+        let partly = told(1.6);
+        assert!(
+            partly.claim.contains("about 16 of the 60 ns"),
+            "{}",
+            partly.claim
+        );
+        assert!(partly.likelihood < 0.5);
     }
 }

@@ -21,6 +21,7 @@ mod run;
 mod runs;
 mod session;
 mod show;
+mod why;
 
 /// Exit codes, as others' scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Measure: the same work in every environment, in randomised blocks.
     Run(run::Run),
+    /// Which mechanism makes a command of yours cost more in an environment, proved by switching it off.
+    Why(why::Why),
     /// What there is: environments, workloads, studies.
     List(list::List),
     /// What is available here, what is missing and how to get it, and how noisy it is.
@@ -142,6 +145,7 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(command) => command.execute(&place),
+        Command::Why(command) => command.execute(&place),
         Command::List(command) => command.execute(),
         Command::Doctor(command) => command.execute(&place),
         Command::Runs(command) => command.execute(&place),

@@ -6,7 +6,7 @@ use tare_model::dossier::Dossier;
 use super::{Exit, Failed};
 use crate::analyze::{self, ArmData, RunData, RunHead, TrialData};
 use crate::store::{StoppedBy, Store, StoreError, StoredRun};
-use crate::workload;
+use crate::{why, workload};
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
@@ -27,7 +27,11 @@ impl From<StoreError> for Failed {
 /// The dossier of a stored run.
 pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     let stored = store.run(run)?;
-    Ok(analyze::analyze(&run_data(stored), &workload::find))
+    let data = run_data(stored);
+    if data.head.study.id == why::STUDY {
+        return Ok(why::conclude(&data));
+    }
+    Ok(analyze::analyze(&data, &workload::find))
 }
 
 /// A stored run as the analysis takes it.

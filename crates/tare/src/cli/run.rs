@@ -280,7 +280,7 @@ fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.
-fn host_facts() -> Facts {
+pub(super) fn host_facts() -> Facts {
     let cpus =
         std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
     Facts::from([

@@ -20,6 +20,8 @@ pub(super) struct Session {
     cancel: Cancel,
     agents: Agents,
     owner: Owner,
+    /// Runs that this command carried out before the present one; their folders go with the last.
+    earlier: Vec<Owner>,
 }
 
 impl From<OwnerError> for Failed {
@@ -53,6 +55,7 @@ impl Session {
             cancel,
             agents,
             owner,
+            earlier: Vec::new(),
         })
     }
 
@@ -70,14 +73,34 @@ impl Session {
         }
     }
 
+    /// Goes on under a new run's name, with a folder of its own.
+    pub(super) fn renew(&mut self, place: &Place) -> Result<(), Failed> {
+        let owner = Owner::acquire(&Place::state_folder()?, &new_run(&self.clock))?;
+        // The agents lie in the run's folder.
+        self.agents = Agents::locate(place.agent.as_deref(), owner.folder())
+            .map_err(|error| no_agent(&error))?;
+        let old = std::mem::replace(&mut self.owner, owner);
+        self.earlier.push(old);
+        Ok(())
+    }
+
+    /// The time, as the engine counts it.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
     /// The run's name.
     pub(super) fn run(&self) -> &RunId {
         self.owner.run()
     }
 
-    /// Removes the run's folder.
+    /// Removes the run's folder, and those of the runs before it.
     pub(super) fn end(self) -> Result<(), Failed> {
-        Ok(self.owner.remove()?)
+        let mut first = self.owner.remove();
+        for owner in self.earlier {
+            first = first.and(owner.remove());
+        }
+        Ok(first?)
     }
 }
 

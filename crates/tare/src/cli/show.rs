@@ -24,6 +24,8 @@ impl Show {
         let dossier = recount::dossier(&store, &run)?;
         if self.json {
             output::data(&report::json::to_string(&dossier))?;
+        } else if dossier.why.is_some() {
+            output::data(&report::terminal::why(&dossier, output::style()))?;
         } else {
             output::data(&report::terminal::table(&dossier, output::style()))?;
         }

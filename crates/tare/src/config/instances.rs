@@ -9,8 +9,7 @@ use super::error::StudyError;
 use super::file::Workload;
 use super::resolve::Source;
 use super::{Adjustments, suggest};
-use crate::plan::concurrency;
-use crate::workload;
+use crate::workload::{self, instances};
 
 /// One workload for each number of instances that the entry asks for.
 pub(super) fn expanded(
@@ -144,7 +143,7 @@ fn several(
         let Ok(instances) = u32::try_from(*number) else {
             return Err((
                 format!("there cannot be {number} instances"),
-                Some(format!("from 1 to {}", concurrency::most(spread))),
+                Some(format!("from 1 to {}", instances::most(spread))),
             ));
         };
         if specs.iter().any(|other| other.instances == instances) {
@@ -155,7 +154,7 @@ fn several(
             spread: Some(spread),
             ..spec.clone()
         };
-        concurrency::check(&spec, &recipe).map_err(|error| (error.problem, error.hint))?;
+        instances::check(&spec, &recipe).map_err(|error| (error.problem, error.hint))?;
         specs.push(spec);
     }
     specs.sort_by_key(|spec| spec.instances);

@@ -323,6 +323,10 @@ fn workloads_of_which_several_at_once_mean_nothing_are_refused() {
         &with("start-up", "instances = [1, 2]"),
         &["mine.toml:6", "starts and stops an environment"],
     );
+    refused(
+        &with("copy-up", "instances = 2"),
+        &["mine.toml:6", "only one of", "environments"],
+    );
     let fine = with("tcp-stream", "path = \"loopback\"\ninstances = 2");
     assert!(parse("mine.toml", &fine, &Adjustments::default()).is_ok());
 }

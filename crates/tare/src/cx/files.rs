@@ -189,6 +189,23 @@ pub fn kind(path: &Path) -> Result<Kind, FileError> {
     })
 }
 
+/// The same place by a path without links; fails where there is nothing.
+pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
+    std::fs::canonicalize(path).map_err(error("find", path))
+}
+
+/// Whether something is there that its user may execute.
+pub fn is_program(path: &Path) -> bool {
+    let Ok(found) = std::fs::metadata(path) else {
+        return false;
+    };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    found.is_file() && may_run
+}
+
 /// The first bytes of a file, at most `length`.
 pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
     use std::io::Read;

@@ -19,6 +19,7 @@ pub mod observer;
 pub mod owner;
 #[cfg(unix)]
 pub mod relay;
+pub mod stdin;
 pub mod vars;
 
 pub use agent::{AgentError, Agents};

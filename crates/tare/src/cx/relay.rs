@@ -34,9 +34,12 @@ pub struct Relay {
     accepting: Option<JoinHandle<()>>,
 }
 
+/// A program, held by the thread that waits for its end and by the list that ends it.
+type Program = Arc<Mutex<Box<dyn Running>>>;
+
 #[derive(Default)]
 struct Shared {
-    programs: Mutex<Vec<Arc<Mutex<Box<dyn Running>>>>>,
+    programs: Mutex<Vec<Program>>,
     words: Mutex<Option<String>>,
 }
 
@@ -144,7 +147,7 @@ impl Shared {
     }
 
     /// A program has said all that it will.
-    fn note_end(&self, program: &Arc<Mutex<Box<dyn Running>>>) {
+    fn note_end(&self, program: &Program) {
         let mut running = locked(program);
         let status = running.wait(END_LIMIT);
         for _ in 0..WORDS_LIMIT {

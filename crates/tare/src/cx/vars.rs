@@ -20,3 +20,19 @@ pub fn state_folder() -> Option<PathBuf> {
         .or_else(|| text("HOME").map(|home| PathBuf::from(home).join(".local/state")))
         .map(|folder| folder.join("tare"))
 }
+
+/// Every variable whose name and text are UTF-8.
+pub fn all() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+        .collect()
+}
+
+/// The working directory; `None` where it is gone or not UTF-8.
+pub fn directory() -> Option<String> {
+    std::env::current_dir()
+        .ok()?
+        .into_os_string()
+        .into_string()
+        .ok()
+}

@@ -203,6 +203,7 @@ fn specification(
         siblings: None,
         shared: None,
         clean_environment: settings.clean_environment,
+        binds: settings.binds.clone(),
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! What cannot be seen from here is whether a well-formed name names anything.
 
+use tare_model::launch::Bind;
+
 /// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
 pub(super) const CAPABILITIES: [&str; 41] = [
     "CHOWN",
@@ -212,6 +214,22 @@ pub(super) fn is_platform(text: &str) -> bool {
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     (2..=3).contains(&text.split('/').count()) && text.split('/').all(is_word)
+}
+
+/// `source:target` or `source:target:ro`, both absolute, as `-v` of `docker run` takes it.
+pub(super) fn parse_bind(text: &str) -> Option<Bind> {
+    let mut parts = text.split(':');
+    let (source, target) = (parts.next()?, parts.next()?);
+    let read_only = match (parts.next(), parts.next()) {
+        (None, _) => false,
+        (Some("ro"), None) => true,
+        _ => return None,
+    };
+    (is_safe_path(source) && is_safe_path(target)).then(|| Bind {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        read_only,
+    })
 }
 
 /// An absolute path that stays where it says and cannot move a terminal's cursor. A comma or colon would be

@@ -6,9 +6,12 @@
 
 use std::path::PathBuf;
 
+use tare_model::launch::Bind;
 use tare_model::{Params, Value};
 
-use super::grammar::{CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_size};
+use super::grammar::{
+    CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_bind, parse_size,
+};
 use super::text::printable;
 use super::{SettingSpec, SettingsError, Wanted};
 
@@ -259,6 +262,18 @@ impl<'a> Reader<'a> {
             });
         }
         Ok(limits)
+    }
+
+    /// `source:target[:ro]`, as `--volume` of `docker run` reads it.
+    pub(super) fn binds(&self) -> Result<Vec<Bind>, SettingsError> {
+        let expected = "binds such as [\"/srv/data:/data\"] or [\"/srv/data:/data:ro\"]";
+        self.texts("binds", expected)?
+            .into_iter()
+            .map(|word| {
+                parse_bind(word)
+                    .ok_or_else(|| Self::wrong("binds", &Value::Text(word.to_owned()), expected))
+            })
+            .collect()
     }
 
     /// An absolute path without `..` and control characters; `None` for a text that does not begin with `/`.

@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial};
 use tare_stats::{BlockOrders, Stream};
 
-pub mod concurrency;
 mod duration;
 
 pub use duration::expected_ns;

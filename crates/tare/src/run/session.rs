@@ -18,7 +18,7 @@ use super::rig::{Needs, Rig};
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event};
 use crate::env::Wanted;
-use crate::plan::{Plan, concurrency};
+use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
 use crate::workload::Tool;
 
@@ -467,7 +467,7 @@ fn recipes(study: &Study, registry: &Registry<'_>) -> Result<Vec<Recipe>, RunErr
                 .ok_or_else(|| RunError::UnknownWorkload(name(&spec.id)))?
                 .recipe(&spec.params, spec.path)
                 .map_err(wrong)?;
-            concurrency::check(spec, &recipe).map_err(wrong)?;
+            crate::workload::instances::check(spec, &recipe).map_err(wrong)?;
             Ok(recipe)
         })
         .collect()

@@ -108,6 +108,9 @@ pub(crate) mod tests {
                 files: BTreeMap::new(),
                 wall_ns: 1_000_000,
                 usage: BTreeMap::new(),
+                left_running: 0,
+                seen: None,
+                pick: None,
             }),
             span: None,
         };

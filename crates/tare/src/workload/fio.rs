@@ -122,7 +122,7 @@ static PARAMS: &[ParamSpec] = &[
     param(
         "preset",
         DefaultValue::Text("none"),
-        "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s); parameters that differ from their default win",
+        "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win",
     ),
 ];
 
@@ -311,8 +311,8 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
 mod tests {
     use super::*;
 
-    fn argv(params: Params) -> Result<Vec<String>, ParamError> {
-        match WORKLOAD.recipe(&params, None)? {
+    fn argv(params: &Params) -> Result<Vec<String>, ParamError> {
+        match WORKLOAD.recipe(params, None)? {
             Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap().argv),
             other => panic!("{other:?}"),
         }
@@ -324,7 +324,7 @@ mod tests {
             params.with(spec.name, spec.default)
         });
         for params in [Params::new(), defaults] {
-            let argv = argv(params.with("preset", "read_iops").with("runtime", "3s")).unwrap();
+            let argv = argv(&params.with("preset", "read_iops").with("runtime", "3s")).unwrap();
             for option in [
                 "--rw=randread",
                 "--bs=4096",
@@ -354,7 +354,7 @@ mod tests {
             ("preset", "fast".into()),
             ("filename", "/dev/sda".into()),
         ] {
-            let error = argv(Params::new().with(name, value)).unwrap_err();
+            let error = argv(&Params::new().with(name, value)).unwrap_err();
             assert_eq!(error.param, name);
             assert!(error.hint.is_some(), "{name}");
         }

@@ -30,6 +30,7 @@ pub mod disk_sequential;
 pub mod fio;
 pub mod fsync;
 pub mod hpcc;
+pub mod instances;
 pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
@@ -41,6 +42,7 @@ pub mod start_up;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_params;
+pub mod user_command;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
@@ -72,6 +74,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &tcp_stream::WORKLOAD,
     &touch::ENTRY,
     &triad::ENTRY,
+    &user_command::ENTRY,
 ];
 
 /// The workload of this name.
@@ -226,6 +229,7 @@ mod tests {
     const SHARED: &[&str] = &[
         "mod",
         "command-output",
+        "instances",
         "paired",
         "probe-output",
         "sanity",

@@ -171,8 +171,9 @@ pub fn threads(threads: f64, report: &CommandReport) -> Option<Remark> {
 /// Says so if `rate × seconds` is not `count`.
 pub fn product(what: &str, rate: f64, duration_s: f64, count: f64) -> Option<Remark> {
     let expected = rate * duration_s;
-    let is_wrong = !((expected - count).abs() <= ARITHMETIC * count.abs().max(expected.abs()));
-    is_wrong.then(|| {
+    let distance = (expected - count).abs();
+    let is_right = distance.is_finite() && distance <= ARITHMETIC * count.abs().max(expected.abs());
+    (!is_right).then(|| {
         Remark::new(
             LOG_ARITHMETIC,
             format!(

@@ -118,6 +118,7 @@ fn every_listing_names_what_there_is_as_text_and_as_json() {
         ("environments", "docker"),
         ("workloads", "getppid"),
         ("studies", "quick"),
+        ("causes", "disk.shared-folder"),
     ] {
         let text = product.run(["list", what]).expect(0).stdout;
         assert!(text.contains(member), "{text}");
@@ -128,7 +129,11 @@ fn every_listing_names_what_there_is_as_text_and_as_json() {
         assert!(all.contains(member), "{all}");
     }
     let json = product.run(["list", "--json"]).expect(0).json();
-    assert_eq!(json.as_object().unwrap().len(), 3);
+    assert_eq!(json.as_object().unwrap().len(), 4);
+    // Not a terminal: a hundred columns, no colours.
+    let causes = product.run(["list", "causes"]).expect(0).stdout;
+    assert!(causes.lines().all(|line| line.chars().count() <= 100));
+    assert!(!causes.contains('\u{1b}'));
     // Listing makes nothing.
     assert!(!product.home().exists());
     product.run(["list", "wrokloads"]).expect(2);

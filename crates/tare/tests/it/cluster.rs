@@ -204,6 +204,10 @@ fn run(name: &str, study: &Study) -> Option<StoredRun> {
     assert_eq!(summary.left_behind, [""; 0]);
     assert_eq!(summary.absent, []);
     before.assert_restored(&world, "a run on several nodes");
+    // What an engine keeps, volumes included, is not seen on the machine; a sweep that finds nothing tells.
+    let driver = env::find(&study.arms[0].driver).unwrap();
+    let left = driver.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+    assert_eq!(left, [""; 0]);
     Some(stored)
 }
 

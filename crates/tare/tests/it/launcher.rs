@@ -65,6 +65,7 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         siblings: None,
         shared: None,
         clean_environment: false,
+        binds: Vec::new(),
     }
 }
 

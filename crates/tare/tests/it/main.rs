@@ -22,6 +22,8 @@ mod docker_variants;
 mod engine;
 mod host;
 #[cfg(target_os = "linux")]
+mod instances;
+#[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
 mod misbehaviour;
@@ -45,4 +47,6 @@ mod tools;
 mod tools_io;
 #[cfg(target_os = "linux")]
 mod vm;
+#[cfg(target_os = "linux")]
+mod why;
 mod world;

@@ -160,13 +160,8 @@ fn hello(instance: &mut dyn Instance) {
 
 fn inner_facts(instance: &mut dyn Instance) -> Facts {
     let paths = vec![instance.workdir()];
-    match ask(
-        instance,
-        &Request::Facts {
-            paths,
-            tools: Vec::new(),
-        },
-    ) {
+    let tools = Vec::new();
+    match ask(instance, &Request::Facts { paths, tools }) {
         Reply::Facts { facts } => facts,
         other => panic!("{other:?}"),
     }

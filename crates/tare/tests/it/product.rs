@@ -194,7 +194,8 @@ impl Product {
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
-        command.args(arguments).arg("--agent").arg(&self.agent);
+        // First: what stands behind `--` is no argument of the program's own.
+        command.arg("--agent").arg(&self.agent).args(arguments);
         self.set_variables(&mut command);
         command
     }

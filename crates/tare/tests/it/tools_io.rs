@@ -46,7 +46,7 @@ fn run(arms: &[&str], workloads: &str) -> Value {
     let product = Product::new();
     let mut study = "id = \"tools\"\n[design]\ntrial = \"20ms\"\n".to_owned();
     for arm in arms {
-        study.push_str(&format!("[[arm]]\nid = \"{arm}\"\n"));
+        study.extend(["[[arm]]\nid = \"", arm, "\"\n"]);
     }
     study.push_str(workloads);
     let file = product.file("study.toml", study);
@@ -210,12 +210,10 @@ fn iozone_is_measured_wherever_it_runs() {
 
 /// One workload over each of these paths.
 fn over(id: &str, params: &str, paths: &[&str]) -> String {
-    paths
-        .iter()
-        .map(|path| {
-            format!("[[workload]]\nid = \"{id}\"\npath = \"{path}\"\nparams = {{ {params} }}\n")
-        })
-        .collect()
+    let of = |path: &&str| {
+        format!("[[workload]]\nid = \"{id}\"\npath = \"{path}\"\nparams = {{ {params} }}\n")
+    };
+    paths.iter().map(of).collect::<Vec<_>>().concat()
 }
 
 const DIRECT: [&str; 4] = ["loopback", "host→arm", "arm→host", "arm→arm"];

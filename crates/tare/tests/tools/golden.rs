@@ -125,6 +125,9 @@ impl Capture {
                 files: bytes(&self.files),
                 wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
                 usage: provenance.usage.clone(),
+                left_running: 0,
+                pick: None,
+                seen: None,
             }),
             span: None,
         };

@@ -4,12 +4,12 @@
 //! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
 
 use tare_model::launch::{
-    DOCKER_CAPABILITIES, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp, Stdio,
+    Bind, DOCKER_CAPABILITIES, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp, Stdio,
     UserNamespace, capability_number,
 };
 use tare_model::{Facts, Params, Value};
 
-use crate::env::grammar::parse_size;
+use crate::env::grammar::{parse_bind, parse_size};
 use crate::env::{SettingSpec, SettingsError};
 
 /// What the driver takes.
@@ -84,6 +84,11 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         doc: "\"inherit\" (default): the agent's pipes as they are; \"relay\": copied by the launcher, as an \
               engine's shim does",
     },
+    SettingSpec {
+        name: "binds",
+        doc: "folders and files of the host to show inside, a list such as [\"/srv/data:/data:ro\"]; needs the \
+              mount namespace",
+    },
 ];
 
 /// The settings as the launcher needs them.
@@ -108,6 +113,7 @@ pub(super) struct Settings {
     pub(super) is_network_asked: bool,
     pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
+    pub(super) binds: Vec<Bind>,
 }
 
 pub(in crate::env) fn wrong(
@@ -333,6 +339,33 @@ pub(in crate::env) fn limits(settings: &Params) -> Result<Limits, SettingsError>
     })
 }
 
+/// The folders and files to show inside.
+fn binds(settings: &Params, has_mounts: bool) -> Result<Vec<Bind>, SettingsError> {
+    const NAME: &str = "binds";
+    let texts: Vec<String> = match settings.value(NAME) {
+        None => return Ok(Vec::new()),
+        Some(Value::List(values)) => values.iter().map(Value::to_string).collect(),
+        Some(value) => words(value),
+    };
+    if !texts.is_empty() && !has_mounts {
+        return Err(wrong(
+            NAME,
+            format!("`{NAME}` needs the mount namespace"),
+            "add `mount` to the namespaces, or leave this setting out",
+        ));
+    }
+    let parsed = texts.iter().map(|text| {
+        parse_bind(text).ok_or_else(|| {
+            wrong(
+                NAME,
+                format!("`{}` is no bind", text.escape_debug()),
+                "absolute paths such as \"/srv/data:/data\" or \"/srv/data:/data:ro\"",
+            )
+        })
+    });
+    parsed.collect()
+}
+
 impl Settings {
     /// Reads and checks; touches nothing outside.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
@@ -430,6 +463,7 @@ impl Settings {
             clean_environment: choice(settings, "environment", &environments)?
                 .unwrap_or(namespaces.mount),
             stdio: choice(settings, "stdio", &streams)?.unwrap_or(Stdio::Inherit),
+            binds: binds(settings, namespaces.mount)?,
             namespaces,
         })
     }

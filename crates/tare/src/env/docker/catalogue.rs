@@ -109,6 +109,14 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         doc: "with `storage = \"bind\"`: the folder of this machine, by absolute path, in which the bound one is made; default: the run's own",
     },
     SettingSpec {
+        name: "binds",
+        doc: "folders and files of the engine's machine to show inside, a list such as [\"/srv/data:/data:ro\"]",
+    },
+    SettingSpec {
+        name: "tmpfs",
+        doc: "folders inside that are in memory, a list such as [\"/scratch\"]",
+    },
+    SettingSpec {
         name: "log_driver",
         doc: "the engine's log driver, for example `json-file`, `local` or `none`; default: the engine's",
     },

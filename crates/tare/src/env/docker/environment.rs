@@ -143,6 +143,23 @@ impl DockerEnvironment {
         }
     }
 
+    /// What the user has shown inside.
+    fn shown(&self) -> impl Iterator<Item = Mount> {
+        let binds = self.settings.binds.iter().map(|bind| Mount {
+            target: Some(bind.target.clone()),
+            source: Some(bind.source.clone()),
+            typ: Some(MountType::BIND),
+            read_only: Some(bind.read_only),
+            ..Default::default()
+        });
+        let in_memory = self.settings.tmpfs.iter().map(|path| Mount {
+            target: Some(path.clone()),
+            typ: Some(MountType::TMPFS),
+            ..Default::default()
+        });
+        binds.chain(in_memory)
+    }
+
     fn body(
         &self,
         cx: &Context<'_>,
@@ -160,6 +177,7 @@ impl DockerEnvironment {
             .mount(cx, belongings)
             .into_iter()
             .chain(shared)
+            .chain(self.shown())
             .collect();
         host_config.mounts = (!mounts.is_empty()).then_some(mounts);
         ContainerCreateBody {

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use tare_model::launch::Bind;
 use tare_model::{Params, Value};
 
 use super::super::SettingsError;
@@ -99,6 +100,9 @@ pub(super) struct Settings {
     pub(super) context: Option<String>,
     pub(super) storage: Storage,
     pub(super) bind_folder: Option<PathBuf>,
+    pub(super) binds: Vec<Bind>,
+    /// Folders inside that are in memory.
+    pub(super) tmpfs: Vec<String>,
     pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
 }
@@ -148,6 +152,8 @@ impl Settings {
             bind_folder: read
                 .word("bind_folder", is_safe_path, "an absolute path")?
                 .map(PathBuf::from),
+            binds: read.binds()?,
+            tmpfs: read.words("tmpfs", is_safe_path, "absolute paths")?,
             log_driver: read.word("log_driver", is_plain_name, "a name such as `local`")?,
             user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
         };
@@ -292,6 +298,8 @@ mod tests {
             .with("platform", "linux/arm64/v8")
             .with("context", "desktop-linux")
             .with("bind_folder", "/srv/a folder")
+            .with("binds", "/srv/x:/data,/usr:/usr:ro")
+            .with("tmpfs", "/scratch")
             .with("cpus", 1.5)
             .with("cpuset", "0-1,3")
             .with("memory", "256m")

@@ -368,7 +368,8 @@ mod tests {
             .with("storage", "tmpfs")
             .with("log_driver", "none")
             .with("user", "1000:1000");
-        assert_eq!(params.0.len() + 1, SETTINGS.len(), "all but `privileged`");
+        // `privileged` contradicts the capabilities, and what is packed an image of one's own.
+        assert_eq!(params.0.len() + 4, SETTINGS.len());
         let settings = Settings::parse(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
         assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));
@@ -394,6 +395,21 @@ mod tests {
         );
         let limits: Vec<&str> = settings.limits().iter().map(|limit| limit.0).collect();
         assert_eq!(limits, ["cpus", "cpuset", "memory"]);
+    }
+
+    #[test]
+    fn what_is_packed_is_read_and_contradicts_an_image() {
+        let packed = Params::new()
+            .with("programs", "python3,/usr/bin/env")
+            .with("packages", "libpython3.11-minimal")
+            .with("files", "/etc/os-release");
+        let settings = Settings::parse(&packed).unwrap();
+        assert_eq!(settings.wanted.programs, ["python3", "/usr/bin/env"]);
+        assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
+        assert_eq!(settings.wanted.files, ["/etc/os-release"]);
+        assert_eq!(settings.options(), Vec::<String>::new());
+        let error = Settings::parse(&packed.with("image", "debian")).unwrap_err();
+        assert_eq!(error.setting, "image");
     }
 
     #[test]

@@ -16,10 +16,12 @@ mod concurrency;
 mod publication;
 mod tail;
 mod text;
+mod why;
 mod words;
 
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
+pub use why::{time, why};
 
 use super::number::{
     Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit,

@@ -44,8 +44,6 @@ pub struct Job {
     pub options: Map<String, Value>,
     /// Share of its time in user and kernel code, per cent.
     pub cpu_percent: Option<f64>,
-    /// Context switches.
-    pub switches: Option<f64>,
 }
 
 /// Operations of one kind.
@@ -121,8 +119,6 @@ impl Output {
         for job in rest {
             total.read.add(&job.read);
             total.write.add(&job.write);
-            let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
-            total.switches = sum(total.switches, job.switches);
             total.cpu_percent = match (total.cpu_percent, job.cpu_percent) {
                 (Some(a), Some(b)) => Some(f64::max(a, b)),
                 _ => None,
@@ -160,7 +156,6 @@ impl Job {
             cpu_percent: percent("usr_cpu")
                 .zip(percent("sys_cpu"))
                 .map(|(a, b)| a + b),
-            switches: percent("ctx"),
         })
     }
 

@@ -2,13 +2,17 @@
 //!
 //! The limits are what the machinery can keep its promises for, not what a machine can bear: that is for the
 //! study to find out. What it cannot see: the memory of the machine.
+//! This file is no workload.
 
 use tare_model::{Recipe, Spread, WorkloadSpec};
 
-use crate::workload::ParamError;
+use super::ParamError;
 
 /// The name under which study files give the number of instances.
 pub const PARAM: &str = "instances";
+
+/// The probe that can do its work once in an environment.
+const COPY_UP: &str = "copy-up";
 
 /// Most instances at once, for each way to spread them.
 pub fn most(spread: Spread) -> u32 {
@@ -70,6 +74,17 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
         );
     }
     match recipe {
+        Recipe::Probe(call)
+            if call.name == COPY_UP && spread == Spread::Processes && spec.instances > 1 =>
+        {
+            refused(
+                format!(
+                    "`{}` copies a file up that an environment has only one of",
+                    spec.id
+                ),
+                Some("add `spread = \"environments\"`".to_owned()),
+            )
+        }
         Recipe::Probe(_) => Ok(()),
         Recipe::Pair { .. } => refused(
             format!(

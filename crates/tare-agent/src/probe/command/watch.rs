@@ -1,0 +1,139 @@
+//! A look at a program's processes while it runs: threads, files mapped as code, how the kernel treats it.
+//!
+//! A thread of the worker walks from the program down through its children every few milliseconds. That costs
+//! the program a little, so it is done only when asked for, and not in trials that are compared.
+//! What it cannot see: processes that live shorter than a step, and anything where there is no `/proc`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tare_model::command::Seen;
+
+/// Between the first looks, which must catch a short program.
+const FIRST_STEP: Duration = Duration::from_millis(1);
+/// Between later ones.
+const STEP: Duration = Duration::from_millis(20);
+/// Looks at the shorter distance.
+const FIRST_LOOKS: u32 = 20;
+/// More processes than this are not walked through.
+const PROCESSES_LIMIT: usize = 64;
+/// More mapped files than this are not told.
+const MAPPED_LIMIT: usize = 400;
+/// Lines of the status that are kept.
+const STATUS: [&str; 6] = [
+    "Seccomp",
+    "Seccomp_filters",
+    "NoNewPrivs",
+    "Speculation_Store_Bypass",
+    "SpeculationIndirectBranch",
+    "Cpus_allowed_list",
+];
+
+/// The thread that looks.
+pub(super) struct Watch {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+impl Watch {
+    pub(super) fn start(process: u32) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let thread = std::thread::spawn(move || {
+            let mut seen = Seen::default();
+            let mut looks = 0;
+            while !flag.load(Ordering::Relaxed) {
+                look(process, &mut seen);
+                looks += 1;
+                std::thread::sleep(if looks < FIRST_LOOKS {
+                    FIRST_STEP
+                } else {
+                    STEP
+                });
+            }
+            seen
+        });
+        Self { is_over, thread }
+    }
+
+    /// Ends the thread; what it saw.
+    pub(super) fn finish(self) -> Seen {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn look(process: u32, seen: &mut Seen) {
+    let mut waiting = vec![process];
+    let (mut threads, mut processes) = (0, 0);
+    while let Some(process) = waiting.pop() {
+        let folder = format!("/proc/{process}");
+        let Ok(status) = std::fs::read_to_string(format!("{folder}/status")) else {
+            continue;
+        };
+        let status: BTreeMap<&str, &str> = status
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name, value.trim()))
+            .collect();
+        processes += 1;
+        threads += status
+            .get("Threads")
+            .and_then(|count| count.parse::<u32>().ok())
+            .unwrap_or(1);
+        if seen.status.is_empty() {
+            seen.status = STATUS
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), (*status.get(name)?).to_owned())))
+                .collect();
+        }
+        if let Ok(maps) = std::fs::read_to_string(format!("{folder}/maps")) {
+            mapped(&maps, &mut seen.mapped);
+        }
+        for thread in std::fs::read_dir(format!("{folder}/task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let list = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            if waiting.len() < PROCESSES_LIMIT {
+                waiting.extend(
+                    list.split_whitespace()
+                        .filter_map(|pid| pid.parse::<u32>().ok()),
+                );
+            }
+        }
+    }
+    seen.threads = seen.threads.max(threads);
+    seen.processes = seen.processes.max(processes);
+}
+
+/// The files that are mapped as code (proc_pid_maps(5)).
+fn mapped(maps: &str, files: &mut BTreeSet<String>) {
+    for line in maps.lines() {
+        let mut fields = line.splitn(6, ' ').filter(|field| !field.is_empty());
+        let is_code = fields.nth(1).is_some_and(|rights| rights.contains('x'));
+        let path = line.find('/').map(|start| &line[start..]);
+        if let Some(path) = path.filter(|_| is_code && files.len() < MAPPED_LIMIT) {
+            files.insert(path.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_are_mapped_as_code_are_told() {
+        let maps = "55d0-55d1 r--p 00000000 fe:00 1 /usr/bin/x\n\
+                    55d1-55d2 r-xp 00000000 fe:00 1                    /usr/lib/a b.so\n\
+                    7ffc-7ffd r-xp 00000000 00:00 0 [vdso]\n";
+        let mut files = BTreeSet::new();
+        mapped(maps, &mut files);
+        assert_eq!(files, BTreeSet::from(["/usr/lib/a b.so".to_owned()]));
+    }
+}

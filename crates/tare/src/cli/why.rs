@@ -1,0 +1,584 @@
+//! `tare why -- CMD ARG…`: which mechanism makes a command cost more in an environment.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tare_model::command::Pick;
+use tare_model::dossier::Dossier;
+use tare_model::{Params, Study, Value};
+
+use super::home::Place;
+use super::progress::Progress;
+use super::run::host_facts;
+use super::session::Session;
+use super::{Exit, Failed, output, recount};
+use crate::analyze::RunData;
+use crate::config::{nearest, units};
+use crate::cx::files;
+use crate::cx::stdin::{self, Input};
+use crate::env::{self, Availability};
+use crate::plan::Plan;
+use crate::report;
+use crate::run::{self, AllBlocks, Registry, RunError};
+use crate::store::{StoppedBy, Store};
+use crate::why::{self, Ask, First, Trouble, carry, conclude};
+use crate::workload::{self, user_command};
+
+/// Environments that are asked about where none is named, the first that is there.
+const USUAL: [&str; 3] = ["docker", "podman", "container"];
+
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// The environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m`.
+    /// Default: docker, else podman, else the built-in container.
+    #[arg(long, value_name = "ENV")]
+    env: Option<String>,
+    /// A setting of the environment; `tare list environments` names them.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// What is compared: `wall`, `cpu`, or a regular expression that finds a number in the output.
+    #[arg(long, default_value = "wall", value_name = "wall|cpu|REGEX")]
+    metric: String,
+    /// Of the number that the expression finds, more is better.
+    #[arg(long)]
+    more_is_better: bool,
+    /// Time for everything, for example `2m`.
+    #[arg(long, value_parser = units::some_duration_ns, default_value = "2m", value_name = "TIME")]
+    budget: u64,
+    /// A variable that the command gets on both sides, beside the usual ones.
+    #[arg(long = "variable", value_name = "NAME[=TEXT]")]
+    variables: Vec<String>,
+    /// Seed of the order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Self {
+        let exit = match &trouble {
+            Trouble::Nothing
+            | Trouble::NoDirectory
+            | Trouble::NotHere { .. }
+            | Trouble::NoVariable { .. }
+            | Trouble::OddPath { .. } => Exit::Usage,
+            Trouble::Environment { .. } => Exit::Environment,
+            Trouble::Cancelled => Exit::Interrupted,
+            _ => Exit::Finding,
+        };
+        let failed = Self::new(exit, &trouble);
+        match trouble.hint() {
+            Some(hint) => failed.hint(hint),
+            None => failed,
+        }
+    }
+}
+
+/// What was measured last, and how it went.
+struct Measured {
+    data: RunData,
+    dossier: Dossier,
+    left_behind: Vec<String>,
+    is_interrupted: bool,
+}
+
+impl Why {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        if let Some(file) = self.json.as_deref().filter(|file| !is_dash(file)) {
+            files::may_write(file).map_err(|error| {
+                Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
+            })?;
+        }
+        let (driver, settings) = self.environment()?;
+        let (metric, pick) = self.metric()?;
+        let mut store = Store::open(&place.store_file()?)?;
+        let mut session = Session::begin(place, None)?;
+        let begun_ns = session.now_ns();
+        let progress = Progress::new();
+        let result = self
+            .ask(driver, &settings, metric, pick, &session, &progress)
+            .and_then(|(ask, first)| {
+                let mut runner = Runner {
+                    place,
+                    session: &mut session,
+                    store: &mut store,
+                    progress: &progress,
+                    begun_ns,
+                    is_first: true,
+                };
+                answer(&ask, &first, &mut runner)
+            });
+        progress.finish();
+        match result {
+            Ok(measured) => {
+                let outcome = self.write(&measured);
+                for line in &measured.left_behind {
+                    output::tell(&format!(
+                        "left behind: {}; `tare clean` tries again",
+                        output::printable(line)
+                    ));
+                }
+                if measured.left_behind.is_empty() {
+                    session.end()?;
+                }
+                outcome?;
+                if measured.is_interrupted {
+                    output::tell("interrupted; what was measured is stored");
+                    return Ok(Exit::Interrupted);
+                }
+                Ok(Exit::Done)
+            }
+            Err(failed) => {
+                // What could not be removed is looked for by `tare clean` where the folder is.
+                if !failed.message.contains("cleaning up failed too")
+                    && !failed
+                        .message
+                        .contains("removing what had been started failed too")
+                {
+                    session.end()?;
+                }
+                Err(failed)
+            }
+        }
+    }
+
+    /// The environment's name, if one is given, and its settings.
+    fn environment(&self) -> Result<(Option<String>, Params), Failed> {
+        let (name, inline) = match self
+            .env
+            .as_deref()
+            .map(|env| env.split_once(':').unwrap_or((env, "")))
+        {
+            Some((name, inline)) => (Some(name.to_owned()), inline),
+            None => (None, ""),
+        };
+        if let Some(name) = &name {
+            let known: Vec<&str> = env::DRIVERS.iter().map(|driver| driver.id()).collect();
+            if !known.contains(&name.as_str()) {
+                let failed = Failed::new(
+                    Exit::Usage,
+                    format!("there is no environment `{}`", output::printable(name)),
+                );
+                return Err(match nearest(name, known.iter().copied()) {
+                    Some(near) => failed.hint(format!("did you mean `{near}`?")),
+                    None => failed.hint(format!("known are: {}", known.join(", "))),
+                });
+            }
+            if name == "host" {
+                return Err(Failed::new(
+                    Exit::Usage,
+                    "the host is what environments are compared with",
+                )
+                .hint("`tare selfcheck` compares the host with itself"));
+            }
+        }
+        let mut settings = Params::new();
+        let inline = inline.split(',').filter(|part| !part.is_empty());
+        for text in inline.chain(self.settings.iter().map(String::as_str)) {
+            let Some((name, value)) = text.split_once('=') else {
+                return Err(Failed::new(
+                    Exit::Usage,
+                    format!("`{}` is no setting", output::printable(text)),
+                )
+                .hint("settings are written NAME=VALUE, for example `--set cpus=0.5`"));
+            };
+            settings = settings.with(name, value_of(value));
+        }
+        Ok((name, settings))
+    }
+
+    fn metric(&self) -> Result<(&'static str, Option<Pick>), Failed> {
+        let pick = match self.metric.as_str() {
+            "wall" => return Ok((user_command::WALL, None)),
+            "cpu" => return Ok((user_command::CPU, None)),
+            pattern => Pick {
+                pattern: pattern.to_owned(),
+                more_is_better: self.more_is_better,
+            },
+        };
+        user_command::compiled(&pick.pattern).map_err(|problem| {
+            Failed::new(
+                Exit::Usage,
+                format!(
+                    "`--metric {}` is no regular expression: {problem}",
+                    output::printable(&pick.pattern)
+                ),
+            )
+            .hint("`wall`, `cpu`, or for example `--metric 'total: ([0-9.]+) s'`")
+        })?;
+        let metric = if pick.more_is_better {
+            user_command::RATE
+        } else {
+            user_command::COST
+        };
+        Ok((metric, Some(pick)))
+    }
+
+    /// Carries the command and looks at it on both sides.
+    fn ask(
+        &self,
+        driver: Option<String>,
+        settings: &Params,
+        metric: &'static str,
+        pick: Option<Pick>,
+        session: &Session,
+        progress: &Progress,
+    ) -> Result<(Ask, First), Failed> {
+        let cx = session.context(progress);
+        let driver = match driver {
+            Some(driver) => driver,
+            None => usual(&cx)?,
+        };
+        let mut wish = carry::Wish {
+            argv: self.command.clone(),
+            variables: self.variables.clone(),
+            stdin_file: None,
+            has_own_image: settings.value("image").is_some(),
+        };
+        match stdin::read()? {
+            Input::None => {}
+            Input::Silent => output::tell(
+                "standard input is a pipe in which nothing came; the command gets an empty one",
+            ),
+            Input::TooMuch => {
+                return Err(
+                    Failed::new(Exit::Usage, "standard input holds more than 1 GiB").hint(
+                        "put it into a file and name that: `tare why -- sh -c 'COMMAND <FILE'`",
+                    ),
+                );
+            }
+            Input::Bytes(bytes) => {
+                let file = cx.scratch.join("stdin");
+                files::write(&file, &bytes)?;
+                wish.stdin_file = Some(file);
+            }
+        }
+        let carried = carry::carried(&wish)?;
+        let found = why::arm::find(&driver).expect("the name was looked up, or found, before");
+        let mut settings = carry::with_binds(found, settings, &carried);
+        if !found.settings().iter().any(|spec| spec.name == "binds") {
+            // Nothing can be shown there: the program is packed where that is done, else looked up there.
+            settings = settings.with(why::arm::PROGRAM, carried.call.argv[0].as_str());
+        }
+        found
+            .configure(
+                tare_model::ArmId::new("check").expect("the constant is a name"),
+                &settings,
+            )
+            .map_err(|error| {
+                let failed = Failed::new(Exit::Usage, format!("`{driver}`: {error}"));
+                match error.hint {
+                    Some(hint) => failed.hint(hint),
+                    None => failed,
+                }
+            })?;
+        let mut call = carried.call;
+        call.pick = pick;
+        let ask = Ask {
+            command: self.command.clone(),
+            driver,
+            settings,
+            metric: metric.to_owned(),
+            budget_ns: self.budget,
+            seed: self.seed,
+            call,
+            carried: carried.told,
+        };
+        let first = why::calibrate::look(&cx, &ask, &ask.settings)?;
+        output::tell(&format!(
+            "`{}`: {} on the host, {} in `{}` at the first look",
+            output::printable(&self.command.join(" ")),
+            report::terminal::time(first.host.wall_ns as f64),
+            report::terminal::time(first.env.wall_ns as f64),
+            ask.driver
+        ));
+        for remark in &first.remarks {
+            output::tell(&format!("note: {}", output::printable(remark)));
+        }
+        Ok((ask, first))
+    }
+
+    fn write(&self, measured: &Measured) -> Result<(), Failed> {
+        let dossier = &measured.dossier;
+        match self.json.as_deref() {
+            Some(file) if is_dash(file) => {
+                return Ok(output::data(&report::json::to_string(dossier))?);
+            }
+            Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
+            None => {}
+        }
+        Ok(output::data(&report::terminal::why(
+            dossier,
+            output::style(),
+        ))?)
+    }
+}
+
+/// Compares, suspects and proves, as far as the budget goes.
+fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured, Failed> {
+    runner.tell_early(ask, first);
+    let begun = match why::first_study(ask, first, runner.spent_ns()) {
+        Some(study) => Some(runner.measure(&study)?),
+        None => None,
+    };
+    if let Some(measured) = &begun {
+        runner.tell_first(measured);
+        if measured.is_interrupted || !costs(measured) {
+            return closer(ask, first, runner, begun);
+        }
+    }
+    let trials = begun.as_ref().map_or_else(
+        || why::suspects_of_one(ask, first),
+        |measured| conclude::suspects(&measured.data, &measured.dossier),
+    );
+    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+    match why::proof_study(ask, first, &trials, left_ns) {
+        Some(study) => {
+            output::tell(&format!(
+                "trying {} suspect{} and climbing the ladder: {} arms in at most {} blocks, at most {} more",
+                study
+                    .arms
+                    .iter()
+                    .filter(|arm| arm.id.as_str().starts_with("off"))
+                    .count(),
+                if study
+                    .arms
+                    .iter()
+                    .filter(|arm| arm.id.as_str().starts_with("off"))
+                    .count()
+                    == 1
+                {
+                    ""
+                } else {
+                    "s"
+                },
+                study.arms.len(),
+                study.blocks_max,
+                report::terminal::time(left_ns as f64),
+            ));
+            let mut measured = runner.measure(&study)?;
+            // The start-up was measured in the first comparison and is the same environment's.
+            if let (Some(why), Some(before)) = (&mut measured.dossier.why, begun)
+                && why.start_up_ns.is_none()
+            {
+                why.start_up_ns = before.dossier.why.and_then(|why| why.start_up_ns);
+            }
+            Ok(measured)
+        }
+        None => match begun {
+            Some(measured) => Ok(measured),
+            None => Err(too_long(ask, first)),
+        },
+    }
+}
+
+/// Where the first comparison found no cost: more blocks if they would tell more.
+fn closer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    begun: Option<Measured>,
+) -> Result<Measured, Failed> {
+    let Some(measured) = begun else {
+        return Err(too_long(ask, first));
+    };
+    let is_undecided = measured
+        .dossier
+        .why
+        .as_ref()
+        .is_some_and(|why| why.outcome == "undecided");
+    if measured.is_interrupted || !is_undecided {
+        return Ok(measured);
+    }
+    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+    let before = measured
+        .dossier
+        .cells
+        .iter()
+        .map(|cell| cell.n_blocks)
+        .max();
+    match why::closer_study(ask, first, left_ns) {
+        Some(study) if Some(study.blocks_max) > before => {
+            output::tell("undecided so far; looking more closely");
+            let closer = runner.measure(&study)?;
+            if !costs(&closer) {
+                return Ok(closer);
+            }
+            // It costs after all, and there may be time to say why.
+            let trials = conclude::suspects(&closer.data, &closer.dossier);
+            let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
+            match why::proof_study(ask, first, &trials, left_ns) {
+                Some(study) => runner.measure(&study),
+                None => Ok(closer),
+            }
+        }
+        _ => Ok(measured),
+    }
+}
+
+/// Whether the environment costs more, be it only to start.
+fn costs(measured: &Measured) -> bool {
+    let why = measured.dossier.why.as_ref();
+    why.is_some_and(|why| matches!(why.outcome.as_str(), "cost" | "start-up"))
+}
+
+/// What is said where the budget holds no six blocks.
+fn too_long(ask: &Ask, first: &First) -> Failed {
+    let (host, inside) = (first.host.wall_ns as f64, first.env.wall_ns as f64);
+    let needed_s = 6.0 * (host + inside) / 1e9 * 1.3 + 20.0;
+    Failed::new(
+        Exit::Finding,
+        format!(
+            "the command takes {} on the host and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
+            report::terminal::time(host),
+            report::terminal::time(inside),
+            ask.driver,
+            inside / host.max(1.0)
+        ),
+    )
+    .hint(format!(
+        "`--budget {}m` compares them, three times that tries suspects too; or give the command less to do",
+        (needed_s / 60.0).ceil()
+    ))
+}
+
+/// Carries out one study after the other, each as a run of its own.
+struct Runner<'a> {
+    place: &'a Place,
+    session: &'a mut Session,
+    store: &'a mut Store,
+    progress: &'a Progress,
+    begun_ns: u64,
+    is_first: bool,
+}
+
+impl Runner<'_> {
+    fn spent_ns(&self) -> u64 {
+        self.session.now_ns().saturating_sub(self.begun_ns)
+    }
+
+    fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
+        if !self.is_first {
+            self.session.renew(self.place)?;
+        }
+        self.is_first = false;
+        let cx = self.session.context(self.progress);
+        let registry = Registry {
+            driver: &why::arm::find,
+            workload: &workload::find,
+        };
+        let plan = Plan::new(study);
+        let summary = run::execute(
+            &cx,
+            &plan,
+            &host_facts(),
+            &registry,
+            self.store,
+            &mut AllBlocks,
+        )
+        .map_err(|error: RunError| Failed::from(error))?;
+        let data = recount::run_data(self.store.run(cx.run)?);
+        let dossier = conclude(&data);
+        Ok(Measured {
+            data,
+            dossier,
+            left_behind: summary.left_behind,
+            is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
+        })
+    }
+
+    /// The first suspicion, on standard error, while the proof goes on.
+    fn tell_first(&self, measured: &Measured) {
+        let Some(why) = &measured.dossier.why else {
+            return;
+        };
+        output::tell(&format!(
+            "after {}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(&why.answer)
+        ));
+        if let Some(finding) = measured.dossier.findings.first() {
+            self.tell_suspicion(&finding.cause, &finding.claim);
+        }
+    }
+
+    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    fn tell_early(&self, ask: &Ask, first: &First) {
+        let is_slower = first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let trials = why::suspects_of_one(ask, first);
+        if let (true, Some(trial)) = (is_slower, trials.first()) {
+            self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
+        }
+    }
+
+    fn tell_suspicion(&self, cause: &str, claim: &str) {
+        output::tell(&format!(
+            "suspicion after {}: {cause}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(claim)
+        ));
+    }
+}
+
+/// The first of the usual environments that is there.
+fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
+    let mut reasons = Vec::new();
+    for name in USUAL {
+        let Some(driver) = env::find(name) else {
+            continue;
+        };
+        match driver.detect(cx) {
+            Availability::Ready(_) => return Ok(name.to_owned()),
+            Availability::Absent { why, .. } => reasons.push(format!("{name}: {why}")),
+        }
+    }
+    Err(Failed::new(
+        Exit::Environment,
+        format!(
+            "there is no environment to ask about: {}",
+            reasons.join("; ")
+        ),
+    )
+    .hint("`tare doctor` says how to get one; `--env NAME` names another"))
+}
+
+/// A setting's value as it is written.
+fn value_of(text: &str) -> Value {
+    if let Ok(value) = text.parse::<bool>() {
+        Value::Bool(value)
+    } else if let Ok(number) = text.parse::<i64>() {
+        Value::Int(number)
+    } else if let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite()) {
+        Value::Float(number)
+    } else {
+        Value::Text(text.to_owned())
+    }
+}
+
+fn is_dash(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_numbers_and_switches_where_they_are_such() {
+        for (text, value) in [
+            ("true", Value::Bool(true)),
+            ("2", Value::Int(2)),
+            ("0.5", Value::Float(0.5)),
+            ("64m", Value::Text("64m".into())),
+            ("inf", Value::Text("inf".into())),
+            ("0-1", Value::Text("0-1".into())),
+        ] {
+            assert_eq!(value_of(text), value);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Standard input, where somebody has put something into it.
+//!
+//! A terminal and a device such as /dev/null hold nothing for a program that is run many times. A file is read
+//! whole. A pipe may be one that nobody ever writes to, as services and test programs inherit it, so it is given
+//! up when nothing comes for a while.
+//! What it cannot see: input that begins later than that.
+
+use std::io::{self, IsTerminal, Read};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a pipe may be silent before its first byte.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// More than this is not kept.
+const LIMIT: u64 = 1 << 30;
+
+/// What stands in standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing: a terminal, a device, or closed.
+    None,
+    /// A pipe in which nothing came.
+    Silent,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// More than is kept.
+    TooMuch,
+}
+
+/// Reads standard input to its end, if there is something in it.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read() -> io::Result<Input> {
+    if io::stdin().is_terminal() {
+        return Ok(Input::None);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::FileTypeExt;
+        let Ok(descriptor) = io::stdin().as_fd().try_clone_to_owned() else {
+            // It was closed before this program was started.
+            return Ok(Input::None);
+        };
+        let kind = std::fs::File::from(descriptor).metadata()?.file_type();
+        if kind.is_file() {
+            return whole(io::stdin().lock());
+        }
+        if !(kind.is_fifo() || kind.is_socket()) {
+            return Ok(Input::None);
+        }
+    }
+    let (first, news) = mpsc::channel();
+    let (done, all) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut byte = [0u8; 1];
+        let begun = io::stdin().lock().read(&mut byte);
+        let begun = begun.map(|count| byte[..count].to_vec());
+        let head = begun.as_ref().ok().cloned().unwrap_or_default();
+        // Nobody waits any longer for one that was given up.
+        let _ = first.send(begun);
+        if !head.is_empty() {
+            let _ = done.send(whole(head.as_slice().chain(io::stdin().lock())));
+        }
+    });
+    match news.recv_timeout(PATIENCE) {
+        Err(_) => Ok(Input::Silent),
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(head)) if head.is_empty() => Ok(Input::None),
+        Ok(Ok(_)) => all.recv().unwrap_or(Ok(Input::None)),
+    }
+}
+
+fn whole(reader: impl Read) -> io::Result<Input> {
+    let mut bytes = Vec::new();
+    reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    Ok(if bytes.len() as u64 > LIMIT {
+        Input::TooMuch
+    } else if bytes.is_empty() {
+        Input::None
+    } else {
+        Input::Bytes(bytes)
+    })
+}

@@ -1,0 +1,489 @@
+//! The answer of `tare why` as text: the verdict in a sentence, a waterfall of what each mechanism adds, the
+//! findings with their proofs, the counters behind them, and how the command was carried.
+//!
+//! Bars begin where the one above ends, so that the eye adds them up; every number stands beside its bar, and
+//! nothing is said by a bar or a colour alone.
+//! What it cannot see: the terminal; width and colour are arguments.
+
+use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span};
+
+use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
+use super::Style;
+use super::text::{Paint, harmless, paragraph, width, wrapped};
+
+/// So many findings are told in full although nothing was tried.
+const SHOWN_UNTRIED: usize = 2;
+/// A bar is never longer than this.
+const BAR_MOST: usize = 40;
+/// Below this the bars say nothing and are left out.
+const BAR_LEAST: usize = 8;
+/// Columns for what a step is called.
+const TITLE_MOST: usize = 34;
+
+/// A time in a few digits, for sentences.
+pub fn time(ns: f64) -> String {
+    let scale = scale_for(ns, "ns");
+    let digits = significant((ns / scale.factor).abs(), 3);
+    with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(super::text::NO_BREAK, " ")
+}
+
+/// Draws the answer.
+pub fn why(dossier: &Dossier, style: Style) -> String {
+    let limit = style.width.clamp(40, 100);
+    let mut out = String::new();
+    let Some(why) = &dossier.why else {
+        return super::table(dossier, style);
+    };
+    let command = harmless(&why.command.join(" "));
+    let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
+    let heading = format!(
+        "{command} · {} in {} against the host · run {} · {} blocks",
+        metric(&why.metric),
+        harmless(&why.arm),
+        harmless(&dossier.run),
+        blocks.unwrap_or(0)
+    );
+    for line in wrapped(&heading, limit) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
+    paragraph(&mut out, "", &capitalised(&harmless(&why.answer)), limit);
+    if !dossier.complete && dossier.stopped_by != "budget" {
+        paragraph(
+            &mut out,
+            "",
+            &format!("INCOMPLETE: {}", harmless(&dossier.stopped_by)),
+            limit,
+        );
+    }
+    if let Some(ladder) = &dossier.ladder {
+        out.push('\n');
+        waterfall(&mut out, ladder, limit, style.colour);
+    }
+    if !dossier.findings.is_empty() {
+        out.push('\n');
+    }
+    let is_shown = |place: usize, finding: &DossierFinding| {
+        place < SHOWN_UNTRIED || finding.status != "untested"
+    };
+    let shown = dossier.findings.iter().enumerate();
+    let shown = shown.filter(|(place, finding)| is_shown(*place, finding));
+    for (number, (_, finding)) in (1..).zip(shown) {
+        draw_finding(&mut out, number, finding, dossier, limit, style.colour);
+    }
+    let others: Vec<String> = dossier
+        .findings
+        .iter()
+        .enumerate()
+        .filter(|(place, finding)| !is_shown(*place, finding))
+        .map(|(_, finding)| harmless(&finding.cause))
+        .collect();
+    if !others.is_empty() {
+        paragraph(
+            &mut out,
+            "also possible, and not tried: ",
+            &others.join(", "),
+            limit,
+        );
+    }
+    notes(&mut out, why, limit);
+    for failure in &dossier.failures {
+        let text = format!(
+            "{}: {}{}",
+            harmless(&failure.arm),
+            harmless(&failure.reason),
+            if failure.trials > 1 {
+                format!(" ({} times)", failure.trials)
+            } else {
+                String::new()
+            }
+        );
+        paragraph(&mut out, "not measured: ", &text, limit);
+    }
+    out
+}
+
+fn metric(id: &str) -> String {
+    match id {
+        "command.wall.time" => "wall time".to_owned(),
+        "command.cpu.time" => "processor time".to_owned(),
+        "command.picked.cost" => "the number picked, less is better".to_owned(),
+        "command.picked.rate" => "the number picked, more is better".to_owned(),
+        other => harmless(other),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
+/// What a span adds, with its sign and interval.
+fn added(span: &Span, unit: &str) -> String {
+    let largest = span.low.abs().max(span.high.abs());
+    let scale = scale_for(largest, unit);
+    let half = (span.high - span.low) / 2.0 / scale.factor;
+    let digits = decimals(half).min(significant(largest / scale.factor, 3));
+    let signed = |number: f64| {
+        let text = format!("{:+.digits$}", number / scale.factor);
+        // What rounds to nothing has no sign.
+        if text[1..].bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+            text[1..].to_owned()
+        } else {
+            text
+        }
+    };
+    let point = with_unit(&signed(span.point), scale).replace(super::text::NO_BREAK, " ");
+    format!("{point} [{}, {}]", signed(span.low), signed(span.high))
+}
+
+/// One line of the waterfall.
+struct Line {
+    title: String,
+    number: String,
+    /// From where to where the bar goes; `None` draws none.
+    bar: Option<(f64, f64)>,
+    paint: Paint,
+    note: Option<String>,
+}
+
+fn lines(ladder: &DossierLadder) -> Vec<Line> {
+    let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point.abs());
+    let shown = |span: &Option<Span>| {
+        span.as_ref().map_or_else(
+            || "–".to_owned(),
+            |span| {
+                let scale = scale_for(span.point, &ladder.unit);
+                with_unit(&value(span, scale, Digits::Short), scale)
+                    .replace(super::text::NO_BREAK, " ")
+            },
+        )
+    };
+    // Of rates the bars would run backwards: what is lost is drawn from the left.
+    let is_rate = ladder.metric == "command.picked.rate";
+    let mut so_far = if is_rate { 0.0 } else { level(&ladder.base) };
+    let mut lines = vec![Line {
+        title: "host, a bare process".to_owned(),
+        number: shown(&ladder.base),
+        bar: (!is_rate).then_some((0.0, so_far)),
+        paint: Paint::Plain,
+        note: None,
+    }];
+    for rung in &ladder.rungs {
+        lines.push(step(rung, &mut so_far, &ladder.unit));
+    }
+    lines.push(Line {
+        title: harmless(&ladder.arm),
+        number: shown(&ladder.env),
+        bar: (!is_rate).then_some((0.0, level(&ladder.env))),
+        paint: Paint::Plain,
+        note: None,
+    });
+    lines
+}
+
+fn step(rung: &DossierRung, so_far: &mut f64, unit: &str) -> Line {
+    let title = format!("  {}", harmless(&rung.title));
+    let note = rung.note.as_deref().map(harmless);
+    let Some(span) = &rung.adds else {
+        return Line {
+            title,
+            number: "–".to_owned(),
+            bar: None,
+            paint: Paint::Dim,
+            note,
+        };
+    };
+    let (from, to) = (*so_far, *so_far + span.point);
+    *so_far = to;
+    Line {
+        title,
+        number: added(span, unit),
+        bar: Some((from.min(to), from.max(to))),
+        paint: if span.low > 0.0 {
+            Paint::Red
+        } else if span.high < 0.0 {
+            Paint::Cyan
+        } else {
+            Paint::Dim
+        },
+        note,
+    }
+}
+
+fn waterfall(out: &mut String, ladder: &DossierLadder, limit: usize, colour: bool) {
+    let lines = lines(ladder);
+    let longest =
+        |of: fn(&Line) -> &str| lines.iter().map(|line| width(of(line))).max().unwrap_or(0);
+    let number_width = longest(|line| &line.number);
+    let title_width = longest(|line| &line.title)
+        .min(TITLE_MOST)
+        .min(limit.saturating_sub(number_width + 2).max(12));
+    let rest = limit.saturating_sub(title_width + number_width + 4);
+    let bar_width = if rest < BAR_LEAST {
+        0
+    } else {
+        rest.min(BAR_MOST)
+    };
+    let ends = lines.iter().filter_map(|line| line.bar);
+    let largest = ends.map(|(_, to)| to).fold(0.0, f64::max);
+    for line in &lines {
+        let titles = wrapped(
+            line.title.trim_start(),
+            title_width.saturating_sub(2).max(8),
+        );
+        let indent = if line.title.starts_with("  ") {
+            "  "
+        } else {
+            ""
+        };
+        for (place, title) in titles.iter().enumerate() {
+            let title = format!("{}{title}", if place == 0 { indent } else { "    " });
+            if place > 0 {
+                out.push_str(&title);
+                out.push('\n');
+                continue;
+            }
+            let bar = bar(line, largest, bar_width);
+            let text = format!(
+                "{title}{}  {}{}",
+                " ".repeat(title_width.saturating_sub(width(&title))),
+                " ".repeat(number_width.saturating_sub(width(&line.number))),
+                line.paint.on(&line.number, colour)
+            );
+            let full = format!("{text}  {}", line.paint.on(bar.trim_end(), colour));
+            out.push_str(full.trim_end());
+            out.push('\n');
+        }
+        if let Some(note) = &line.note {
+            paragraph(out, "      ", note, limit);
+        }
+    }
+    if let (Some(sum), Some(total)) = (ladder.sum, &ladder.total) {
+        let scale = scale_for(total.point, &ladder.unit);
+        let digits = significant((total.point / scale.factor).abs(), 3);
+        let sum = with_unit(&format!("{:+.digits$}", sum / scale.factor), scale);
+        let verdict = match ladder.agrees {
+            Some(true) => "they agree",
+            Some(false) => "they do not agree: trust the total, and the steps only roughly",
+            None => "not compared",
+        };
+        let text = format!(
+            "The steps add up to {sum}; measured directly it is {}: {verdict}. A step whose interval holds 0 cannot be told from nothing.",
+            added(total, &ladder.unit)
+        );
+        paragraph(out, "", &text, limit);
+    }
+}
+
+/// The bar of a line: full blocks for what is sure, light ones for what may be nothing.
+fn bar(line: &Line, largest: f64, columns: usize) -> String {
+    let Some((from, to)) = line.bar.filter(|_| columns > 0 && largest > 0.0) else {
+        return String::new();
+    };
+    let place = |value: f64| ((value.max(0.0) / largest) * columns as f64).round() as usize;
+    let (from, to) = (place(from).min(columns), place(to).min(columns));
+    let letter = match line.paint {
+        Paint::Dim => '▒',
+        Paint::Cyan => '░',
+        _ => '█',
+    };
+    let length = (to - from).max(usize::from(to < columns || from == to));
+    // What is too short for a block is a line.
+    let text: String = if to == from {
+        "▏".to_owned()
+    } else {
+        std::iter::repeat_n(letter, length.min(to - from)).collect()
+    };
+    format!("{}{text}", " ".repeat(from))
+}
+
+fn draw_finding(
+    out: &mut String,
+    number: usize,
+    finding: &DossierFinding,
+    dossier: &Dossier,
+    limit: usize,
+    colour: bool,
+) {
+    let paint = match finding.status.as_str() {
+        "confirmed" => Paint::Red,
+        "supported" => Paint::Yellow,
+        _ => Paint::Dim,
+    };
+    let share = finding.share.map_or_else(String::new, |share| {
+        let percent = |part: f64| part * 100.0;
+        format!(
+            ", {:.0} % of the cost [{:.0}, {:.0}]",
+            percent(share.point),
+            percent(share.low),
+            percent(share.high)
+        )
+    });
+    let heading = format!(
+        "{number}. {}: {}{share}",
+        harmless(&finding.cause),
+        harmless(&finding.status)
+    );
+    for line in wrapped(&heading, limit) {
+        out.push_str(&paint.on(&line, colour));
+        out.push('\n');
+    }
+    paragraph(out, "   ", &harmless(&finding.claim), limit);
+    if finding.status == "refuted" {
+        if let Some(tried) = &finding.tried {
+            paragraph(out, "   tried: ", &harmless(tried), limit);
+        }
+        return;
+    }
+    for line in &finding.evidence {
+        paragraph(out, "   · ", &harmless(line), limit);
+    }
+    if let Some(tried) = &finding.tried {
+        let unit = finding
+            .cells
+            .first()
+            .and_then(|index| dossier.cells.get(*index as usize))
+            .map_or("ns", |cell| cell.unit.as_str());
+        let effect = finding.effect.map_or_else(String::new, |effect| {
+            format!(": {} of the cost", added(&effect, unit).replace('+', ""))
+        });
+        paragraph(
+            out,
+            "   tried: ",
+            &format!("{}{effect}", harmless(tried)),
+            limit,
+        );
+    }
+    paragraph(out, "   do: ", &harmless(&finding.advice), limit);
+    paragraph(out, "   price: ", &harmless(&finding.price), limit);
+}
+
+/// Counters, start-up, and how the command was carried.
+fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
+    out.push('\n');
+    let counters: Vec<String> = why
+        .counters
+        .iter()
+        .filter_map(|counter| {
+            let (base, env) = (counter.base.unwrap_or(0.0), counter.env.unwrap_or(0.0));
+            if base == 0.0 && env == 0.0 {
+                return None;
+            }
+            let shown = |value: Option<f64>| {
+                let Some(value) = value else {
+                    return "–".to_owned();
+                };
+                let unit = if counter.name.ends_with("_ns") {
+                    "ns"
+                } else {
+                    "count"
+                };
+                let scale = scale_for(value, unit);
+                let digits = significant((value / scale.factor).abs(), 3);
+                with_unit(&format!("{:.digits$}", value / scale.factor), scale)
+            };
+            let name = counter.name.trim_end_matches("_ns").replace('_', " ");
+            Some(format!(
+                "{name} {} → {}",
+                shown(counter.base),
+                shown(counter.env)
+            ))
+        })
+        .collect();
+    if !counters.is_empty() {
+        paragraph(out, "per run, host → inside: ", &counters.join("; "), limit);
+    }
+    if let Some(span) = &why.start_up_ns {
+        let text = format!(
+            "creating and removing `{}` takes {} each time [{}, {}]; that is in no number above, because the environment is kept while the command is measured",
+            harmless(&why.arm),
+            time(span.point),
+            time(span.low),
+            time(span.high)
+        );
+        paragraph(out, "start-up: ", &text, limit);
+    }
+    for line in &why.carried {
+        paragraph(out, "carried: ", &harmless(line), limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, point: f64, high: f64) -> Span {
+        Span {
+            point,
+            low,
+            high,
+            level: None,
+        }
+    }
+
+    fn ladder() -> DossierLadder {
+        let rung = |title: &str, adds: Option<Span>, note: Option<&str>| DossierRung {
+            title: title.into(),
+            arm: "rung-1".into(),
+            adds,
+            note: note.map(str::to_owned),
+        };
+        DossierLadder {
+            arm: "docker".into(),
+            metric: "command.wall.time".into(),
+            unit: "ns".into(),
+            base: Some(span(0.99e9, 1e9, 1.01e9)),
+            env: Some(span(2.0e9, 2.1e9, 2.2e9)),
+            total: Some(span(1.05e9, 1.1e9, 1.15e9)),
+            rungs: vec![
+                rung(
+                    "Docker with all off: namespaces, root, control groups, capabilities",
+                    Some(span(-4e6, 1e6, 6e6)),
+                    None,
+                ),
+                rung(
+                    "AppArmor",
+                    None,
+                    Some("not available here: no \u{1b}[31mLSM"),
+                ),
+                rung("cpus = 0.5", Some(span(1.04e9, 1.1e9, 1.16e9)), None),
+            ],
+            sum: Some(1.101e9),
+            agrees: Some(true),
+        }
+    }
+
+    #[test]
+    fn the_waterfall_stays_within_its_width_and_bars_begin_where_the_last_ended() {
+        for limit in [40, 60, 80, 100] {
+            let mut out = String::new();
+            waterfall(&mut out, &ladder(), limit, false);
+            for line in out.lines() {
+                assert!(width(line) <= limit, "{limit}: {line}");
+            }
+            assert!(!out.contains('\u{1b}'), "{out}");
+        }
+        let mut out = String::new();
+        waterfall(&mut out, &ladder(), 100, false);
+        let bar = |title: &str| {
+            let line = out.lines().find(|line| line.contains(title)).unwrap();
+            let begin = line.chars().position(|letter| letter == '█').unwrap();
+            (begin, line.chars().filter(|letter| *letter == '█').count())
+        };
+        let (host, step) = (bar("host"), bar("cpus"));
+        assert!(step.0.abs_diff(host.0 + host.1) <= 1, "{out}");
+        assert!(out.contains("not available here"), "{out}");
+        assert!(out.contains("they agree"), "{out}");
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        let text = added(&span(-1e6, 1e3, 1e6), "ns");
+        assert!(!text.contains("-0 ") && !text.contains("+0."), "{text}");
+        assert_eq!(time(1.0234e9), "1.02 s");
+    }
+}

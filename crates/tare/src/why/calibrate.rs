@@ -1,0 +1,373 @@
+//! The first look: the command a few times on the host and inside, before anything is planned.
+//!
+//! It says how long the command takes, whether it works on both sides and more than once, and what its processes
+//! are like. It runs outside of every block and is compared with nothing: its times serve the plan only.
+//! What it cannot see: a command that fails now and then.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{
+    ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
+};
+
+use super::trouble::{absent, failed, how, meaning, said};
+use super::{Ask, Trouble, arm};
+use crate::cx::{CONTROL_LIMIT, Context, Event};
+use crate::env::{Availability, Channel, ChannelError, EnvError, Instance, StartMode};
+use crate::workload::user_command;
+
+/// The longest that the host waits for a reply without looking for Ctrl-C.
+const SLICE: Duration = Duration::from_millis(250);
+/// How long after a worker's limit its agent may still say so.
+const GRACE: Duration = Duration::from_secs(3);
+/// A command that takes longer is run once on the host, not twice.
+const TWICE_BELOW_NS: u64 = 10_000_000_000;
+
+/// What was seen of the command in one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// Its last run there.
+    pub report: CommandReport,
+    /// The shortest time that it took there, nanoseconds.
+    pub wall_ns: u64,
+    /// Counters of its last run there.
+    pub counters: BTreeMap<String, f64>,
+    /// What is known of the place.
+    pub facts: Facts,
+}
+
+/// What was seen of it on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct First {
+    /// On the host.
+    pub host: Look,
+    /// In the environment.
+    pub env: Look,
+    /// What starting and stopping the environment took, nanoseconds.
+    pub life_ns: u64,
+    /// What is worth telling, a line each.
+    pub remarks: Vec<String>,
+}
+
+/// Looks at the command on the host and inside `settings`.
+///
+/// # Errors
+/// Why it cannot be measured, with what helps.
+pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Trouble> {
+    let call = CommandCall {
+        observe: true,
+        ..ask.call.clone()
+    };
+    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
+    let mut remarks = Vec::new();
+    let (mut host, facts, _) = at(cx, "host", &Params::new(), |instance| {
+        on_host(cx, ask, &call, instance, limit)
+    })?;
+    host.facts = facts;
+    if host.report.left_running > 0 {
+        remarks.push(format!(
+            "the command leaves {} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
+            host.report.left_running,
+            if host.report.left_running == 1 { "" } else { "es" }
+        ));
+    }
+    if ask.call.stdin_file.is_some() {
+        remarks.push("standard input is given to every run from a file".to_owned());
+    }
+    let (mut env, facts, life_ns) = at(cx, &ask.driver, settings, |instance| {
+        inside(cx, ask, &call, instance, limit)
+    })?;
+    env.facts = facts;
+    if env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
+        remarks.push(
+            "what it prints on the host and inside is not the same; if it should be, look at that first"
+                .to_owned(),
+        );
+    }
+    Ok(First {
+        host,
+        env,
+        life_ns,
+        remarks,
+    })
+}
+
+/// Starts an environment, lets `work` use it, asks what it sees, and removes it.
+fn at<T>(
+    cx: &Context<'_>,
+    id: &str,
+    settings: &Params,
+    work: impl FnOnce(&mut dyn Instance) -> Result<T, Trouble>,
+) -> Result<(T, Facts, u64), Trouble> {
+    let wrap = |source: EnvError| Trouble::Environment {
+        env: id.to_owned(),
+        source,
+    };
+    let absent = |why: String, fix: Option<String>| wrap(EnvError::Absent { why, fix });
+    let driver =
+        arm::find(id).ok_or_else(|| absent("there is no such environment".into(), None))?;
+    let name = ArmId::new("look").expect("the constant is a name");
+    let mut environment = driver
+        .configure(name, settings)
+        .map_err(|error| absent(error.to_string(), error.hint.clone()))?;
+    cx.observer.event(&Event::Starting {
+        arm: id.to_owned(),
+        what: "looking at the command in",
+    });
+    if let Availability::Absent { why, fix } =
+        environment.detect(cx).unwrap_or_else(|| driver.detect(cx))
+    {
+        return Err(absent(why, fix));
+    }
+    let result = environment.prepare(cx).map_err(wrap).and_then(|()| {
+        let begun_ns = cx.clock.now_ns();
+        let mut instance = environment.start(cx, StartMode::Resident).map_err(wrap)?;
+        let mut life_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+        let result = greet(cx, id, instance.channel())
+            .and_then(|()| work(instance.as_mut()))
+            .and_then(|value| {
+                let mut facts = environment.describe(cx);
+                facts.extend(facts_of(cx, id, instance.as_mut())?);
+                Ok((value, facts))
+            });
+        let begun_ns = cx.clock.now_ns();
+        let stopped = instance.stop(cx).map_err(wrap);
+        life_ns += cx.clock.now_ns().saturating_sub(begun_ns);
+        result.and_then(|(value, facts)| stopped.map(|()| (value, facts, life_ns)))
+    });
+    let removed = environment.remove(cx).map_err(wrap);
+    result.and_then(|value| removed.map(|()| value))
+}
+
+fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), Trouble> {
+    let agent = |why: String| Trouble::Agent {
+        place: place.to_owned(),
+        why,
+    };
+    channel
+        .send(&Request::Hello { protocol: PROTOCOL })
+        .map_err(|error| agent(error.to_string()))?;
+    match receive(cx, channel, CONTROL_LIMIT) {
+        Ok(Reply::Hello { build, .. }) if cx.agents.of_build(&build).is_some() => Ok(()),
+        Ok(_) => Err(agent(
+            "its agent is not the one that this Tare brought".into(),
+        )),
+        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
+        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    }
+}
+
+/// What the agent sees of its place.
+fn facts_of(cx: &Context<'_>, place: &str, instance: &mut dyn Instance) -> Result<Facts, Trouble> {
+    let agent = |why: String| Trouble::Agent {
+        place: place.to_owned(),
+        why,
+    };
+    let mut paths = vec!["/".to_owned(), instance.workdir()];
+    paths.dedup();
+    instance
+        .channel()
+        .send(&Request::Facts {
+            paths,
+            tools: Vec::new(),
+        })
+        .map_err(|error| agent(error.to_string()))?;
+    match receive(cx, instance.channel(), CONTROL_LIMIT) {
+        Ok(Reply::Facts { facts }) => Ok(facts),
+        Ok(_) => Err(agent("its agent answered something else".into())),
+        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
+        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    }
+}
+
+enum Silence {
+    Cancelled,
+    Channel(ChannelError),
+}
+
+fn receive(cx: &Context<'_>, channel: &mut dyn Channel, limit: Duration) -> Result<Reply, Silence> {
+    let begun_ns = cx.clock.now_ns();
+    loop {
+        match channel.receive(SLICE) {
+            Ok(reply) => return Ok(reply),
+            Err(ChannelError::Timeout(_)) => {
+                if cx.cancel.is_requested() {
+                    return Err(Silence::Cancelled);
+                }
+                let waited_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+                if u128::from(waited_ns) > limit.as_nanos() {
+                    return Err(Silence::Channel(ChannelError::Timeout(limit)));
+                }
+            }
+            Err(error) => return Err(Silence::Channel(error)),
+        }
+    }
+}
+
+/// One run; `None` if it did not end in time.
+fn once(
+    cx: &Context<'_>,
+    place: &str,
+    call: &CommandCall,
+    instance: &mut dyn Instance,
+    limit: Duration,
+) -> Result<Outcome, Trouble> {
+    let request = Request::Run {
+        hold: false,
+        trial: 0,
+        call: call.to_probe(),
+        target_ns: 0,
+        limit_ns: limit.as_nanos() as u64,
+        workdir: instance.workdir(),
+    };
+    let agent = |why: String| Trouble::Agent {
+        place: place.to_owned(),
+        why,
+    };
+    instance
+        .channel()
+        .send(&request)
+        .map_err(|error| agent(error.to_string()))?;
+    match receive(cx, instance.channel(), limit + GRACE) {
+        Ok(Reply::Done { raw, .. }) => Ok(Outcome::Completed(raw)),
+        Ok(Reply::Unavailable { reason, .. }) => Ok(Outcome::Unavailable(reason)),
+        Ok(Reply::Failed { failure, .. }) => Ok(Outcome::Failed(failure)),
+        Ok(_) => Err(agent("its agent answered something else".into())),
+        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
+        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    }
+}
+
+fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
+    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).ok()?;
+    let counters = super::readings::counters_of(&report);
+    Some((report.command?, counters))
+}
+
+/// The report of one run, whatever its exit status.
+fn reported(
+    cx: &Context<'_>,
+    ask: &Ask,
+    place: &str,
+    call: &CommandCall,
+    instance: &mut dyn Instance,
+    limit: Duration,
+) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
+    let agent = |why: String| Trouble::Agent {
+        place: place.to_owned(),
+        why,
+    };
+    match once(cx, place, call, instance, limit)? {
+        Outcome::Completed(raw) => {
+            probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))
+        }
+        Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
+            env: place.to_owned(),
+            why: absent(&reason),
+        }),
+        Outcome::Unavailable(reason) => Err(agent(absent(&reason))),
+        Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(Trouble::TooLong {
+            place: if place == "host" {
+                "on the host".to_owned()
+            } else {
+                format!("in `{place}`")
+            },
+            limit_s: limit.as_secs(),
+            budget_s: ask.budget_ns / 1_000_000_000,
+        }),
+        Outcome::Failed(failure) => Err(agent(failed(&failure))),
+    }
+}
+
+fn on_host(
+    cx: &Context<'_>,
+    ask: &Ask,
+    call: &CommandCall,
+    instance: &mut dyn Instance,
+    limit: Duration,
+) -> Result<Look, Trouble> {
+    let (first, counters) = reported(cx, ask, "host", call, instance, limit)?;
+    if !first.exit.is_success() {
+        return Err(Trouble::FailsOnHost {
+            how: how(first.exit),
+            said: said(&first),
+            hint: meaning(&first, false),
+        });
+    }
+    check_pick(ask, "on the host", &first)?;
+    if first.wall_ns > TWICE_BELOW_NS {
+        return Ok(Look {
+            wall_ns: first.wall_ns,
+            report: first,
+            counters,
+            facts: Facts::new(),
+        });
+    }
+    let (second, counters) = reported(cx, ask, "host", call, instance, limit)?;
+    if !second.exit.is_success() {
+        return Err(Trouble::FailsAgain {
+            how: how(second.exit),
+            said: said(&second),
+        });
+    }
+    Ok(Look {
+        wall_ns: first.wall_ns.min(second.wall_ns),
+        report: second,
+        counters,
+        facts: Facts::new(),
+    })
+}
+
+fn inside(
+    cx: &Context<'_>,
+    ask: &Ask,
+    call: &CommandCall,
+    instance: &mut dyn Instance,
+    limit: Duration,
+) -> Result<Look, Trouble> {
+    let (report, counters) = reported(cx, ask, &ask.driver, call, instance, limit)?;
+    if !report.exit.is_success() {
+        return Err(Trouble::FailsInside {
+            env: ask.driver.clone(),
+            how: how(report.exit),
+            said: said(&report),
+            hint: meaning(&report, true),
+        });
+    }
+    check_pick(ask, "inside", &report)?;
+    Ok(Look {
+        wall_ns: report.wall_ns,
+        report,
+        counters,
+        facts: Facts::new(),
+    })
+}
+
+/// Whether the number that is wanted is in the output.
+fn check_pick(ask: &Ask, place: &str, report: &CommandReport) -> Result<(), Trouble> {
+    let Some(pick) = &ask.call.pick else {
+        return Ok(());
+    };
+    let pattern = user_command::compiled(&pick.pattern);
+    let found = pattern.is_ok_and(|pattern| {
+        [&report.stdout.0, &report.stderr.0]
+            .iter()
+            .any(|bytes| user_command::picked(&pattern, &String::from_utf8_lossy(bytes)).is_some())
+    });
+    if found {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&report.stdout.0);
+    let beginning: String = text.trim().chars().take(200).collect();
+    Err(Trouble::NothingPicked {
+        pattern: pick.pattern.escape_debug().to_string(),
+        place: place.to_owned(),
+        begins: if beginning.is_empty() {
+            "is empty".to_owned()
+        } else {
+            format!("begins `{}`", beginning.escape_debug())
+        },
+    })
+}

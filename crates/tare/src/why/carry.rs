@@ -1,0 +1,469 @@
+//! How a command is carried into an environment: as people do it with `docker run -v`, and said plainly.
+//!
+//! The working directory is shown inside under the same path and may be written to, and so is every file that
+//! the command names. The program is the host's own: where the environment has a root of its own, the host's
+//! userland (`/usr`, `/lib`, `/etc`, …) is shown in it read-only, which also serves interpreters that open
+//! their libraries by name; so the same bytes run outside and inside, and the program's own text is not on the
+//! environment's storage. Variables are a list of harmless ones and those that are asked for, the same on both
+//! sides, because a store is no place for somebody's keys.
+//! With an image of the user's own the program is the image's, found there by its name.
+//! What it cannot see: files that the command opens without naming them, outside of its working directory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tare_model::{CommandCall, Params, Value};
+
+use super::Trouble;
+use crate::cx::{files, vars};
+use crate::env::Driver;
+
+/// The host's userland.
+const USERLAND: [&str; 9] = [
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt",
+];
+
+/// Variables that are passed; one that ends in `*` stands for all that begin so.
+const HARMLESS: [&str; 28] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "PYTHON*",
+    "VIRTUAL_ENV",
+    "PYENV_*",
+    "LD_LIBRARY_PATH",
+    "OMP_*",
+    "OPENBLAS_*",
+    "MKL_*",
+    "NUMEXPR_*",
+    "RAYON_*",
+    "GOMAXPROCS",
+    "GOGC",
+    "JAVA_HOME",
+    "JAVA_OPTS",
+    "RUBYOPT",
+    "PERL5LIB",
+    "MALLOC_*",
+    "GLIBC_TUNABLES",
+];
+
+/// Parts of a name that say that the text is nobody's business.
+const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
+
+/// What is asked for, as the command line says it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wish {
+    /// The command.
+    pub argv: Vec<String>,
+    /// Further variables, `NAME` or `NAME=text`.
+    pub variables: Vec<String>,
+    /// A file that holds the standard input for every run.
+    pub stdin_file: Option<PathBuf>,
+    /// Whether an environment's own image holds the program.
+    pub has_own_image: bool,
+}
+
+/// A command, ready to be run anywhere.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Carried {
+    /// What is run.
+    pub call: CommandCall,
+    /// What must be shown inside an environment whose root is its own, `path:path[:ro]`.
+    pub userland: Vec<String>,
+    /// What must be shown inside any environment.
+    pub own: Vec<String>,
+    /// What was done, a line each.
+    pub told: Vec<String>,
+}
+
+/// Finds out how a command is to be carried.
+///
+/// # Errors
+/// The program is not there, or a path cannot be shown elsewhere.
+pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
+    let Some(name) = wish.argv.first().filter(|name| !name.is_empty()) else {
+        return Err(Trouble::Nothing);
+    };
+    let directory = vars::directory().ok_or(Trouble::NoDirectory)?;
+    let mut carried = Carried::default();
+    let mut shown = Shown::default();
+    let program = program(name, &directory);
+    let mut argv = wish.argv.clone();
+    match (&program, wish.has_own_image) {
+        (None, false) => return Err(not_here(name)),
+        (Some(path), false) => {
+            argv[0] = path.display().to_string();
+            carried.userland = userland();
+            show_program(path, &mut shown);
+            carried.told.push(format!(
+                "program: the host's own `{}`, with the host's userland shown read-only inside",
+                path.display()
+            ));
+        }
+        (path, true) => {
+            carried.told.push(match path {
+                Some(path) => format!(
+                    "program: on the host `{}`; inside, what the image has under `{name}`",
+                    path.display()
+                ),
+                None => return Err(not_here(name)),
+            });
+        }
+    }
+    show_directory(&directory, &mut shown, &mut carried.told);
+    for argument in &wish.argv[1..] {
+        show_argument(argument, &directory, &mut shown, &mut carried.told);
+    }
+    if let Some(file) = &wish.stdin_file {
+        shown.add(file, true);
+        carried
+            .told
+            .push("standard input: kept in a file and given to every run".to_owned());
+    }
+    carried.own = shown.binds()?;
+    let (mut variables, told) = variables(&wish.variables, &vars::all())?;
+    if wish.has_own_image {
+        // An image has a search path of its own, and variables that its programs need.
+        variables.retain(|name, _| wish.variables.iter().any(|wanted| wanted.starts_with(name)));
+        carried
+            .told
+            .push("variables: each side's own, and those asked for".to_owned());
+    } else {
+        carried.told.push(told);
+    }
+    carried.call = CommandCall {
+        argv,
+        variables,
+        directory: Some(directory),
+        stdin_file: wish
+            .stdin_file
+            .as_ref()
+            .map(|file| file.display().to_string()),
+        clean: !wish.has_own_image,
+        ..CommandCall::default()
+    };
+    Ok(carried)
+}
+
+/// The settings of an environment with what has to be shown in it.
+pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> Params {
+    let can = driver.settings().iter().any(|spec| spec.name == "binds");
+    if !can {
+        return settings.clone();
+    }
+    let has_own_root = driver.id() != "container" && settings.value("image").is_none();
+    let mut binds: Vec<Value> = match settings.value("binds") {
+        Some(Value::List(values)) => values.clone(),
+        Some(value) => value
+            .to_string()
+            .split(',')
+            .map(|text| Value::Text(text.trim().to_owned()))
+            .collect(),
+        None => Vec::new(),
+    };
+    let taken: Vec<String> = binds
+        .iter()
+        .filter_map(|bind| bind.to_string().split(':').nth(1).map(str::to_owned))
+        .collect();
+    let userland = has_own_root.then_some(&carried.userland);
+    let more = userland.into_iter().flatten().chain(&carried.own);
+    for bind in more {
+        // What the user shows at a place himself is shown there.
+        if !bind
+            .split(':')
+            .nth(1)
+            .is_some_and(|at| taken.iter().any(|it| it == at))
+        {
+            binds.push(Value::Text(bind.clone()));
+        }
+    }
+    if binds.is_empty() {
+        return settings.clone();
+    }
+    settings.clone().with("binds", Value::List(binds))
+}
+
+fn not_here(name: &str) -> Trouble {
+    Trouble::NotHere {
+        program: name.escape_debug().to_string(),
+    }
+}
+
+/// The file that a shell would execute.
+fn program(name: &str, directory: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        let path = Path::new(directory).join(name);
+        return files::is_program(&path).then_some(path);
+    }
+    vars::text("PATH")?
+        .split(':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| Path::new(directory).join(folder).join(name))
+        .find(|path| files::is_program(path))
+}
+
+fn userland() -> Vec<String> {
+    USERLAND
+        .iter()
+        .filter(|folder| Path::new(folder).is_dir())
+        .map(|folder| format!("{folder}:{folder}:ro"))
+        .collect()
+}
+
+fn is_in_userland(path: &Path) -> bool {
+    USERLAND.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Shows what a program outside of the userland needs: the folder that it was installed into, also that of the
+/// file which a link leads to, and of the interpreter that a script names.
+fn show_program(path: &Path, shown: &mut Shown) {
+    let mut places = vec![path.to_owned()];
+    places.extend(files::canonical(path).ok());
+    let head = files::head(path, 256).unwrap_or_default();
+    let first_line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if let Some(line) = first_line.strip_prefix(b"#!") {
+        let line = String::from_utf8_lossy(line);
+        let interpreter = line.split_whitespace().next().map(PathBuf::from);
+        places.extend(interpreter.iter().cloned());
+        places.extend(interpreter.and_then(|path| files::canonical(&path).ok()));
+    }
+    for place in places {
+        if !is_in_userland(&place) {
+            shown.add(&installed_at(&place), true);
+        }
+    }
+}
+
+/// The folder above `bin` that a program was installed into; its own folder where that would be a user's home or
+/// the root.
+fn installed_at(program: &Path) -> PathBuf {
+    let Some(folder) = program.parent() else {
+        return program.to_owned();
+    };
+    let is_bin = folder
+        .file_name()
+        .is_some_and(|name| ["bin", "sbin", "shims"].iter().any(|bin| name == *bin));
+    let home = vars::text("HOME").map(PathBuf::from);
+    match folder.parent() {
+        Some(above) if is_bin && above.parent().is_some() && home.as_deref() != Some(above) => {
+            above.to_owned()
+        }
+        _ => folder.to_owned(),
+    }
+}
+
+fn show_directory(directory: &str, shown: &mut Shown, told: &mut Vec<String>) {
+    let path = Path::new(directory);
+    if path.parent().is_none() {
+        told.push(
+            "working directory: `/`, which is each side's own; start from another folder to have it carried"
+                .to_owned(),
+        );
+        return;
+    }
+    shown.add(path, false);
+    told.push(format!(
+        "working directory: `{}` itself, shown inside under the same path; what the command writes there stays",
+        path.display()
+    ));
+}
+
+/// Shows a file or folder that an argument names, whole or behind a `=`.
+fn show_argument(argument: &str, directory: &str, shown: &mut Shown, told: &mut Vec<String>) {
+    let words = [
+        Some(argument),
+        argument.split_once('=').map(|(_, text)| text),
+    ];
+    for word in words.into_iter().flatten() {
+        if !word.starts_with('/') && !word.starts_with("..") {
+            continue;
+        }
+        let Ok(path) = files::canonical(&Path::new(directory).join(word)) else {
+            continue;
+        };
+        let is_special = ["/dev", "/proc", "/sys"]
+            .iter()
+            .any(|root| path.starts_with(root));
+        if is_special || is_in_userland(&path) || path.parent().is_none() || shown.covers(&path) {
+            continue;
+        }
+        told.push(format!("`{}`: shown inside as it is", path.display()));
+        shown.add(&path, false);
+    }
+}
+
+/// What is shown inside, each under its own path.
+#[derive(Debug, Default)]
+struct Shown(BTreeMap<PathBuf, bool>);
+
+impl Shown {
+    fn covers(&self, path: &Path) -> bool {
+        self.0.keys().any(|shown| path.starts_with(shown))
+    }
+
+    /// Adds a path; what may be written to by one wish may be written to.
+    fn add(&mut self, path: &Path, read_only: bool) {
+        let entry = self.0.entry(path.to_owned()).or_insert(read_only);
+        *entry &= read_only;
+    }
+
+    fn binds(&self) -> Result<Vec<String>, Trouble> {
+        self.0
+            .iter()
+            .map(|(path, read_only)| {
+                let text = path.display().to_string();
+                if text.contains([':', ',']) || text.chars().any(char::is_control) {
+                    return Err(Trouble::OddPath {
+                        path: text.escape_debug().to_string(),
+                    });
+                }
+                Ok(format!(
+                    "{text}:{text}{}",
+                    if *read_only { ":ro" } else { "" }
+                ))
+            })
+            .collect()
+    }
+}
+
+/// The variables that are passed, and a line that says which.
+fn variables(
+    wanted: &[String],
+    all: &[(String, String)],
+) -> Result<(BTreeMap<String, String>, String), Trouble> {
+    let n_all = all.len();
+    let mut passed: BTreeMap<String, String> = all
+        .iter()
+        .filter(|(name, _)| is_harmless(name))
+        .cloned()
+        .collect();
+    for wish in wanted {
+        let (name, text) = match wish.split_once('=') {
+            Some((name, text)) => (name, Some(text.to_owned())),
+            None => (
+                wish.as_str(),
+                all.iter()
+                    .find(|(name, _)| name == wish)
+                    .map(|(_, text)| text.clone()),
+            ),
+        };
+        let Some(text) = text.filter(|_| !name.is_empty()) else {
+            return Err(Trouble::NoVariable {
+                name: name.escape_debug().to_string(),
+            });
+        };
+        passed.insert(name.to_owned(), text);
+    }
+    // The value of the own run: it is the label of what is started.
+    passed.remove(tare_model::launch::RUN_VARIABLE);
+    let left = n_all.saturating_sub(passed.len());
+    let names: Vec<&str> = passed.keys().map(String::as_str).collect();
+    let told = format!(
+        "variables: {}; {left} others are not passed, on neither side (`--variable NAME` passes one)",
+        names.join(", ")
+    );
+    Ok((passed, told))
+}
+
+fn is_harmless(name: &str) -> bool {
+    let listed = HARMLESS.iter().any(|known| match known.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *known,
+    });
+    listed && !SECRET.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(names: &[&str]) -> Vec<(String, String)> {
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), "x".to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn only_harmless_variables_and_those_asked_for_are_passed() {
+        let all = pairs(&[
+            "PATH",
+            "LC_ALL",
+            "AWS_SECRET",
+            "PYTHON_KEYRING_KEY",
+            "MINE",
+            "TARE_RUN",
+        ]);
+        let (passed, told) = variables(&["MINE".into(), "NEW=1=2".into()], &all).unwrap();
+        let names: Vec<&str> = passed.keys().map(String::as_str).collect();
+        assert_eq!(names, ["LC_ALL", "MINE", "NEW", "PATH"]);
+        assert_eq!(passed["NEW"], "1=2");
+        assert!(told.contains("2 others"), "{told}");
+        for wrong in ["ABSENT", "=x"] {
+            assert!(
+                variables(&[wrong.into()], &pairs(&["PATH"])).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_brings_the_folder_it_was_installed_into() {
+        for (program, folder) in [
+            ("/srv/tool/bin/x", "/srv/tool"),
+            ("/srv/tool/x", "/srv/tool"),
+            ("/bin2/x", "/bin2"),
+        ] {
+            assert_eq!(
+                installed_at(Path::new(program)),
+                Path::new(folder),
+                "{program}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_written_to_by_one_wish_is_not_read_only_by_another() {
+        let mut shown = Shown::default();
+        shown.add(Path::new("/w"), true);
+        shown.add(Path::new("/w"), false);
+        shown.add(Path::new("/r"), true);
+        assert_eq!(shown.binds().unwrap(), ["/r:/r:ro", "/w:/w"]);
+        assert!(shown.covers(Path::new("/w/x")) && !shown.covers(Path::new("/wx")));
+        shown.add(Path::new("/a:b"), true);
+        assert!(shown.binds().is_err());
+    }
+
+    #[test]
+    fn the_hosts_userland_is_shown_only_where_the_root_is_another() {
+        let carried = Carried {
+            userland: vec!["/usr:/usr:ro".into()],
+            own: vec!["/w:/w".into()],
+            ..Carried::default()
+        };
+        let binds = |driver: &str, settings: &Params| {
+            let driver = crate::env::find(driver).unwrap();
+            let with = with_binds(driver, settings, &carried);
+            with.value("binds").map(Value::to_string)
+        };
+        let none = Params::new();
+        assert_eq!(
+            binds("docker", &none).as_deref(),
+            Some("/usr:/usr:ro,/w:/w")
+        );
+        assert_eq!(binds("container", &none).as_deref(), Some("/w:/w"));
+        let image = Params::new().with("image", "x");
+        assert_eq!(binds("docker", &image).as_deref(), Some("/w:/w"));
+        let own = Params::new().with("binds", "/slow:/w");
+        assert_eq!(binds("container", &own).as_deref(), Some("/slow:/w"));
+        assert_eq!(binds("host", &none), None);
+    }
+}

@@ -1,0 +1,442 @@
+//! From a stored run of `why` to its dossier: verdict, ladder, findings, answer.
+//!
+//! Pure: the study's arms carry what was suspected, and everything else is derived from the trials, so that a
+//! stored run is judged again like the day it was made.
+//! What it cannot see: what came before the run; the first look stands in its notes.
+
+use tare_model::ArmSpec;
+use tare_model::dossier::{Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
+use tare_model::study::A_PRIME;
+use tare_stats::Verdict;
+
+use super::counterfactual::{self, Status, Suspect, Trial};
+use super::readings::{Readings, evidence, interval, span};
+use super::{arm, ladder};
+use crate::analyze::{self, RunData};
+use crate::cause::Case;
+use crate::workload::{self, user_command};
+
+/// What creating and removing an environment takes.
+const START_UP: &str = "start-up.total.time";
+
+/// The arm that was asked about.
+pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {
+    let study = &run.head.study;
+    study
+        .arms
+        .iter()
+        .find(|arm| arm.required && arm.id != study.baseline && arm.id.as_str() != A_PRIME)
+}
+
+/// The metric that was asked for.
+fn metric(env: &ArmSpec) -> String {
+    env.settings
+        .text("command.metric")
+        .unwrap_or(user_command::WALL)
+        .to_owned()
+}
+
+/// What the causes suspect, from this run alone.
+pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
+    let Some(env) = env_arm(run) else {
+        return Vec::new();
+    };
+    let readings = Readings::of(run);
+    let baseline = evidence(run, &readings, run.head.study.baseline.as_str());
+    let inside = evidence(run, &readings, env.id.as_str());
+    let cells: Vec<DossierCell> = dossier
+        .cells
+        .iter()
+        .filter(|cell| cell.arm == env.id.as_str())
+        // Of the command only what was asked about: a cost that nobody asked for is no suspicion's cell.
+        .filter(|cell| cell.metric == metric(env) || cell.metric.starts_with("start-up."))
+        .cloned()
+        .collect();
+    let case = Case {
+        host: &baseline.facts,
+        baseline: &baseline,
+        arm: &inside,
+        cells: &cells,
+    };
+    let metric = metric(env);
+    let mut suspects = counterfactual::suspects(&case, &metric, env);
+    // What only starting costs is asked about where starting is what takes the time, and the command itself
+    // costs nothing more: trying it takes a start for every trial.
+    let is_costlier = cells.iter().any(|cell| {
+        cell.metric == metric
+            && Verdict::from_name(&cell.verdict)
+                .is_some_and(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost))
+    });
+    if is_costlier || !is_start_up_longer(&readings, env.id.as_str()) {
+        suspects.retain(|trial| trial.suspect.metric == metric);
+    }
+    suspects
+}
+
+/// Whether creating and removing the environment takes longer than the command inside.
+fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
+    let typical = |metric: &str| {
+        let values: Vec<f64> = readings.values(env, metric).into_values().collect();
+        tare_stats::median(&values)
+    };
+    match (typical(START_UP), typical(user_command::WALL)) {
+        (Some(start_up), Some(wall)) => start_up > wall,
+        _ => false,
+    }
+}
+
+/// The dossier of a run of `why`.
+pub fn conclude(run: &RunData) -> Dossier {
+    let mut dossier = analyze::analyze(run, &workload::find);
+    let Some(env) = env_arm(run) else {
+        return dossier;
+    };
+    let readings = Readings::of(run);
+    let id = env.id.as_str();
+    let metric = metric(env);
+    let baseline = run.head.study.baseline.as_str();
+    let cell = dossier
+        .cells
+        .iter()
+        .find(|cell| cell.arm == id && cell.metric == metric)
+        .cloned();
+    let unit = cell
+        .as_ref()
+        .map_or("ns", |cell| cell.unit.as_str())
+        .to_owned();
+    dossier.ladder = ladder::climbed(run, &readings, &metric, &unit, id);
+    dossier.findings = findings(run, &readings, &dossier, env);
+    let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
+    let lives = interval(
+        &readings
+            .values(id, START_UP)
+            .into_values()
+            .collect::<Vec<_>>(),
+    );
+    let (mut outcome, mut answer, could_see) =
+        answer(cell.as_ref(), env, &dossier, explained.as_ref());
+    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
+        let wall: Vec<f64> = readings
+            .values(id, user_command::WALL)
+            .into_values()
+            .collect();
+        let wall = tare_stats::median(&wall).unwrap_or(lives.point);
+        answer = format!(
+            "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
+            lives.point / wall
+        );
+        if outcome != "cost" {
+            outcome = "start-up";
+        }
+    }
+    dossier.why = Some(DossierWhy {
+        command: arm::texts(&env.settings, "command.argv"),
+        arm: id.to_owned(),
+        metric,
+        carried: arm::texts(&env.settings, "command.carried"),
+        outcome: outcome.to_owned(),
+        answer,
+        explained,
+        could_see,
+        start_up_ns: lives.map(span),
+        counters: counters(&readings, baseline, id),
+    });
+    dossier
+}
+
+/// Causes whose finding is about the metric that was asked for, rather than about start-up.
+fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
+    let noted = run
+        .head
+        .study
+        .arms
+        .iter()
+        .flat_map(|arm| counterfactual::noted(&arm.settings));
+    noted
+        .filter(|suspect| suspect.metric == metric)
+        .map(|suspect| suspect.cause)
+        .collect()
+}
+
+/// One finding for each suspect, proved ones first.
+fn findings(
+    run: &RunData,
+    readings: &Readings,
+    dossier: &Dossier,
+    env: &ArmSpec,
+) -> Vec<DossierFinding> {
+    let baseline = run.head.study.baseline.as_str();
+    let mut judged: Vec<(Status, f64, DossierFinding)> = Vec::new();
+    let cells = |suspect: &Suspect| -> Vec<u32> {
+        (0..)
+            .zip(&dossier.cells)
+            .filter(|(_, cell)| cell.arm == env.id.as_str() && cell.metric == suspect.metric)
+            .map(|(index, _)| index)
+            .collect()
+    };
+    let mut add = |status: Status, suspect: &Suspect, mut finding: DossierFinding| {
+        finding.cells = cells(suspect);
+        let weight = finding
+            .share
+            .map_or(suspect.likelihood - 1.0, |share| share.point);
+        judged.push((status, weight, finding));
+    };
+    let mut is_noted = false;
+    for spec in &run.head.study.arms {
+        for suspect in counterfactual::noted(&spec.settings) {
+            is_noted = true;
+            if spec.id == env.id {
+                add(
+                    Status::Untested,
+                    &suspect,
+                    counterfactual::untested(&suspect),
+                );
+                continue;
+            }
+            let data = run.head.arms.iter().find(|arm| arm.spec.id == spec.id);
+            let (status, mut finding) = counterfactual::judged(
+                &suspect,
+                spec.id.as_str(),
+                baseline,
+                env.id.as_str(),
+                readings,
+            );
+            if let Some(reason) = data
+                .filter(|arm| !arm.available)
+                .and_then(|arm| arm.reason.clone())
+            {
+                finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
+            }
+            add(status, &suspect, finding);
+        }
+    }
+    if !is_noted {
+        for trial in suspects(run, dossier) {
+            let suspect = Suspect {
+                tried: match &trial.arm {
+                    Some(_) => format!("{}: not tried yet", trial.suspect.tried),
+                    None => trial.suspect.tried.clone(),
+                },
+                ..trial.suspect
+            };
+            add(
+                Status::Untested,
+                &suspect,
+                counterfactual::untested(&suspect),
+            );
+        }
+    }
+    judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    judged.into_iter().map(|(_, _, finding)| finding).collect()
+}
+
+/// The share of the cost that what is confirmed explains; of several, their sum, with the sums of the ends: that
+/// is wider than it need be, and never too narrow.
+fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
+    let mut arms: Vec<&str> = Vec::new();
+    let mut shares = Vec::new();
+    for finding in findings {
+        let is_confirmed = finding.status == Status::Confirmed.name();
+        let (Some(share), Some(arm)) = (finding.share, finding.arm.as_deref()) else {
+            continue;
+        };
+        // Two causes that one arm switches off are one measurement.
+        if is_confirmed && about.contains(&finding.cause) && !arms.contains(&arm) {
+            arms.push(arm);
+            shares.push(share);
+        }
+    }
+    let first = *shares.first()?;
+    Some(shares[1..].iter().fold(first, |sum, share| Span {
+        point: sum.point + share.point,
+        low: sum.low + share.low,
+        high: sum.high + share.high,
+        level: None,
+    }))
+}
+
+fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
+    const TOLD: [&str; 14] = [
+        "children_user_ns",
+        "children_sys_ns",
+        "run_delay_ns",
+        "throttled_ns",
+        "nr_throttled",
+        "steal_ticks",
+        "minflt",
+        "majflt",
+        "nvcsw",
+        "nivcsw",
+        "syscr",
+        "syscw",
+        "read_bytes",
+        "write_bytes",
+    ];
+    let of = |arm: &str| {
+        let mut all = readings.counters(arm);
+        all.remove(workload::Workload::id(&user_command::ENTRY))
+            .unwrap_or_default()
+    };
+    let (base, env) = (of(baseline), of(env));
+    TOLD.iter()
+        .map(|name| DossierCounter {
+            name: name.strip_prefix("children_").unwrap_or(name).to_owned(),
+            base: base.get(*name).copied(),
+            env: env.get(*name).copied(),
+        })
+        .filter(|counter| counter.base.is_some() || counter.env.is_some())
+        .collect()
+}
+
+/// The outcome, the answer in a sentence, and what could have been seen.
+fn answer(
+    cell: Option<&DossierCell>,
+    env: &ArmSpec,
+    dossier: &Dossier,
+    explained: Option<&Span>,
+) -> (&'static str, String, Option<f64>) {
+    let id = env.id.as_str();
+    let Some(cell) = cell else {
+        return (
+            "undecided",
+            format!("nothing could be compared with `{id}`"),
+            None,
+        );
+    };
+    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let Some(ratio) = cell.ratio else {
+        return (
+            "undecided",
+            format!(
+                "{} block{} of host and `{id}` are too few for an interval; it takes six",
+                cell.n_blocks,
+                if cell.n_blocks == 1 { "" } else { "s" }
+            ),
+            None,
+        );
+    };
+    let word = Verdict::from_name(&cell.verdict).unwrap_or(Verdict::Inconclusive);
+    match word {
+        Verdict::MaterialCost | Verdict::Cost => {
+            let what = match dossier.findings.first() {
+                Some(finding) if finding.status == Status::Confirmed.name() => {
+                    format!("mostly because of {}", finding.cause)
+                }
+                Some(finding) if finding.status == Status::Supported.name() => {
+                    format!("part of it because of {}", finding.cause)
+                }
+                Some(finding) if finding.status == Status::Untested.name() => {
+                    format!("perhaps because of {}, which was not tried", finding.cause)
+                }
+                _ => "and no rule here explains it; the ladder says where it arises".to_owned(),
+            };
+            let rest = explained.map_or_else(String::new, |share| {
+                let left = (1.0 - share.point).max(0.0);
+                if left < 0.05 {
+                    "; that explains all of it".to_owned()
+                } else {
+                    format!("; {:.0} % of it stays unexplained", left * 100.0)
+                }
+            });
+            (
+                "cost",
+                format!(
+                    "the command costs {:.2} times as much in `{id}` [{:.2}, {:.2}], {what}{rest}",
+                    ratio.point, ratio.low, ratio.high
+                ),
+                None,
+            )
+        }
+        Verdict::Gain | Verdict::MaterialGain => (
+            "none",
+            format!(
+                "no cost found: the command costs less in `{id}`, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
+                ratio.point, ratio.low, ratio.high
+            ),
+            None,
+        ),
+        Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => {
+            let could_see = (ratio.high - 1.0).max(0.0);
+            (
+                "none",
+                format!(
+                    "no cost found in `{id}`: at most {}, and more than that would have been seen",
+                    percent(could_see)
+                ),
+                Some(could_see),
+            )
+        }
+        Verdict::Inconclusive => {
+            let could_see = cell.mde;
+            let text = match could_see {
+                Some(mde) if mde < 1.0 => format!(
+                    "no cost found in `{id}`, but a cost below {} could not have been seen{}",
+                    percent(mde),
+                    more_time(cell)
+                ),
+                _ => format!(
+                    "nothing can be said about `{id}`: the command differs so much between runs that a cost of less than 100 % could not have been seen{}",
+                    more_time(cell)
+                ),
+            };
+            ("undecided", text, could_see)
+        }
+    }
+}
+
+/// How much more it would take.
+fn more_time(cell: &DossierCell) -> String {
+    match cell.further_blocks {
+        Some(blocks) if blocks > 0 => {
+            let factor = f64::from(blocks + cell.n_blocks) / f64::from(cell.n_blocks.max(1));
+            if factor > 100.0 {
+                "; give the command more to do, or a quieter machine".to_owned()
+            } else {
+                format!("; a budget about {factor:.0} times as large would tell more")
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(cause: &str, status: Status, arm: &str, point: f64) -> DossierFinding {
+        DossierFinding {
+            cause: cause.into(),
+            status: status.name().into(),
+            cells: Vec::new(),
+            claim: String::new(),
+            evidence: Vec::new(),
+            effect: None,
+            advice: String::new(),
+            price: String::new(),
+            share: Some(Span {
+                point,
+                low: point - 0.1,
+                high: point + 0.1,
+                level: None,
+            }),
+            arm: Some(arm.into()),
+            tried: None,
+        }
+    }
+
+    #[test]
+    fn what_is_explained_counts_each_arm_once_and_only_what_is_confirmed() {
+        let about = ["a", "b", "c", "d"].map(str::to_owned);
+        let findings = [
+            finding("a", Status::Confirmed, "off-1", 0.6),
+            finding("b", Status::Confirmed, "off-1", 0.6),
+            finding("c", Status::Confirmed, "off-2", 0.5),
+            finding("d", Status::Refuted, "off-3", 0.5),
+            finding("start-up", Status::Confirmed, "off-4", 0.5),
+        ];
+        let share = explained(&findings, &about).unwrap();
+        assert!((share.point - 1.1).abs() < 1e-9, "{share:?}");
+        assert!((share.low - 0.9).abs() < 1e-9, "{share:?}");
+        assert_eq!(explained(&findings[3..], &about), None);
+    }
+}

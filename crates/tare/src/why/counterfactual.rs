@@ -1,0 +1,393 @@
+//! Suspicions and their trials: which arm switches a suspect off, and what its being off proves.
+//!
+//! Every suspect becomes one more arm of the same randomised blocks, most likely first. Let C be what the
+//! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
+//! switched on outside), both paired by block. Then
+//! - *confirmed*: the 95 % interval of R is above zero and R is at least half of C;
+//! - *supported*: R is above zero and less than half of C, so that it is one cause of several; or what was tried
+//!   decides nothing, and the evidence stands alone;
+//! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
+//! - *untested*: nothing was tried, and why.
+//!
+//! What it cannot see: two causes that only cost something together; switching off either removes it all, and
+//! both are confirmed, with shares that add up to more than one.
+
+use serde::{Deserialize, Serialize};
+use tare_model::dossier::DossierFinding;
+use tare_model::{ArmSpec, Params, Value};
+use tare_stats::Interval;
+
+use super::arm::{self, CAUSES, PREFIX, VARIABLES};
+use super::readings::{Readings, differences, interval, share, span};
+use crate::cause::{self, Case, Counterfactual, Suspicion};
+
+/// The least share of the cost that confirms a cause.
+pub const MOST: f64 = 0.5;
+
+/// Below this likelihood nothing is suspected: a wild guess costs an arm that another suspect could have.
+const LEAST: f64 = 0.15;
+/// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
+const OUTDONE: f64 = 5.0;
+
+/// The baseline's driver.
+const HOST: &str = "host";
+
+/// A cause that suspects itself, as a study keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suspect {
+    /// The cause.
+    pub cause: String,
+    /// What it claims.
+    pub claim: String,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// How likely it is.
+    pub likelihood: f64,
+    /// What to do.
+    pub advice: String,
+    /// What that costs.
+    pub price: String,
+    /// The metric that it is about.
+    pub metric: String,
+    /// What is tried, in words; or why nothing is.
+    pub tried: String,
+    /// Whether it is switched on outside rather than off inside.
+    pub is_outside: bool,
+}
+
+/// A suspect with the arm that tries it; `None` where it cannot be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The suspect.
+    pub suspect: Suspect,
+    /// Driver and settings of the arm.
+    pub arm: Option<(String, Params)>,
+}
+
+/// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
+/// cells of another metric is tried on that.
+pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
+    let suspicions = cause::suspicions(case);
+    let mut best = vec![0.0f64; case.cells.len()];
+    for (_, suspicion) in &suspicions {
+        for cell in &suspicion.cells {
+            best[*cell] = best[*cell].max(suspicion.likelihood);
+        }
+    }
+    let is_outdone = |suspicion: &Suspicion| {
+        suspicion
+            .cells
+            .iter()
+            .all(|cell| best[*cell] >= OUTDONE * suspicion.likelihood)
+    };
+    suspicions
+        .into_iter()
+        .filter(|(_, suspicion)| suspicion.likelihood >= LEAST && !is_outdone(suspicion))
+        .map(|(cause, suspicion)| (cause.id(), suspicion))
+        .map(|(id, suspicion)| {
+            let metrics: Vec<&str> = suspicion
+                .cells
+                .iter()
+                .filter_map(|index| case.cells.get(*index))
+                .map(|cell| cell.metric.as_str())
+                .collect();
+            // What it is about, if not the whole command: start-up, for example.
+            let metric = if metrics.is_empty() || metrics.contains(&metric) {
+                metric
+            } else {
+                metrics.last().copied().unwrap_or(metric)
+            };
+            let (tried, arm) = arm_of(&suspicion.counterfactual, env);
+            Trial {
+                suspect: Suspect {
+                    cause: id.to_owned(),
+                    claim: suspicion.claim,
+                    evidence: suspicion.evidence,
+                    likelihood: suspicion.likelihood,
+                    advice: suspicion.advice,
+                    price: suspicion.price,
+                    metric: metric.to_owned(),
+                    tried,
+                    is_outside: arm.as_ref().is_some_and(|(driver, _)| driver == HOST),
+                },
+                arm,
+            }
+        })
+        .collect()
+}
+
+/// What is tried, in words, and the arm that does.
+fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(String, Params)>) {
+    let command = |base: Params| {
+        // Where the output goes belongs to the arm that is changed, not to the change.
+        match env.settings.value(arm::STDOUT) {
+            Some(value) => base.with(arm::STDOUT, value.clone()),
+            None => base,
+        }
+    };
+    let inside = || (env.driver.clone(), command(with_own(&env.settings)));
+    match counterfactual {
+        Counterfactual::Settings(changes) => {
+            let (driver, settings) = inside();
+            let settings = changed(&settings, changes);
+            (
+                format!("the same environment with {}", words(changes)),
+                Some((driver, settings)),
+            )
+        }
+        Counterfactual::Variables(variables) => {
+            let (driver, settings) = inside();
+            let texts: Vec<String> = variables
+                .iter()
+                .map(|(name, text)| format!("{name}={text}"))
+                .collect();
+            (
+                format!("the same environment with {}", texts.join(" ")),
+                Some((driver, settings.with(VARIABLES, arm::list(texts)))),
+            )
+        }
+        Counterfactual::Prefix(prefix) => {
+            let (driver, settings) = inside();
+            (
+                format!(
+                    "the same environment with the command behind `{}`",
+                    prefix.join(" ")
+                ),
+                Some((driver, settings.with(PREFIX, arm::list(prefix.clone())))),
+            )
+        }
+        Counterfactual::BaselineSettings(changes) => (
+            format!("the host with {}", words(changes)),
+            Some((HOST.to_owned(), changed(&Params::new(), changes))),
+        ),
+        Counterfactual::BaselinePrefix(prefix) => (
+            format!("the host with the command behind `{}`", prefix.join(" ")),
+            Some((
+                HOST.to_owned(),
+                Params::new().with(PREFIX, arm::list(prefix.clone())),
+            )),
+        ),
+        Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
+    }
+}
+
+fn with_own(settings: &Params) -> Params {
+    arm::own(settings)
+}
+
+/// Settings with changes; one of the empty text is left out.
+fn changed(settings: &Params, changes: &Params) -> Params {
+    let mut settings = settings.clone();
+    for (name, value) in &changes.0 {
+        if *value == Value::Text(String::new()) {
+            settings.0.remove(name);
+        } else {
+            settings.0.insert(name.clone(), value.clone());
+        }
+    }
+    settings
+}
+
+fn words(changes: &Params) -> String {
+    let words: Vec<String> = changes
+        .0
+        .iter()
+        .map(|(name, value)| {
+            if *value == Value::Text(String::new()) {
+                format!("no `{name}`")
+            } else {
+                format!("`{name} = {}`", value.to_string().escape_debug())
+            }
+        })
+        .collect();
+    words.join(" and ")
+}
+
+/// The suspects that an arm of a stored study tries, or, in the environment's own arm, that nothing tries.
+pub fn noted(settings: &Params) -> Vec<Suspect> {
+    arm::texts(settings, CAUSES)
+        .iter()
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect()
+}
+
+/// A suspect as a text that a study keeps.
+pub fn note(suspect: &Suspect) -> String {
+    serde_json::to_string(suspect).expect("texts and numbers are always JSON")
+}
+
+/// What trying a suspect proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// It explains at least half of the cost.
+    Confirmed,
+    /// It explains a part, or only the evidence speaks for it.
+    Supported,
+    /// Nothing was tried.
+    Untested,
+    /// It does not explain the cost.
+    Refuted,
+}
+
+impl Status {
+    /// As the dossier names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Supported => "supported",
+            Self::Untested => "untested",
+            Self::Refuted => "refuted",
+        }
+    }
+}
+
+/// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost.
+pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
+    let (Some(removed), Some(share)) = (removed, share) else {
+        return Status::Untested;
+    };
+    if removed.low > 0.0 && share.point >= MOST {
+        Status::Confirmed
+    } else if removed.low > 0.0 {
+        Status::Supported
+    } else if share.high < MOST {
+        Status::Refuted
+    } else {
+        Status::Supported
+    }
+}
+
+/// What trying a suspect in `arm` showed.
+pub fn judged(
+    suspect: &Suspect,
+    arm: &str,
+    baseline: &str,
+    env: &str,
+    readings: &Readings,
+) -> (Status, DossierFinding) {
+    let of = |arm: &str| readings.values(arm, &suspect.metric);
+    let (base, whole, tried) = (of(baseline), of(env), of(arm));
+    // Blocks that all three have.
+    let blocks: Vec<u32> = whole
+        .keys()
+        .filter(|block| base.contains_key(block) && tried.contains_key(block))
+        .copied()
+        .collect();
+    let only = |values: &super::readings::ByBlock| {
+        blocks
+            .iter()
+            .filter_map(|block| Some((*block, *values.get(block)?)))
+            .collect()
+    };
+    let (base, whole, tried) = (only(&base), only(&whole), only(&tried));
+    let total = differences(&base, &whole);
+    let removed = if suspect.is_outside {
+        differences(&base, &tried)
+    } else {
+        differences(&tried, &whole)
+    };
+    let effect = interval(&removed);
+    let share = share(&removed, &total);
+    let status = status(effect.as_ref(), share.as_ref());
+    let mut finding = untested(suspect);
+    status.name().clone_into(&mut finding.status);
+    finding.effect = effect.map(span);
+    finding.share = share.map(span);
+    finding.arm = Some(arm.to_owned());
+    let is_undecided =
+        status == Status::Supported && effect.is_some_and(|effect| effect.low <= 0.0);
+    finding.tried = Some(match status {
+        Status::Untested => format!("{}: too few blocks have values", suspect.tried),
+        _ if is_undecided => format!("{}: undecided", suspect.tried),
+        _ => suspect.tried.clone(),
+    });
+    (status, finding)
+}
+
+/// A suspect that nothing was tried with.
+pub fn untested(suspect: &Suspect) -> DossierFinding {
+    DossierFinding {
+        cause: suspect.cause.clone(),
+        status: Status::Untested.name().to_owned(),
+        cells: Vec::new(),
+        claim: suspect.claim.clone(),
+        evidence: suspect.evidence.clone(),
+        effect: None,
+        advice: suspect.advice.clone(),
+        price: suspect.price.clone(),
+        share: None,
+        arm: None,
+        tried: Some(suspect.tried.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use tare_model::ArmId;
+
+    fn interval_of(low: f64, point: f64, high: f64) -> Interval {
+        Interval {
+            point,
+            low,
+            high,
+            level: 0.95,
+        }
+    }
+
+    #[test]
+    fn the_status_follows_the_rule() {
+        let positive = interval_of(1.0, 2.0, 3.0);
+        let nothing = interval_of(-1.0, 0.1, 1.0);
+        for (removed, share, expected) in [
+            (positive, interval_of(0.6, 0.9, 1.1), Status::Confirmed),
+            (positive, interval_of(0.4, 0.5, 0.6), Status::Confirmed),
+            (positive, interval_of(0.1, 0.3, 0.6), Status::Supported),
+            (nothing, interval_of(-0.2, 0.0, 0.2), Status::Refuted),
+            (nothing, interval_of(-0.4, 0.2, 0.8), Status::Supported),
+        ] {
+            assert_eq!(status(Some(&removed), Some(&share)), expected, "{share:?}");
+        }
+        assert_eq!(status(None, None), Status::Untested);
+        assert_eq!(status(Some(&positive), None), Status::Untested);
+    }
+
+    fn env() -> ArmSpec {
+        ArmSpec {
+            id: ArmId::new("docker").unwrap(),
+            driver: "docker".into(),
+            settings: Params::new()
+                .with("cpus", 0.5)
+                .with("memory", "64m")
+                .with(arm::STDOUT, "console")
+                .with(arm::TITLE, "a note"),
+            required: true,
+        }
+    }
+
+    #[test]
+    fn a_counterfactual_changes_only_what_it_names() {
+        let off = Counterfactual::Settings(Params::new().with("cpus", "").with("shm", "1g"));
+        let (words, arm) = arm_of(&off, &env());
+        assert_eq!(words, "the same environment with no `cpus` and `shm = 1g`");
+        let (driver, settings) = arm.unwrap();
+        assert_eq!(driver, "docker");
+        let expected = Params::new()
+            .with("memory", "64m")
+            .with("shm", "1g")
+            .with(arm::STDOUT, "console");
+        assert_eq!(settings, expected);
+        let variables = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "1".to_owned())]);
+        let (_, arm) = arm_of(&Counterfactual::Variables(variables), &env());
+        let (_, settings) = arm.unwrap();
+        assert_eq!(arm::texts(&settings, VARIABLES), ["OMP_NUM_THREADS=1"]);
+        let (_, arm) = arm_of(&Counterfactual::BaselinePrefix(vec!["x".into()]), &env());
+        assert_eq!(arm.unwrap().0, "host");
+        let (words, arm) = arm_of(&Counterfactual::NotHere("no AppArmor".into()), &env());
+        assert_eq!(
+            (words.as_str(), arm),
+            ("not possible here: no AppArmor", None)
+        );
+    }
+}

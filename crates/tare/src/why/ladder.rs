@@ -1,0 +1,393 @@
+//! The ladder: from the bare process to the whole environment, one mechanism a step.
+//!
+//! For the built-in container every step switches on one of its mechanisms. For Docker the steps go top-down
+//! with the flags that its users have, written bottom-up; the first is a container with everything switched off
+//! that can be, and stands for what cannot: namespaces, the root file system, control group, capabilities. The
+//! settings that the user gave come last, one step each. All steps are arms of the same randomised blocks, so a
+//! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
+//! What it cannot see: what only costs something together with a later step is counted with the later one.
+
+use tare_model::dossier::{DossierLadder, DossierRung};
+use tare_model::{ArmSpec, Params, Value};
+use tare_stats::median;
+
+use super::arm::{self, RUNG, TITLE};
+use super::readings::{Readings, differences, interval, span};
+use crate::analyze::RunData;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What it adds.
+    pub title: String,
+    /// The driver of the arm that has everything up to here.
+    pub driver: String,
+    /// Its settings, without those of the command.
+    pub settings: Params,
+    /// How much a reader would miss it: steps of the least weight are joined with the next when there is no time
+    /// for all.
+    pub weight: u32,
+}
+
+/// Settings that are no mechanism of their own: where files and programs come from.
+const NO_STEP: [&str; 9] = [
+    "binds",
+    "image",
+    "programs",
+    "packages",
+    "files",
+    "lower_file",
+    "context",
+    "platform",
+    "port",
+];
+
+/// The steps of an environment with these settings, from the bottom; the last is the environment itself.
+pub fn steps(driver: &str, settings: &Params) -> Vec<Step> {
+    let mut steps = match driver {
+        "container" => container(settings),
+        "docker" => docker(settings),
+        _ => vec![Step {
+            title: format!("{driver} with its defaults"),
+            driver: driver.to_owned(),
+            settings: only(settings, &NO_STEP),
+            weight: 9,
+        }],
+    };
+    // What the user set, one after the other; what a step above has already is none.
+    let mut so_far = steps
+        .last()
+        .map_or_else(Params::new, |step| step.settings.clone());
+    let mut names: Vec<&String> = settings.0.keys().collect();
+    names.sort_by_key(|name| late(name));
+    for name in names {
+        let Some(value) = settings.value(name) else {
+            continue;
+        };
+        if so_far.value(name) == Some(value) {
+            continue;
+        }
+        so_far = so_far.with(name, value.clone());
+        steps.push(Step {
+            title: format!("{name} = {}", shortened(value)),
+            driver: driver.to_owned(),
+            settings: so_far.clone(),
+            weight: 10,
+        });
+    }
+    // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
+    if let Some(last) = steps.last_mut() {
+        last.settings = settings.clone();
+    }
+    steps
+}
+
+/// Limits come last, because they bite on everything below them.
+fn late(name: &str) -> u32 {
+    match name {
+        "cpus" => 3,
+        "cpuset" => 2,
+        "memory" => 1,
+        _ => 0,
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    let short: String = text.chars().take(24).collect();
+    if short.len() < text.len() {
+        format!("{short}…")
+    } else {
+        short
+    }
+}
+
+fn only(settings: &Params, names: &[&str]) -> Params {
+    Params(
+        settings
+            .0
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+/// The built-in container's mechanisms, each switched on where the user has not switched it off.
+fn container(settings: &Params) -> Vec<Step> {
+    let binds = only(settings, &NO_STEP);
+    let is = |name: &str, text: &str| {
+        settings
+            .value(name)
+            .is_some_and(|value| value.to_string() == text)
+    };
+    if settings.value("namespaces").is_some() {
+        // The mechanisms hang together with a list of the user's own; it is taken as one.
+        return vec![Step {
+            title: "the container with its defaults".to_owned(),
+            driver: "container".into(),
+            settings: only(settings, &["namespaces", "binds"]),
+            weight: 9,
+        }];
+    }
+    let bare = binds
+        .clone()
+        .with("namespaces", "mount,pid,uts,ipc,cgroup")
+        .with("rootfs", "host")
+        .with("masked_paths", false)
+        .with("caps", "all")
+        .with("seccomp", "off")
+        .with("cgroup", false);
+    let mut steps = Vec::new();
+    let mut so_far = bare;
+    let mut push = |title: &str, settings: &Params, weight: u32| {
+        steps.push(Step {
+            title: title.to_owned(),
+            driver: "container".into(),
+            settings: settings.clone(),
+            weight,
+        });
+    };
+    push("namespaces, own /proc, /sys, /dev", &so_far, 2);
+    if !is("rootfs", "host") {
+        so_far = so_far.with("rootfs", "overlay");
+        push("overlay root", &so_far, 6);
+    }
+    if !is("cgroup", "false") {
+        so_far.0.remove("cgroup");
+        push("control groups", &so_far, 3);
+    }
+    if !is("caps", "all") {
+        so_far.0.remove("caps");
+        push("fewer capabilities, masked paths", &so_far, 1);
+    }
+    so_far.0.remove("masked_paths");
+    if !is("seccomp", "off") {
+        so_far.0.remove("seccomp");
+        push("system-call filter", &so_far, 5);
+    }
+    if !is("network", "host") {
+        so_far.0.remove("namespaces");
+        so_far.0.remove("rootfs");
+        push("network of its own", &so_far, 4);
+    }
+    steps
+}
+
+/// What of Docker can be switched off by its flags.
+fn docker(settings: &Params) -> Vec<Step> {
+    let given = |name: &str| settings.value(name).is_some();
+    let mut so_far = only(settings, &NO_STEP)
+        .with("network", "host")
+        .with("seccomp", "unconfined")
+        .with("log_driver", "none");
+    let mut steps = vec![Step {
+        title: "Docker with all off: namespaces, root, control groups, capabilities".into(),
+        driver: "docker".into(),
+        settings: so_far.clone(),
+        weight: 7,
+    }];
+    let switches = [
+        ("seccomp", "system-call filter", 5),
+        ("network", "network: bridge and NAT", 4),
+        ("log_driver", "output through the engine's log", 3),
+    ];
+    for (name, title, weight) in switches {
+        if given(name) {
+            // Stays off until the user's own step.
+            continue;
+        }
+        so_far.0.remove(name);
+        steps.push(Step {
+            title: title.to_owned(),
+            driver: "docker".into(),
+            settings: so_far.clone(),
+            weight,
+        });
+    }
+    steps
+}
+
+/// Joins steps until there are at most `room` arms beside the environment's own.
+pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
+    while steps.len() > room + 1 {
+        // The last is the environment and stays.
+        let below = 0..steps.len() - 1;
+        let Some(least) = below.min_by_key(|index| steps[*index].weight) else {
+            break;
+        };
+        let dropped = steps.remove(least);
+        let next = &mut steps[least];
+        next.title = format!("{} + {}", dropped.title, next.title);
+        next.weight = next.weight.max(dropped.weight);
+    }
+    steps
+}
+
+/// What each step of a run added.
+pub fn climbed(
+    run: &RunData,
+    readings: &Readings,
+    metric: &str,
+    unit: &str,
+    env: &str,
+) -> Option<DossierLadder> {
+    let baseline = run.head.study.baseline.as_str();
+    let mut rungs: Vec<(i64, &ArmSpec)> = run
+        .head
+        .arms
+        .iter()
+        .filter_map(|arm| Some((arm.spec.settings.int(RUNG)?, &arm.spec)))
+        .collect();
+    rungs.sort_by_key(|(place, _)| *place);
+    if rungs.len() < 2 {
+        return None;
+    }
+    let of = |arm: &str| readings.values(arm, metric);
+    let base = of(baseline);
+    let mut below = base.clone();
+    let mut drawn = Vec::new();
+    let mut joined: Vec<String> = Vec::new();
+    let mut sum = 0.0;
+    for (_, spec) in rungs {
+        let id = spec.id.as_str();
+        let title = spec.settings.text(TITLE).unwrap_or(id).to_owned();
+        let values = of(id);
+        let added = interval(&differences(&below, &values));
+        let reason = run
+            .head
+            .arms
+            .iter()
+            .find(|arm| arm.spec.id == spec.id)
+            .and_then(|arm| arm.reason.clone());
+        let note = match (&added, joined.is_empty()) {
+            (Some(_), true) => None,
+            (Some(_), false) => Some(format!("together with: {}", joined.join(", "))),
+            (None, _) => Some(reason.map_or_else(
+                || "not measured often enough".to_owned(),
+                |reason| format!("not available here: {reason}"),
+            )),
+        };
+        if let Some(added) = &added {
+            sum += added.point;
+            below = values;
+            joined.clear();
+        } else {
+            joined.push(title.clone());
+        }
+        drawn.push(DossierRung {
+            title,
+            arm: id.to_owned(),
+            adds: added.map(span),
+            note,
+        });
+    }
+    let whole = of(env);
+    let total = interval(&differences(&base, &whole));
+    let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
+    let level = |values: &super::readings::ByBlock| {
+        let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
+        interval(&values).map(span).or_else(|| {
+            let point = median(&values)?;
+            Some(tare_model::dossier::Span {
+                point,
+                low: values.iter().copied().fold(point, f64::min),
+                high: values.iter().copied().fold(point, f64::max),
+                level: None,
+            })
+        })
+    };
+    Some(DossierLadder {
+        arm: env.to_owned(),
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        base: level(&base),
+        env: level(&whole),
+        total: total.map(span),
+        rungs: drawn,
+        sum: is_whole.then_some(sum),
+        agrees: total
+            .filter(|_| is_whole)
+            .map(|total| total.low <= sum && sum <= total.high),
+    })
+}
+
+/// The arm of a step.
+pub fn settings_of(step: &Step, place: usize, stdout: Option<&Value>) -> Params {
+    let mut settings = step
+        .settings
+        .clone()
+        .with(RUNG, place as i64)
+        .with(TITLE, step.title.as_str());
+    if let Some(value) = stdout {
+        settings = settings.with(arm::STDOUT, value.clone());
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(steps: &[Step]) -> Vec<&str> {
+        steps.iter().map(|step| step.title.as_str()).collect()
+    }
+
+    #[test]
+    fn dockers_steps_end_with_what_the_user_set_and_the_quota_last() {
+        let settings = Params::new()
+            .with("cpus", 0.5)
+            .with("memory", "64m")
+            .with("binds", "/w:/w");
+        let steps = steps("docker", &settings);
+        let last = &titles(&steps)[steps.len() - 2..];
+        assert_eq!(last, ["memory = 64m", "cpus = 0.5"]);
+        assert_eq!(steps.last().unwrap().settings, settings);
+        assert!(
+            steps
+                .iter()
+                .all(|step| step.settings.value("binds").is_some())
+        );
+        assert_eq!(steps[0].settings.text("network"), Some("host"));
+        assert_eq!(steps[1].settings.value("seccomp"), None);
+        for step in &steps {
+            crate::env::find("docker")
+                .unwrap()
+                .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
+                .unwrap_or_else(|error| panic!("{}: {error}", step.title));
+        }
+    }
+
+    #[test]
+    fn the_containers_steps_are_settings_that_it_takes_and_end_with_its_defaults() {
+        for settings in [
+            Params::new().with("binds", "/w:/w"),
+            Params::new().with("seccomp", "off").with("cpus", 1i64),
+            Params::new().with("network", "host"),
+            Params::new().with("namespaces", "mount,pid"),
+            Params::new().with("rootfs", "host").with("network", "none"),
+        ] {
+            let steps = steps("container", &settings);
+            assert_eq!(steps.last().unwrap().settings, settings);
+            for step in &steps {
+                crate::env::find("container")
+                    .unwrap()
+                    .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
+                    .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
+            }
+        }
+    }
+
+    #[test]
+    fn steps_that_do_not_fit_are_joined_and_the_heaviest_stay() {
+        let all = steps("docker", &Params::new().with("cpus", 0.5));
+        let few = fitted(all.clone(), 1);
+        assert_eq!(few.len(), 2);
+        assert_eq!(few.last().unwrap().settings, all.last().unwrap().settings);
+        assert!(few[1].title.ends_with("cpus = 0.5"), "{few:?}");
+        assert!(few[1].title.contains("system-call filter"), "{few:?}");
+        assert_eq!(fitted(all.clone(), 50), all);
+        let none = fitted(all, 0);
+        assert_eq!(none.len(), 1);
+    }
+}

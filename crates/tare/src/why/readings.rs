@@ -1,0 +1,277 @@
+//! The trials of a run as `why` needs them: one value a block and arm, and counters per run of the command.
+//!
+//! The analysis compares arms with the baseline; a counterfactual is compared with the environment and a rung
+//! with the rung below it, so the values themselves are kept here, by block. Values are costs: of a rate, the
+//! negative is taken, so that more is always worse.
+//! What it cannot see: trials that left nothing; their blocks are missing in the pairs.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::Span;
+use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport};
+use tare_stats::{Interval, median};
+
+use super::arm;
+use crate::analyze::{RunData, effect};
+use crate::cause::ArmEvidence;
+use crate::workload::{self, user_command};
+
+/// Counters of the worker itself that say nothing about the command it started.
+const WORKERS_OWN: [&str; 3] = ["run_delay_ns", "on_cpu_ns", "slices"];
+
+/// Facts that are variables of the agent's process begin so.
+const VARIABLE: &str = "variable.";
+
+/// Values by block.
+pub type ByBlock = BTreeMap<u32, f64>;
+
+/// Everything read from a run's trials.
+#[derive(Debug, Default)]
+pub struct Readings {
+    /// By arm and metric.
+    values: BTreeMap<(String, String), ByBlock>,
+    /// By arm, workload and name: one value a trial.
+    counters: BTreeMap<(String, String), BTreeMap<String, Vec<f64>>>,
+}
+
+impl Readings {
+    /// Reads the trials.
+    pub fn of(run: &RunData) -> Self {
+        let mut readings = Self::default();
+        for data in &run.trials {
+            let Outcome::Completed(raw) = &data.outcome else {
+                continue;
+            };
+            let cell = &data.trial.cell;
+            let Some(workload) = workload::find(cell.workload.as_str()) else {
+                continue;
+            };
+            let arm = cell.arm.to_string();
+            for sample in workload.decode(raw).unwrap_or_default() {
+                let metric = workload
+                    .metrics()
+                    .iter()
+                    .find(|metric| metric.id == sample.metric.as_str());
+                let (Some(metric), Some(value)) = (metric, median(&sample.observations)) else {
+                    continue;
+                };
+                let cost = match metric.better {
+                    Better::Lower => value,
+                    Better::Higher => -value,
+                };
+                readings
+                    .values
+                    .entry((arm.clone(), metric.id.to_owned()))
+                    .or_default()
+                    .insert(data.trial.block, cost);
+            }
+            let key = (arm, cell.workload.to_string());
+            if let Ok(report) = serde_json::from_slice::<ProbeReport>(&raw.stdout.0) {
+                readings.count(key, &report);
+            }
+        }
+        readings
+    }
+
+    fn count(&mut self, key: (String, String), report: &ProbeReport) {
+        let of_arm = self.counters.entry(key).or_default();
+        for (name, value) in counters_of(report) {
+            of_arm.entry(name).or_default().push(value);
+        }
+    }
+
+    /// The values of an arm; none if it left none.
+    pub fn values(&self, arm: &str, metric: &str) -> ByBlock {
+        let key = (arm.to_owned(), metric.to_owned());
+        self.values.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// The median over trials of each counter of an arm, by workload.
+    pub fn counters(&self, arm: &str) -> BTreeMap<String, BTreeMap<String, f64>> {
+        self.counters
+            .iter()
+            .filter(|((of, _), _)| of == arm)
+            .map(|((_, workload), counters)| {
+                let medians = counters
+                    .iter()
+                    .filter_map(|(name, values)| Some((name.clone(), median(values)?)));
+                (workload.clone(), medians.collect())
+            })
+            .collect()
+    }
+}
+
+/// The counters of one trial: those of the worker, and of the command where it was one.
+pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
+    let mut counters = report.counters.clone();
+    if let Some(command) = &report.command {
+        for name in WORKERS_OWN {
+            counters.remove(name);
+        }
+        let own = command.usage.iter().filter(|(name, _)| {
+            // The children's times stand in `children_*` already, and would be counted twice.
+            !matches!(name.as_str(), "user_ns" | "sys_ns")
+        });
+        counters.extend(own.map(|(name, value)| (name.clone(), *value)));
+        counters.insert("wall_ns".to_owned(), command.wall_ns as f64);
+    }
+    counters
+}
+
+/// What is known of an arm, for the causes: its facts, with what was seen of the command there, and counters.
+pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
+    let Some(data) = run.head.arms.iter().find(|arm| arm.spec.id.as_str() == id) else {
+        return ArmEvidence::default();
+    };
+    let mut facts = data.facts.clone();
+    let seen = data.spec.settings.text(arm::SEEN);
+    let seen: BTreeMap<String, String> = seen
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    facts.extend(seen);
+    let call = run.head.study.workloads.first();
+    let call = call.and_then(|workload| CommandCall::from_args(&workload.params).ok());
+    put_together(
+        &data.spec,
+        facts,
+        &call.unwrap_or_default(),
+        readings.counters(id),
+    )
+}
+
+/// The evidence of one arm. Where the command gets the same variables everywhere, the agent's own say nothing.
+pub fn put_together(
+    spec: &ArmSpec,
+    mut facts: Facts,
+    call: &CommandCall,
+    mut counters: BTreeMap<String, BTreeMap<String, f64>>,
+) -> ArmEvidence {
+    if call.clean {
+        facts.retain(|name, _| !name.starts_with(VARIABLE));
+        let given = call.variables.iter();
+        facts.extend(given.map(|(name, text)| (format!("{VARIABLE}{name}"), text.clone())));
+    }
+    let threads = facts.get("command.threads");
+    if let Some(threads) = threads.and_then(|text| text.parse().ok()) {
+        let of_command = counters.entry(user_command_id()).or_default();
+        of_command.insert("threads".to_owned(), threads);
+    }
+    ArmEvidence {
+        arm: spec.id.to_string(),
+        driver: spec.driver.clone(),
+        settings: arm::own(&spec.settings),
+        facts,
+        counters,
+    }
+}
+
+pub(super) fn user_command_id() -> String {
+    workload::Workload::id(&user_command::ENTRY).to_owned()
+}
+
+/// `later − earlier` by block, in block order, for the blocks that both have.
+pub fn differences(earlier: &ByBlock, later: &ByBlock) -> Vec<f64> {
+    later
+        .iter()
+        .filter_map(|(block, value)| Some(value - earlier.get(block)?))
+        .collect()
+}
+
+/// The typical value with its interval; `None` below six values.
+pub fn interval(values: &[f64]) -> Option<Interval> {
+    effect::interval(values).ok()
+}
+
+/// As the dossier holds it.
+pub fn span(interval: Interval) -> Span {
+    Span {
+        point: interval.point,
+        low: interval.low,
+        high: interval.high,
+        level: None,
+    }
+}
+
+/// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
+/// be centred at zero, by the same rank interval as everything else (the idea of Fieller's interval, with ranks
+/// in place of means). `None` below six blocks, or where the total itself may be zero.
+pub fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
+    /// The shares that are looked at; beyond them nothing is worth telling apart.
+    const RANGE: (f64, f64) = (-1.0, 3.0);
+    const STEPS: u32 = 400;
+    let whole = interval(total)?;
+    if removed.len() != total.len() || whole.low <= 0.0 {
+        return None;
+    }
+    let at = |theta: f64| {
+        let rest: Vec<f64> = removed
+            .iter()
+            .zip(total)
+            .map(|(removed, total)| removed - theta * total)
+            .collect();
+        interval(&rest)
+    };
+    let thetas =
+        (0..=STEPS).map(|step| RANGE.0 + (RANGE.1 - RANGE.0) * f64::from(step) / f64::from(STEPS));
+    let mut found: Option<(f64, f64)> = None;
+    let mut best: Option<(f64, f64)> = None;
+    for theta in thetas {
+        let rest = at(theta)?;
+        if rest.low <= 0.0 && rest.high >= 0.0 {
+            found = Some((found.map_or(theta, |(low, _)| low), theta));
+        }
+        if best.is_none_or(|(_, distance)| rest.point.abs() < distance) {
+            best = Some((theta, rest.point.abs()));
+        }
+    }
+    let (point, _) = best?;
+    let (low, high) = found.unwrap_or((point, point));
+    Some(Interval {
+        point,
+        low: low.min(point),
+        high: high.max(point),
+        level: crate::analyze::LEVEL,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise that is the same each time, between −1 and 1.
+    fn noise(block: u32) -> f64 {
+        f64::from((block * 7919 + 13) % 101) / 50.0 - 1.0
+    }
+
+    #[test]
+    fn a_share_is_found_again_and_its_interval_covers_it() {
+        for truth in [0.0, 0.3, 1.0] {
+            let total: Vec<f64> = (0..12).map(|block| 100.0 + 5.0 * noise(block)).collect();
+            let removed: Vec<f64> = (0..12)
+                .map(|block| truth * total[block as usize] + 3.0 * noise(block + 50))
+                .collect();
+            let found = share(&removed, &total).unwrap();
+            assert!((found.point - truth).abs() < 0.05, "{truth}: {found:?}");
+            assert!(
+                found.low <= truth && truth <= found.high,
+                "{truth}: {found:?}"
+            );
+            assert!(found.high - found.low < 0.15, "{truth}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_no_share_of_nothing_and_none_of_few_blocks() {
+        let total: Vec<f64> = (0..12).map(noise).collect();
+        assert_eq!(share(&total, &total), None);
+        assert_eq!(share(&[1.0; 5], &[1.0; 5]), None);
+        assert_eq!(share(&[1.0; 7], &[1.0; 8]), None);
+    }
+
+    #[test]
+    fn only_blocks_that_both_have_are_paired() {
+        let earlier = ByBlock::from([(0, 1.0), (1, 2.0), (3, 4.0)]);
+        let later = ByBlock::from([(1, 5.0), (2, 9.0), (3, 6.0)]);
+        assert_eq!(differences(&earlier, &later), [3.0, 2.0]);
+    }
+}

@@ -1,0 +1,318 @@
+//! What stands in the way of an answer, cut by what the reader can do, each with what helps.
+//!
+//! A command that cannot be measured still gets an answer: which side it fails on, what it said, and what that
+//! usually means. The guesses go by the words that programs and kernels use; what they cannot see is a program
+//! that fails without a word.
+
+use tare_model::outcome::Exit;
+use tare_model::{CommandReport, Failure, Reason};
+
+use crate::env::EnvError;
+
+/// How much of what a program said is repeated, bytes.
+const SAID_LIMIT: usize = 600;
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// No command was given.
+    #[error("there is no command")]
+    Nothing,
+    /// The working directory is gone.
+    #[error("the working directory is gone or its name is not UTF-8")]
+    NoDirectory,
+    /// The program is not on the host.
+    #[error(
+        "`{program}` is not on this machine, and the host is what the environment is compared with"
+    )]
+    NotHere {
+        /// As it was given, escaped.
+        program: String,
+    },
+    /// A variable that is to be passed is not set.
+    #[error("the variable `{name}` is not set")]
+    NoVariable {
+        /// Its name, escaped.
+        name: String,
+    },
+    /// A path that cannot be written down as a bind.
+    #[error("`{path}` holds a colon, a comma or a control character and cannot be shown inside")]
+    OddPath {
+        /// The path, escaped.
+        path: String,
+    },
+    /// It fails on the host.
+    #[error("the command fails on the host already: it {how}{said}")]
+    FailsOnHost {
+        /// How it ended.
+        how: String,
+        /// What it said, escaped.
+        said: String,
+        /// What that usually means.
+        hint: Option<String>,
+    },
+    /// It works once and fails the second time.
+    #[error("the command works once and fails when it is run again: it {how}{said}")]
+    FailsAgain {
+        /// How it ended.
+        how: String,
+        /// What it said, escaped.
+        said: String,
+    },
+    /// It works on the host and fails inside.
+    #[error("the command works on the host and fails in `{env}`: it {how}{said}")]
+    FailsInside {
+        /// The environment.
+        env: String,
+        /// How it ended.
+        how: String,
+        /// What it said, escaped.
+        said: String,
+        /// What that usually means.
+        hint: Option<String>,
+    },
+    /// It cannot even be started inside.
+    #[error("the command cannot be started in `{env}`: {why}")]
+    NotInside {
+        /// The environment.
+        env: String,
+        /// Why.
+        why: String,
+    },
+    /// It takes too long for the budget.
+    #[error("the command {place} did not end within {limit_s} s, and the budget is {budget_s} s")]
+    TooLong {
+        /// Where.
+        place: String,
+        /// What it was given, seconds.
+        limit_s: u64,
+        /// The budget, seconds.
+        budget_s: u64,
+    },
+    /// The number that was to be picked is not in its output.
+    #[error("`--metric {pattern}` finds no number in the output {place}, which {begins}")]
+    NothingPicked {
+        /// The pattern, escaped.
+        pattern: String,
+        /// Where.
+        place: String,
+        /// How the output begins, escaped.
+        begins: String,
+    },
+    /// The environment failed.
+    #[error("`{env}`: {source}")]
+    Environment {
+        /// The environment.
+        env: String,
+        /// Why.
+        source: EnvError,
+    },
+    /// The user pressed Ctrl-C.
+    #[error("interrupted")]
+    Cancelled,
+    /// The agent failed.
+    #[error("{place}: {why}")]
+    Agent {
+        /// Where.
+        place: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Trouble {
+    /// What helps.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Nothing => "write the command behind `--`, for example `tare why -- python3 work.py`".to_owned(),
+            Self::NoDirectory => "change into a folder that is there".to_owned(),
+            Self::NotHere { .. } => {
+                "install it here too, or name it by its path; a shell's alias or builtin needs `sh -c '…'`"
+                    .to_owned()
+            }
+            Self::NoVariable { name } => format!("set it, or write `--variable {name}=TEXT`"),
+            Self::OddPath { .. } => "start from, or name, a path without them".to_owned(),
+            Self::FailsAgain { .. } => "it leaves something behind that it does not expect; put things back in the command itself: `tare why -- sh -c 'rm -rf OUT; COMMAND'`".to_owned(),
+            Self::NotInside { .. } => "with an image of your own the program must be in it; without one the host's own is used".to_owned(),
+            Self::TooLong { budget_s, limit_s, .. } => {
+                format!("give more time, for example `--budget {}m`, or the command less to do", (budget_s.max(limit_s) * 20).div_ceil(60))
+            }
+            Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
+            Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
+            Self::Environment { source: EnvError::Absent { fix, .. } | EnvError::Denied { fix, .. }, .. } => return fix.clone(),
+            Self::Environment { .. } | Self::Agent { .. } => "`tare doctor` says what is available here".to_owned(),
+            Self::Cancelled => return None,
+        })
+    }
+}
+
+/// How a program ended, as the end of a sentence.
+pub fn how(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exited with status {code}"),
+        Exit::Signal(9) => "was ended by signal 9 (SIGKILL)".to_owned(),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+    }
+}
+
+/// The end of what a program said, escaped, behind a colon; empty if it said nothing.
+pub fn said(report: &CommandReport) -> String {
+    let bytes = if report.stderr.0.is_empty() {
+        &report.stdout.0
+    } else {
+        &report.stderr.0
+    };
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_LIMIT)..]);
+    let text = text.trim();
+    if text.is_empty() {
+        " and says nothing".to_owned()
+    } else {
+        format!(
+            ": {}",
+            text.escape_debug().to_string().replace("\\n", "\n  ")
+        )
+    }
+}
+
+/// What a failure usually means; `inside` where it works on the host.
+pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
+    let text = String::from_utf8_lossy(&report.stderr.0).to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let is_killed = matches!(report.exit, Exit::Signal(9) | Exit::Code(137));
+    let is_not_found = matches!(report.exit, Exit::Code(126 | 127));
+    let hint = if has(&[
+        "not a tty",
+        "not a terminal",
+        "inappropriate ioctl",
+        "no tty present",
+        "must be run from a terminal",
+    ]) {
+        "it wants a terminal, and measured runs have none: give it its option for batch use, or let `script -qec 'COMMAND' /dev/null` make one"
+    } else if is_killed && inside {
+        "something killed it, most likely the memory limit: try `--set memory=` with a larger one, or without"
+    } else if has(&[
+        "could not resolve",
+        "name or service not known",
+        "temporary failure in name resolution",
+        "network is unreachable",
+        "connection refused",
+    ]) {
+        if inside {
+            "the network inside is another one: a server on the host's loopback is not reached from it; try `--set network=host`"
+        } else {
+            "a server that it needs does not answer"
+        }
+    } else if has(&["read-only file system"]) {
+        "it writes outside of its working directory, where the host's userland is shown read-only: let it write into the working directory or /tmp"
+    } else if has(&["bus error", "no space left on device"])
+        || matches!(report.exit, Exit::Signal(7))
+    {
+        "a file system inside is full, most likely /dev/shm with its 64 MB: try `--set shm=1g`"
+    } else if has(&[
+        "operation not permitted",
+        "permission denied",
+        "function not implemented",
+    ]) && inside
+    {
+        "inside, the capability or system call that it needs is missing: see which with `--set seccomp=unconfined` and `--set cap_add=…`, and grant only that one"
+    } else if inside
+        && (is_not_found
+            || has(&[
+                "no such file",
+                "not found",
+                "cannot open shared object",
+                "modulenotfounderror",
+                "importerror",
+            ]))
+    {
+        "a file is not there: what lies outside of the working directory, the userland and the files that the command names is not carried; show it with `--set binds=/path:/path`"
+    } else if has(&["eof", "end of file", "stdin"]) {
+        "it reads standard input, which is empty: pipe something into `tare why`, and every run gets it"
+    } else if is_not_found {
+        "a program that it starts is not there, or a variable such as PATH is not passed: `--variable NAME` passes one"
+    } else {
+        return (!inside).then(|| "run it by hand until it exits with status 0; a status that is no failure can be hidden by `sh -c 'COMMAND || true'`".to_owned());
+    };
+    Some(hint.to_owned())
+}
+
+/// An outcome without a report, in words.
+pub fn absent(reason: &Reason) -> String {
+    reason.to_string()
+}
+
+/// A failure without a report, in words.
+pub fn failed(failure: &Failure) -> String {
+    failure.to_string().escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::outcome::Bytes;
+
+    fn report(exit: Exit, stderr: &str) -> CommandReport {
+        let raw = crate::workload::command_output::tests::raw(0, b"", b"");
+        let report = crate::workload::command_output::report(&raw, &[]).unwrap();
+        CommandReport {
+            exit,
+            stderr: Bytes(stderr.as_bytes().to_vec()),
+            ..report
+        }
+    }
+
+    #[test]
+    fn what_a_program_says_leads_to_what_helps() {
+        for (exit, stderr, inside, word) in [
+            (
+                Exit::Code(1),
+                "stty: 'standard input': Inappropriate ioctl for device",
+                false,
+                "terminal",
+            ),
+            (Exit::Signal(9), "", true, "memory"),
+            (
+                Exit::Code(1),
+                "curl: (7) Connection refused",
+                true,
+                "network=host",
+            ),
+            (
+                Exit::Code(1),
+                "OSError: [Errno 30] Read-only file system: '/usr/x'",
+                true,
+                "working directory",
+            ),
+            (Exit::Signal(7), "", true, "shm"),
+            (
+                Exit::Code(1),
+                "mbind: Operation not permitted",
+                true,
+                "seccomp",
+            ),
+            (Exit::Code(127), "sh: 1: x: not found", true, "binds"),
+            (
+                Exit::Code(1),
+                "EOFError: EOF when reading a line",
+                false,
+                "standard input",
+            ),
+            (Exit::Code(3), "", false, "status 0"),
+        ] {
+            let report = report(exit, stderr);
+            let hint = meaning(&report, inside).unwrap();
+            assert!(hint.contains(word), "{stderr}: {hint}");
+        }
+        assert_eq!(meaning(&report(Exit::Code(3), ""), true), None);
+    }
+
+    #[test]
+    fn what_a_program_says_cannot_steer_the_terminal() {
+        let text = said(&report(Exit::Code(1), "\u{1b}[31mred\nsecond\n"));
+        assert!(
+            !text.contains('\u{1b}') && text.contains("second"),
+            "{text}"
+        );
+        assert_eq!(said(&report(Exit::Code(1), "")), " and says nothing");
+    }
+}

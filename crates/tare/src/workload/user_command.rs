@@ -1,0 +1,267 @@
+//! `user-command`: any command, as somebody runs it: wall time, processor time, or a number that it prints.
+//!
+//! The call is one JSON text (`tare_model::CommandCall`), because a command is a list of words, variables and a
+//! folder, and must reach every arm unchanged. Which number of its output counts is said in the call and comes
+//! back in the report, so that a stored trial can be read without the study.
+//! What it cannot see: whether the command did its work; only its exit status tells.
+
+use std::cell::RefCell;
+
+use regex::Regex;
+use tare_model::command::Pick;
+use tare_model::{
+    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
+    Sample, Unit,
+};
+
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Workload, command_output};
+
+/// The parameter that holds the call.
+pub const CALL: &str = "call";
+/// The metric of the wall time.
+pub const WALL: &str = "command.wall.time";
+/// The metric of the processor time.
+pub const CPU: &str = "command.cpu.time";
+/// The metric of a number in the output of which less is better.
+pub const COST: &str = "command.picked.cost";
+/// The metric of a number in the output of which more is better.
+pub const RATE: &str = "command.picked.rate";
+
+/// Patterns are compiled to at most this many bytes.
+const PATTERN_LIMIT: usize = 1 << 20;
+
+/// The registered workload.
+pub static ENTRY: UserCommand = UserCommand;
+
+/// See the module.
+#[derive(Debug)]
+pub struct UserCommand;
+
+const METRICS: [MetricSpec; 4] = [
+    MetricSpec {
+        id: WALL,
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Compute,
+        floor_ok: true,
+        doc: "From the request to start the command until its first process has ended.",
+    },
+    MetricSpec {
+        id: CPU,
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Compute,
+        floor_ok: true,
+        doc: "Processor time, user and system, of the command and those of its children that it waited for.",
+    },
+    MetricSpec {
+        id: COST,
+        unit: Unit::Count,
+        better: Better::Lower,
+        class: ResourceClass::Compute,
+        floor_ok: false,
+        doc: "The number that a pattern finds in the output; less is better.",
+    },
+    MetricSpec {
+        id: RATE,
+        unit: Unit::Count,
+        better: Better::Higher,
+        class: ResourceClass::Compute,
+        floor_ok: false,
+        doc: "The number that a pattern finds in the output; more is better.",
+    },
+];
+
+/// Compiles a pattern.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn compiled(pattern: &str) -> Result<Regex, String> {
+    regex::RegexBuilder::new(pattern)
+        .multi_line(true)
+        .size_limit(PATTERN_LIMIT)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// The last number that a pattern finds in a text: its first group, else the whole match. `None` where there is
+/// none, or what it finds is no number.
+pub fn picked(pattern: &Regex, text: &str) -> Option<f64> {
+    let found = pattern.captures_iter(text).last()?;
+    let number = found.get(1).or_else(|| found.get(0))?;
+    number.as_str().trim().parse().ok()
+}
+
+thread_local! {
+    /// The last pattern: a thousand trials have the same one.
+    static LAST: RefCell<Option<(String, Regex)>> = const { RefCell::new(None) };
+}
+
+fn with_pattern<T>(pattern: &str, work: impl FnOnce(&Regex) -> T) -> Result<T, String> {
+    LAST.with_borrow_mut(|last| {
+        if last.as_ref().is_none_or(|(text, _)| text != pattern) {
+            *last = Some((pattern.to_owned(), compiled(pattern)?));
+        }
+        let (_, compiled) = last.as_ref().expect("it was put there just now");
+        Ok(work(compiled))
+    })
+}
+
+/// The number that `pick` means.
+fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
+    let metric = if pick.more_is_better { RATE } else { COST };
+    let none = |problem: String| DecodeError::NoValue {
+        metric: metric.to_owned(),
+        problem,
+    };
+    let texts = [&report.stdout.0, &report.stderr.0];
+    let found = with_pattern(&pick.pattern, |pattern| {
+        let mut texts = texts.iter().map(|bytes| String::from_utf8_lossy(bytes));
+        texts.find_map(|text| picked(pattern, &text))
+    });
+    match found {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err(none(format!(
+            "`{}` finds no number in the output",
+            pick.pattern.escape_debug()
+        ))),
+        Err(problem) => Err(none(problem)),
+    }
+}
+
+impl Workload for UserCommand {
+    fn id(&self) -> &'static str {
+        "user-command"
+    }
+
+    fn about(&self) -> &'static str {
+        "a command of the user's: its wall time, processor time, or a number that it prints"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[ParamSpec {
+            name: CALL,
+            default: DefaultValue::Text(r#"{"argv":["true"]}"#),
+            doc: "the command as JSON: argv, variables, directory, stdin_file, pick, …",
+        }]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &METRICS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let wrong = |param: &str, problem: String| ParamError {
+            param: param.to_owned(),
+            problem,
+            hint: None,
+        };
+        if path.is_some() {
+            return Err(wrong("path", "a command has one end and no path".into()));
+        }
+        if let Some(name) = params.0.keys().find(|name| *name != CALL) {
+            return Err(wrong(
+                name,
+                format!("`user-command` has no parameter `{}`", name.escape_debug()),
+            ));
+        }
+        let call = CommandCall::from_args(params).map_err(|problem| wrong(CALL, problem))?;
+        if let Some(pick) = &call.pick {
+            compiled(&pick.pattern).map_err(|problem| wrong(CALL, problem))?;
+        }
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let mut samples = vec![command_output::sample(
+            &METRICS[0],
+            vec![report.wall_ns as f64],
+        )?];
+        let usage = |name: &str| report.usage.get(name).copied();
+        // The clock of processor time may not have ticked during a short command: then there is no value.
+        if let (Some(user), Some(system)) = (usage("user_ns"), usage("sys_ns"))
+            && user + system > 0.0
+        {
+            samples.push(command_output::sample(&METRICS[1], vec![user + system])?);
+        }
+        if let Some(pick) = &report.pick {
+            let metric = if pick.more_is_better {
+                &METRICS[3]
+            } else {
+                &METRICS[2]
+            };
+            samples.push(command_output::sample(
+                metric,
+                vec![number(&report, pick)?],
+            )?);
+        }
+        Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::command_output::tests::raw;
+    use tare_model::ProbeReport;
+
+    /// The raw output of a trial with this pick.
+    fn with_pick(stdout: &str, pick: Option<Pick>) -> RawOutput {
+        let mut raw = raw(0, stdout.as_bytes(), b"");
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        let command = report.command.as_mut().unwrap();
+        command.pick = pick;
+        command.usage.insert("user_ns".into(), 3e6);
+        command.usage.insert("sys_ns".into(), 1e6);
+        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
+        raw
+    }
+
+    fn pick(pattern: &str, more_is_better: bool) -> Pick {
+        Pick {
+            pattern: pattern.into(),
+            more_is_better,
+        }
+    }
+
+    #[test]
+    fn wall_and_processor_time_are_read_and_a_number_of_the_output_if_it_is_wanted() {
+        let plain = ENTRY.decode(&with_pick("12 rows\n", None)).unwrap();
+        let ids: Vec<&str> = plain.iter().map(|sample| sample.metric.as_str()).collect();
+        assert_eq!(ids, [WALL, CPU]);
+        assert_eq!(plain[1].observations, [4e6]);
+        let text = "warm-up: 5 op/s\nresult: 1.25e3 op/s\n";
+        let picked = ENTRY
+            .decode(&with_pick(text, Some(pick("([0-9.e]+) op/s$", true))))
+            .unwrap();
+        assert_eq!(picked[2].metric.as_str(), RATE);
+        assert_eq!(picked[2].observations, [1250.0]);
+    }
+
+    #[test]
+    fn an_output_without_the_number_is_no_reading() {
+        for (text, pattern) in [
+            ("", "[0-9]+"),
+            ("n = many", "n = (.*)"),
+            ("n = 0", "n = (.*)"),
+        ] {
+            let error = ENTRY
+                .decode(&with_pick(text, Some(pick(pattern, false))))
+                .unwrap_err();
+            assert!(matches!(error, DecodeError::NoValue { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_none_and_a_pattern_that_is_none_are_refused() {
+        for call in ["", "{}", r#"{"argv":["x"],"pick":{"pattern":"("}}"#] {
+            let params = Params::new().with(CALL, call);
+            assert_eq!(
+                ENTRY.recipe(&params, None).unwrap_err().param,
+                CALL,
+                "{call}"
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Several instances at once in real environments: the whole way from a study file to the dossier, a worker that
+//! is killed among others, and a threaded library that is given fewer processors than it has threads.
+//!
+//! Nothing here judges a time: what several instances cost is the machine's affair. Judged is that they ran at
+//! the same time, that what they left is told apart, and that nothing stays behind.
+
+use serde_json::Value;
+use tare::env;
+use tare::plan::Plan;
+use tare::run::{AllBlocks, Registry, execute};
+use tare::store::Store;
+use tare::workload::{DecodeError, ParamError, Workload};
+use tare_model::{
+    ArmId, ArmSpec, CommandCall, Facts, Failure, Lifecycle, Margins, MetricSpec, Outcome, Params,
+    ProbeReport, RawOutput, Recipe, Sample, Spread, Study, Together, WorkSpan, WorkloadId,
+    WorkloadSpec,
+};
+
+use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::world::{World, labelled, skip};
+
+/// The dossier of this study, run by the product, and nothing left behind.
+fn dossier(study: &str, more: &[&str]) -> Value {
+    let product = Product::new();
+    let file = product.file("instances.toml", study);
+    let mut arguments = vec!["run", &file, "--json", "-"];
+    arguments.extend(more);
+    let dossier = product.run(arguments).expect(0).json();
+    assert_valid_dossier(&dossier);
+    product.assert_nothing_left();
+    dossier
+}
+
+/// Every point of every arm, with the arm's name and the series.
+fn points(dossier: &Value) -> Vec<(&str, &Value, &Value)> {
+    let mut all = Vec::new();
+    for series in dossier["concurrency"].as_array().unwrap() {
+        for arm in series["arms"].as_array().unwrap() {
+            let name = arm["arm"].as_str().unwrap();
+            for point in arm["points"].as_array().unwrap() {
+                all.push((name, series, point));
+            }
+        }
+    }
+    all
+}
+
+fn assert_all_ran_together(dossier: &Value, numbers: &[u64], n_arms: usize, blocks: u64) {
+    let points = points(dossier);
+    let found: Vec<u64> = points
+        .iter()
+        .map(|(_, _, point)| point["instances"].as_u64().unwrap())
+        .collect();
+    assert_eq!(found, numbers.repeat(n_arms), "{dossier:#}");
+    for (arm, _, point) in points {
+        assert_eq!(point["n_blocks"], blocks, "{arm}: {dossier:#}");
+        assert!(point["value"]["point"].as_f64().unwrap() > 0.0);
+        let fairness = point["fairness"]["point"].as_f64().unwrap();
+        assert!(
+            fairness > 0.0 && fairness <= 1.0 + 1e-9,
+            "{arm}: {fairness}"
+        );
+        // The trials are long against what can lie between two starts.
+        assert!(
+            point["overlap"]["point"].as_f64().unwrap() > 0.0,
+            "{arm}: {point:#}"
+        );
+    }
+    assert_eq!(dossier["failures"], Value::Array(Vec::new()), "{dossier:#}");
+}
+
+const STUDY: &str = r#"
+id = "several"
+[design]
+trial = "150ms"
+blocks_min = 2
+blocks_max = 2
+[[workload]]
+id = "getppid"
+instances = [1, 3]
+spread = "SPREAD"
+[[arm]]
+id = "host"
+"#;
+
+#[test]
+fn processes_of_one_environment_run_together_on_the_host_and_in_a_container() {
+    let mut study = STUDY.replace("SPREAD", "processes");
+    let mut n_arms = 2;
+    if has_container() {
+        study.push_str("[[arm]]\nid = \"container\"\nrequired = true\n");
+        n_arms += 1;
+    } else {
+        skip("root", "containers cannot be made here");
+    }
+    assert_all_ran_together(&dossier(&study, &[]), &[1, 3], n_arms, 2);
+}
+
+#[test]
+fn several_environments_run_together_and_are_all_removed() {
+    let mut study = STUDY.replace("SPREAD", "environments");
+    let mut n_arms = 2;
+    if has_container() {
+        study.push_str("[[arm]]\nid = \"container\"\nrequired = true\n");
+        n_arms += 1;
+    } else {
+        skip("root", "containers cannot be made here");
+    }
+    let dossier = dossier(&study, &["--instances", "2"]);
+    assert_all_ran_together(&dossier, &[2], n_arms, 2);
+    for series in dossier["concurrency"].as_array().unwrap() {
+        assert_eq!(series["spread"], "environments");
+    }
+}
+
+#[test]
+fn several_containers_of_an_engine_run_together() {
+    if !has_docker() {
+        skip("docker", "no Docker engine answers");
+        return;
+    }
+    let study = STUDY.replace("SPREAD", "environments");
+    let study = format!("{study}[[arm]]\nid = \"docker\"\nrequired = true\n");
+    assert_all_ran_together(&dossier(&study, &[]), &[1, 3], 3, 2);
+}
+
+#[test]
+fn threads_of_a_library_are_held_against_the_processors_of_all_its_instances() {
+    let has_library = std::process::Command::new("/usr/bin/python3")
+        .args([
+            "-I",
+            "-c",
+            "import numpy; numpy.linalg.inv(numpy.eye(64)); print(open('/proc/self/maps').read())",
+        ])
+        .output()
+        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("openblas"));
+    if !has_library {
+        skip("openblas", "NumPy with OpenBLAS is not installed");
+        return;
+    }
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let study = r#"
+id = "blas"
+[design]
+blocks_min = 1
+blocks_max = 1
+limit = "60s"
+[[arm]]
+id = "host"
+[[workload]]
+id = "blas-inverse"
+params = { size = 64, repeats = 20 }
+instances = [1, 2]
+[[workload]]
+id = "blas-inverse"
+params = { size = 64, repeats = 20, threads = 1 }
+instances = [1, 2]
+"#;
+    let dossier = dossier(study, &[]);
+    for (arm, series, point) in points(&dossier) {
+        let instances = point["instances"].as_u64().unwrap() as usize;
+        let threads = match series["params"]["threads"].as_u64() {
+            Some(threads) => threads as usize,
+            None => cpus,
+        };
+        let wanted = format!("{instances} instances × {threads} threads on {cpus} CPUs");
+        let flags = point["flags"].as_array().unwrap();
+        let mut labels = flags
+            .iter()
+            .filter(|flag| flag["id"] == "more-threads-than-cpus")
+            .map(|flag| flag["detail"].as_str().unwrap());
+        let label = labels.next();
+        if instances * threads > cpus && threads > 1 && instances > 1 {
+            assert_eq!(label, Some(wanted.as_str()), "{arm}: {point:#}");
+        } else if instances * threads <= cpus {
+            assert_eq!(label, None, "{arm}: {point:#}");
+        }
+    }
+    let text = dossier.to_string();
+    assert!(text.contains("blas.inverse.time"));
+}
+
+/// A program of which one instance ends its own worker.
+struct OneDies;
+
+impl Workload for OneDies {
+    fn id(&self) -> &'static str {
+        "one-dies"
+    }
+
+    fn about(&self) -> &'static str {
+        "Sleeps; whoever comes first kills the process that started it."
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[]
+    }
+
+    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
+        let mark = params.text("mark").unwrap_or_default();
+        let script =
+            format!("if mkdir '{mark}' 2>/dev/null; then kill -9 $PPID; fi; sleep 0.2; echo well");
+        Ok(Recipe::Probe(
+            CommandCall::new("sh", ["-c", &script]).to_probe(),
+        ))
+    }
+
+    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        panic!("the engine does not read what a trial left");
+    }
+}
+
+fn span_of(outcome: &Outcome) -> Option<WorkSpan> {
+    let Outcome::Completed(raw) = outcome else {
+        return None;
+    };
+    serde_json::from_slice::<ProbeReport>(&raw.stdout.0)
+        .unwrap()
+        .span
+}
+
+#[test]
+fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
+    for spread in Spread::ALL {
+        let world = World::new("instances");
+        let mark = tempfile::tempdir().unwrap().path().join("mark");
+        std::fs::create_dir_all(mark.parent().unwrap()).unwrap();
+        let study = Study {
+            id: "one-dies".into(),
+            title: "One of three dies".into(),
+            seed: 1,
+            baseline: ArmId::new("host").unwrap(),
+            arms: vec![ArmSpec {
+                id: ArmId::new("host").unwrap(),
+                driver: "host".into(),
+                settings: Params::new(),
+                required: true,
+            }],
+            workloads: vec![WorkloadSpec {
+                id: WorkloadId::new("one-dies").unwrap(),
+                params: Params::new().with("mark", mark.display().to_string()),
+                path: None,
+                instances: 3,
+                spread: Some(spread),
+            }],
+            margins: Margins::default(),
+            blocks_min: 2,
+            blocks_max: 2,
+            blocks_per_launch: 5,
+            precision: None,
+            budget_ns: None,
+            trial_ns: 1_000_000,
+            limit_ns: 10_000_000_000,
+            settle_ns: 0,
+            lifecycle: Lifecycle::Warm,
+        };
+        let registry = Registry {
+            driver: &env::find,
+            workload: &|_| Some(&OneDies),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        let plan = Plan::new(&study);
+        let summary = execute(
+            &world.cx(),
+            &plan,
+            &Facts::new(),
+            &registry,
+            &mut store,
+            &mut AllBlocks,
+        )
+        .unwrap();
+        std::fs::remove_dir_all(mark.parent().unwrap()).unwrap();
+        assert_eq!((summary.n_trials, summary.n_without_value), (2, 1));
+        assert_eq!(summary.absent, []);
+        let records = store.run(&world.run).unwrap().records;
+        let read = |index: usize| match &records[index].outcome {
+            Outcome::Completed(raw) => serde_json::from_slice::<Together>(&raw.stdout.0).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let first = read(0);
+        let problem = first.problem().unwrap();
+        assert!(
+            problem.contains("of 3: the worker was killed by signal 9"),
+            "{problem}"
+        );
+        let dead = Outcome::Failed(Failure::Killed { signal: 9 });
+        let (fallen, others): (Vec<_>, Vec<_>) = first
+            .instances
+            .iter()
+            .partition(|record| record.outcome == dead);
+        assert_eq!((fallen.len(), others.len()), (1, 2));
+        for record in others {
+            assert!(span_of(&record.outcome).is_some(), "{record:?}");
+        }
+        let second = read(1);
+        assert_eq!(second.problem(), None);
+        let spans: Vec<WorkSpan> = second
+            .instances
+            .iter()
+            .filter_map(|record| span_of(&record.outcome))
+            .collect();
+        assert_eq!(spans.len(), 3);
+        for span in &spans {
+            assert!(span.end_ns - span.start_ns >= 200_000_000);
+            assert!(spans.iter().all(|other| other.start_ns < span.end_ns));
+        }
+        assert!(labelled(world.run.as_str()).is_empty());
+    }
+}

@@ -1,0 +1,327 @@
+//! `tare why`: somebody's own command on the host and inside, and what is said when that does not work.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::product::{Ended, Product, assert_valid_dossier, has_container, has_docker};
+use crate::world::skip;
+
+/// Short enough for a test, long enough for six blocks of a short command.
+const BUDGET: &str = "40s";
+
+fn container() -> bool {
+    let is_there = has_container();
+    if !is_there {
+        skip("root", "no container can be made here");
+    }
+    is_there
+}
+
+fn docker() -> bool {
+    let is_there = has_docker();
+    if !is_there {
+        skip("docker", "no Docker engine answers");
+    }
+    is_there
+}
+
+fn why(product: &Product, arguments: &[&str], command: &[&str]) -> Ended {
+    let has_budget = arguments.contains(&"--budget");
+    let budget: &[&str] = if has_budget {
+        &[]
+    } else {
+        &["--budget", BUDGET]
+    };
+    product.run(
+        ["why", "--json", "-"]
+            .into_iter()
+            .chain(budget.iter().copied())
+            .chain(arguments.iter().copied())
+            .chain(["--"])
+            .chain(command.iter().copied()),
+    )
+}
+
+fn steps(dossier: &Value) -> Vec<&str> {
+    let rungs = dossier["ladder"]["rungs"].as_array().unwrap();
+    rungs
+        .iter()
+        .map(|rung| rung["title"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_quota_is_found_proved_and_explains_the_cost() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    let dossier = why(
+        &product,
+        &["--env", "container:cpus=0.05", "--budget", "100s"],
+        &["sh", "-c", work],
+    )
+    .expect(0)
+    .json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let first = &dossier["findings"][0];
+    assert_eq!(
+        first["cause"], "cpu.cfs-quota-throttle",
+        "{:#}",
+        dossier["findings"]
+    );
+    assert_eq!(first["status"], "confirmed", "{first:#}");
+    assert!(first["share"]["point"].as_f64().unwrap() > 0.5, "{first:#}");
+    let titles = steps(&dossier);
+    assert!(
+        titles.last().unwrap().ends_with("cpus = 0.05"),
+        "{titles:?}"
+    );
+    // The same run again, from the store, and as text.
+    let shown = product.run(["show", "--json"]).expect(0).json();
+    assert_eq!(shown["findings"], dossier["findings"]);
+    assert_eq!(shown["ladder"], dossier["ladder"]);
+    let text = product.run(["show"]).expect(0).stdout;
+    assert!(
+        text.contains("1. cpu.cfs-quota-throttle: confirmed"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_command_that_costs_nothing_more_is_not_accused() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
+        .expect(0)
+        .json();
+    assert_valid_dossier(&dossier);
+    let findings = dossier["findings"].as_array().unwrap();
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding["status"] != "confirmed"),
+        "{findings:#?}"
+    );
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(answer.contains('%') || answer.contains("times"), "{answer}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sides() {
+    let mut environments = Vec::new();
+    if container() {
+        environments.push("container");
+    }
+    if docker() {
+        environments.push("docker");
+    }
+    for env in environments {
+        let product = Product::new();
+        std::fs::write(product.folder().join("in.txt"), "of the folder").unwrap();
+        // It fails on whichever side something is missing, and writes where both sides see it.
+        let script = "read line && test \"$line\" = piped && grep -q folder in.txt && \
+                      test \"$GIVEN\" = this && test -z \"$SECRET\" && echo $$ >>out.txt && echo value: 7";
+        let mut command = product.command([
+            "why",
+            "--env",
+            env,
+            "--budget",
+            "10s",
+            "--json",
+            "-",
+            "--metric",
+            "value: ([0-9]+)",
+            "--variable",
+            "GIVEN=this",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        command
+            .env("SECRET", "x")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let ended = fed(command, b"piped\nand more\n");
+        let dossier = ended.expect(0).json();
+        assert_valid_dossier(&dossier);
+        assert_eq!(dossier["why"]["metric"], "command.picked.cost");
+        let written = std::fs::read_to_string(product.folder().join("out.txt")).unwrap();
+        assert!(written.lines().count() >= 3, "{env}: {written}");
+        let carried = dossier["why"]["carried"].to_string();
+        assert!(
+            carried.contains("GIVEN") && !carried.contains("SECRET"),
+            "{carried}"
+        );
+        product.assert_nothing_left();
+    }
+}
+
+fn fed(mut command: Command, input: &[u8]) -> Ended {
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    /// Further arguments, the command, the exit code, and what problem and hint say.
+    type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
+    let cases: [Bad<'_>; 8] = [
+        (
+            &[],
+            &["sh", "-c", "echo broken >&2; exit 3"],
+            1,
+            "fails on the host already",
+            "status 0",
+        ),
+        (
+            &[],
+            &["tare-no-such-program"],
+            2,
+            "not on this machine",
+            "install",
+        ),
+        (
+            &[],
+            &["sh", "-c", "mkdir made"],
+            1,
+            "when it is run again",
+            "put things back",
+        ),
+        (
+            &[],
+            &["sh", "-c", "[ ! -e /tare-agent ] || exit 9"],
+            1,
+            "fails in `container`",
+            "",
+        ),
+        (
+            &["--metric", "took ([0-9]+)"],
+            &["true"],
+            1,
+            "finds no number",
+            "last match",
+        ),
+        (
+            &["--metric", "("],
+            &["true"],
+            2,
+            "no regular expression",
+            "--metric",
+        ),
+        (
+            &[],
+            &["sh", "-c", "stty size </dev/null"],
+            1,
+            "fails on the host",
+            "terminal",
+        ),
+        (&["--set", "cpuz=1"], &["true"], 2, "cpuz", ""),
+    ];
+    for (arguments, command, code, problem, hint) in cases {
+        let all: Vec<&str> = ["--env", "container"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
+        let ended = why(&product, &all, command).expect(code);
+        assert!(ended.stderr.contains(problem), "{command:?}: {ended}");
+        if !hint.is_empty() {
+            assert!(ended.hint().contains(hint), "{command:?}: {ended}");
+        }
+        assert_eq!(ended.stdout, "", "{command:?}");
+    }
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would_do() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let ended = product
+        .run([
+            "why",
+            "--env",
+            "container",
+            "--budget",
+            "8s",
+            "--",
+            "sleep",
+            "2",
+        ])
+        .expect(1);
+    assert!(ended.stderr.contains("six blocks"), "{ended}");
+    assert!(ended.hint().contains("--budget"), "{ended}");
+    let ended = product
+        .run([
+            "why",
+            "--env",
+            "container",
+            "--budget",
+            "2s",
+            "--",
+            "sleep",
+            "30",
+        ])
+        .expect(1);
+    assert!(ended.stderr.contains("did not end within"), "{ended}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn what_a_command_leaves_running_is_ended_and_told() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let ended = why(
+        &product,
+        &["--env", "container", "--budget", "10s"],
+        &["sh", "-c", "setsid sleep 60 & echo started"],
+    )
+    .expect(0);
+    assert!(ended.stderr.contains("in the background"), "{ended}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn the_environment_that_is_asked_about_must_be_one() {
+    let product = Product::new();
+    let ended = why(&product, &["--env", "dokcer"], &["true"]).expect(2);
+    assert!(ended.hint().contains("docker"), "{ended}");
+    why(&product, &["--env", "host"], &["true"]).expect(2);
+    why(
+        &product,
+        &["--env", "container", "--set", "cpus"],
+        &["true"],
+    )
+    .expect(2);
+    let ended = product.run(["why", "--env", "container"]).expect(2);
+    assert!(ended.stderr.contains("CMD"), "{ended}");
+}

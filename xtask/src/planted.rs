@@ -1,0 +1,306 @@
+//! `cargo xtask planted [--only NAME] [--small]`: environments that are made worse in one known way, and some that
+//! are not.
+//!
+//! Each file in `fixtures/planted` is one. Of one with a cause, `tare why` must name that cause first and confirm
+//! it by switching it off; of a clean one it must find nothing. What a plant needs and this machine has not is
+//! told, and counts as not found. The last line is `planted P of N, clean C of M`.
+//! `TARE` names a program that is built already, for example with another agent.
+//! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::dist;
+use crate::provision::docker::Engine;
+use crate::provision::packages;
+use crate::shell::step;
+use crate::workspace::{root, target_folder};
+
+/// One environment.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plant {
+    /// What is wrong with it, or that nothing is.
+    what: String,
+    /// The cause that must be found; none for a clean one.
+    cause: Option<String>,
+    /// The environment.
+    env: String,
+    /// Its settings.
+    #[serde(default)]
+    set: Vec<String>,
+    /// What is compared.
+    metric: Option<String>,
+    /// Time for it.
+    budget: String,
+    /// The command.
+    command: Vec<String>,
+    /// Files in its folder, by name.
+    #[serde(default)]
+    files: std::collections::BTreeMap<String, String>,
+    /// A script of the shell that prepares the folder.
+    before: Option<String>,
+    /// A script of the shell that runs meanwhile.
+    beside: Option<String>,
+    /// Programs that must be here.
+    #[serde(default)]
+    needs: Vec<String>,
+    /// Whether it belongs to the small part that every change must pass.
+    #[serde(default)]
+    small: bool,
+}
+
+/// What came of one.
+#[derive(Debug)]
+struct Verdict {
+    is_right: bool,
+    told: String,
+}
+
+/// Runs them and prints a table.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let (mut only, mut is_small) = (None, false);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--only" => only = Some(arguments.next().context("`--only` wants a name")?.clone()),
+            "--small" => is_small = true,
+            _ => bail!("usage: cargo xtask planted [--only NAME] [--small]"),
+        }
+    }
+    let mut plants = plants()?;
+    plants.retain(|(name, plant)| {
+        only.as_ref().is_none_or(|only| only == name) && (!is_small || plant.small)
+    });
+    if plants.is_empty() {
+        bail!("there is no such plant; see fixtures/planted");
+    }
+    let tare = match std::env::var_os("TARE") {
+        Some(path) => PathBuf::from(path),
+        None => dist::dist()?,
+    };
+    let engine = plants
+        .iter()
+        .any(|(_, plant)| plant.env == "docker")
+        .then(Engine::ensure)
+        .transpose()?;
+    let host = engine.as_ref().map(|engine| engine.host().to_owned());
+    let (mut found, mut clean) = ((0, 0), (0, 0));
+    for (name, plant) in &plants {
+        step(&format!("{name}: {}", plant.what));
+        let verdict = tried(&tare, host.as_deref(), name, plant)?;
+        let count = if plant.cause.is_some() {
+            &mut found
+        } else {
+            &mut clean
+        };
+        count.0 += u32::from(verdict.is_right);
+        count.1 += 1;
+        let word = if verdict.is_right { "right" } else { "WRONG" };
+        println!("{word:<6} {name:<28} {}", verdict.told);
+    }
+    println!(
+        "planted {} of {}, clean {} of {}",
+        found.0, found.1, clean.0, clean.1
+    );
+    let is_fine = found.0 == found.1 && clean.0 == clean.1;
+    Ok(if is_fine {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Every plant by name, planted ones first.
+fn plants() -> Result<Vec<(String, Plant)>> {
+    let folder = root().join("fixtures/planted");
+    let mut plants = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path)?;
+        let plant = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
+        let name = path.file_stem().unwrap_or_default();
+        plants.push((name.to_string_lossy().into_owned(), plant));
+    }
+    plants.sort_by_key(|(name, plant): &(String, Plant)| (plant.cause.is_none(), name.clone()));
+    Ok(plants)
+}
+
+/// A script that runs meanwhile; ended with its group when dropped.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.0.wait();
+    }
+}
+
+fn shell(script: &str, folder: &Path) -> Command {
+    let mut command = Command::new("setsid");
+    command
+        .args(["sh", "-euc", script])
+        .current_dir(folder)
+        .stdin(Stdio::null());
+    command
+}
+
+fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
+    if let Some(missing) = plant.needs.iter().find(|program| !packages::has(program)) {
+        return Ok(Verdict {
+            is_right: false,
+            told: format!("not tried: `{missing}` is not here"),
+        });
+    }
+    let folder = target_folder().join("planted").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    let work = folder.join("work");
+    fs::create_dir_all(&work)?;
+    for (file, text) in &plant.files {
+        fs::write(work.join(file), text)?;
+    }
+    if let Some(script) = &plant.before {
+        let status = shell(script, &work).status()?;
+        if !status.success() {
+            bail!("`before` of {name} ended with {status}");
+        }
+    }
+    let beside = plant
+        .beside
+        .as_ref()
+        .map(|script| shell(script, &work).spawn())
+        .transpose()?
+        .map(Beside);
+    let mut command = Command::new(tare);
+    command.args([
+        "why",
+        "--env",
+        &plant.env,
+        "--budget",
+        &plant.budget,
+        "--json",
+        "-",
+    ]);
+    for setting in &plant.set {
+        command.args(["--set", setting]);
+    }
+    if let Some(metric) = &plant.metric {
+        command.args(["--metric", metric]);
+    }
+    command
+        .arg("--")
+        .args(&plant.command)
+        .current_dir(&work)
+        .env("TARE_HOME", folder.join("home"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
+    if let Some(host) = host {
+        command.env("DOCKER_HOST", host);
+    }
+    let output = command.output().context("cannot run `tare why`")?;
+    drop(beside);
+    if !output.status.success() {
+        return Ok(Verdict {
+            is_right: false,
+            told: format!("`tare why` ended with {}", output.status),
+        });
+    }
+    let dossier: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("`tare why --json -` printed no JSON")?;
+    let verdict = judged(plant, &dossier);
+    if verdict.is_right {
+        fs::remove_dir_all(&folder)?;
+    } else {
+        fs::write(folder.join("dossier.json"), &output.stdout)?;
+    }
+    Ok(verdict)
+}
+
+/// Whether the answer is the right one.
+fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or("–").to_owned();
+    let outcome = text(&dossier["why"]["outcome"]);
+    let first = &dossier["findings"][0];
+    let (cause, status) = (text(&first["cause"]), text(&first["status"]));
+    let confirmed = dossier["findings"].as_array().is_some_and(|findings| {
+        findings
+            .iter()
+            .any(|finding| finding["status"] == "confirmed")
+    });
+    match &plant.cause {
+        Some(wanted) => Verdict {
+            is_right: *wanted == cause && status == "confirmed",
+            told: format!("wanted {wanted}, first is {cause} ({status}), outcome {outcome}"),
+        },
+        None => Verdict {
+            is_right: !confirmed && outcome != "cost",
+            told: format!("outcome {outcome}, first is {cause} ({status})"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plant_can_be_read_and_names_what_it_needs() {
+        let plants = plants().unwrap();
+        assert!(plants.iter().any(|(_, plant)| plant.cause.is_some()));
+        assert!(plants.iter().any(|(_, plant)| plant.cause.is_none()));
+        assert!(plants.iter().any(|(_, plant)| plant.small));
+        for (name, plant) in plants {
+            assert!(
+                !plant.command.is_empty() && !plant.what.is_empty(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_wanted_cause_in_the_first_place_and_confirmed_is_right() {
+        let plant = |cause: Option<&str>| Plant {
+            what: "x".into(),
+            cause: cause.map(str::to_owned),
+            env: "container".into(),
+            set: Vec::new(),
+            metric: None,
+            budget: "1m".into(),
+            command: vec!["x".into()],
+            files: std::collections::BTreeMap::new(),
+            before: None,
+            beside: None,
+            needs: Vec::new(),
+            small: false,
+        };
+        let dossier = |outcome: &str, cause: &str, status: &str| {
+            serde_json::json!({
+                "why": {"outcome": outcome},
+                "findings": [{"cause": cause, "status": status}]
+            })
+        };
+        let planted = plant(Some("cpu.quota"));
+        assert!(judged(&planted, &dossier("cost", "cpu.quota", "confirmed")).is_right);
+        assert!(!judged(&planted, &dossier("cost", "cpu.quota", "supported")).is_right);
+        assert!(!judged(&planted, &dossier("cost", "cpu.other", "confirmed")).is_right);
+        assert!(!judged(&planted, &serde_json::json!({"findings": []})).is_right);
+        let clean = plant(None);
+        assert!(
+            judged(
+                &clean,
+                &serde_json::json!({"why": {"outcome": "none"}, "findings": []})
+            )
+            .is_right
+        );
+        assert!(!judged(&clean, &dossier("cost", "cpu.quota", "untested")).is_right);
+        assert!(!judged(&clean, &dossier("none", "cpu.quota", "confirmed")).is_right);
+    }
+}
