@@ -66,10 +66,16 @@ fn wanted(study: &Study, registry: &Registry<'_>) -> Wanted {
             .map(|workload| workload.tools(&spec.params))
             .unwrap_or_default();
         for tool in tools {
+            let question = (!tool.files_told_by.is_empty()).then(|| {
+                let mut command = vec![tool.program.clone()];
+                command.extend(tool.files_told_by);
+                command
+            });
             wanted.add(&Wanted {
                 programs: vec![tool.program],
                 packages: tool.packages,
                 files: Vec::new(),
+                told_by: question.into_iter().collect(),
             });
         }
     }

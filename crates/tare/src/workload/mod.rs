@@ -20,21 +20,35 @@ mod stat;
 mod touch;
 mod triad;
 
+pub mod command;
 pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
 pub mod disk_sequential;
 pub mod fsync;
 pub mod paired;
+pub mod pi_loop;
+pub mod pi_numpy;
 pub mod probe_output;
+pub mod pyperf;
+pub mod python_mix;
+pub mod python_tool;
+pub mod redis_benchmark;
 pub mod start_up;
+pub mod stress_ng;
+pub mod sysbench_cpu;
+pub mod sysbench_fileio;
+pub mod sysbench_memory;
+pub mod sysbench_output;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
+pub mod tool_text;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
     &chase::ENTRY,
     &clock::ENTRY,
+    &command::AnyCommand,
     &copy_up::WORKLOAD,
     &des::ENTRY,
     &disk_random::WORKLOAD,
@@ -45,11 +59,20 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &getppid::ENTRY,
     &integer::ENTRY,
     &matrix::ENTRY,
+    &pi_loop::PiLoop,
+    &pi_numpy::PiNumpy,
     &pipe::ENTRY,
+    &pyperf::Pyperf,
+    &python_mix::PythonMix,
     &random_access::ENTRY,
+    &redis_benchmark::RedisBenchmark,
     &spawn::ENTRY,
     &start_up::WORKLOAD,
     &stat::ENTRY,
+    &stress_ng::StressNg,
+    &sysbench_cpu::SysbenchCpu,
+    &sysbench_fileio::SysbenchFileio,
+    &sysbench_memory::SysbenchMemory,
     &tcp_round_trip::WORKLOAD,
     &tcp_stream::WORKLOAD,
     &touch::ENTRY,
@@ -103,6 +126,10 @@ pub struct Tool {
     /// Packages of the distribution whose files it opens by name at run time, such as an interpreter's
     /// library; those with which an image has to be packed beside the program and its shared libraries.
     pub packages: Vec<String>,
+    /// The arguments with which it prints, one absolute path a line, the files and folders that it opens by
+    /// name at run time; empty where it cannot. For programs whose packages have another name on every
+    /// distribution.
+    pub files_told_by: Vec<String>,
 }
 
 /// Why parameters are not acceptable; `param` names the offender.
@@ -177,7 +204,15 @@ mod tests {
     use super::*;
 
     /// Files in this folder that are no workload.
-    const SHARED: &[&str] = &["mod", "command-output", "paired", "probe-output"];
+    const SHARED: &[&str] = &[
+        "mod",
+        "command-output",
+        "paired",
+        "probe-output",
+        "python-tool",
+        "sysbench-output",
+        "tool-text",
+    ];
 
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {

@@ -118,6 +118,7 @@ impl Settings {
                 programs: read.words("programs", is_program, "names or absolute paths")?,
                 packages: read.words("packages", is_package, "names of packages")?,
                 files: read.words("files", is_safe_path, "absolute paths")?,
+                told_by: Vec::new(),
             },
             lower_file: read.size("lower_file", 1)?,
             network: network(&read)?,
