@@ -36,5 +36,7 @@ mod ssh;
 #[cfg(target_os = "linux")]
 mod stopping;
 #[cfg(target_os = "linux")]
+mod tools_cpu;
+#[cfg(target_os = "linux")]
 mod vm;
 mod world;
