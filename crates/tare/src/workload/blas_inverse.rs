@@ -128,6 +128,7 @@ impl Workload for BlasInverse {
                 "python3-numpy".to_owned(),
                 "libopenblas0-pthread".to_owned(),
             ],
+            files_told_by: Vec::new(),
         }]
     }
 

@@ -23,6 +23,7 @@ mod touch;
 mod triad;
 
 pub mod blas_inverse;
+pub mod command;
 pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
@@ -35,13 +36,25 @@ pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
 pub mod paired;
+pub mod pi_loop;
+pub mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
+pub mod pyperf;
+pub mod python_mix;
+pub mod python_tool;
+pub mod redis_benchmark;
 pub mod sanity;
 pub mod start_up;
+pub mod stress_ng;
+pub mod sysbench_cpu;
+pub mod sysbench_fileio;
+pub mod sysbench_memory;
+pub mod sysbench_output;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_params;
+pub mod tool_text;
 pub mod user_command;
 
 /// Every workload.
@@ -49,6 +62,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &blas_inverse::WORKLOAD,
     &chase::ENTRY,
     &clock::ENTRY,
+    &command::AnyCommand,
     &copy_up::WORKLOAD,
     &des::ENTRY,
     &disk_random::WORKLOAD,
@@ -64,12 +78,21 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &iperf3::WORKLOAD,
     &matrix::ENTRY,
     &netcat::WORKLOAD,
+    &pi_loop::PiLoop,
+    &pi_numpy::PiNumpy,
     &ping::WORKLOAD,
     &pipe::ENTRY,
+    &pyperf::Pyperf,
+    &python_mix::PythonMix,
     &random_access::ENTRY,
+    &redis_benchmark::RedisBenchmark,
     &spawn::ENTRY,
     &start_up::WORKLOAD,
     &stat::ENTRY,
+    &stress_ng::StressNg,
+    &sysbench_cpu::SysbenchCpu,
+    &sysbench_fileio::SysbenchFileio,
+    &sysbench_memory::SysbenchMemory,
     &tcp_round_trip::WORKLOAD,
     &tcp_stream::WORKLOAD,
     &touch::ENTRY,
@@ -124,6 +147,10 @@ pub struct Tool {
     /// Packages of the distribution whose files it opens by name at run time, such as an interpreter's
     /// library; those with which an image has to be packed beside the program and its shared libraries.
     pub packages: Vec<String>,
+    /// The arguments with which it prints, one absolute path a line, the files and folders that it opens by
+    /// name at run time; empty where it cannot. For programs whose packages have another name on every
+    /// distribution.
+    pub files_told_by: Vec<String>,
 }
 
 /// How many threads a trial computes with at once, and what they may run on.
@@ -232,8 +259,11 @@ mod tests {
         "instances",
         "paired",
         "probe-output",
+        "python-tool",
         "sanity",
+        "sysbench-output",
         "tool-params",
+        "tool-text",
     ];
 
     #[test]

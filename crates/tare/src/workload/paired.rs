@@ -66,22 +66,27 @@ impl Workload for PairedWorkload {
                 },
                 client,
             }),
-            None => Err(ParamError {
-                param: "path".to_owned(),
-                problem: format!("`{}` has two ends and needs a path", self.id),
-                hint: Some(format!(
-                    "use one of {}",
-                    PATHS
-                        .iter()
-                        .map(|path| format!("`{}`", path.label()))
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                )),
-            }),
+            None => Err(no_path(self.id)),
         }
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         decode_of(self.id, raw, self.metrics)
+    }
+}
+
+/// What a workload with two ends answers where it was given no path.
+pub(super) fn no_path(workload: &str) -> ParamError {
+    ParamError {
+        param: "path".to_owned(),
+        problem: format!("`{workload}` has two ends and needs a path"),
+        hint: Some(format!(
+            "use one of {}",
+            PATHS
+                .iter()
+                .map(|path| format!("`{}`", path.label()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
     }
 }
