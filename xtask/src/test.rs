@@ -13,7 +13,7 @@ use crate::provision::{docker::Engine, packages};
 use crate::shell::{cargo, step};
 
 /// What the tests may rely on once it was provisioned.
-const PROVISIONED: &str = "crun,docker,podman,root,runc,ssh,vm";
+const PROVISIONED: &str = "crun,docker,openblas,podman,root,runc,ssh,vm";
 
 /// Runs every check and every test.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
