@@ -7,6 +7,15 @@ use crate::shell::{program, step};
 
 /// Programs that the tests run, each with the Debian package that brings it.
 const NEEDED: &[(&str, &str)] = &[
+    // No programs, but files that one of them needs; an absolute path is found as it is.
+    (
+        "/usr/lib/python3/dist-packages/numpy/__init__.py",
+        "python3-numpy",
+    ),
+    (
+        "/usr/share/doc/libopenblas0-pthread/copyright",
+        "libopenblas0-pthread",
+    ),
     ("crun", "crun"),
     ("dockerd", "docker.io"),
     ("fio", "fio"),

@@ -5,7 +5,7 @@
 //! each block and then summarised over blocks (Hodges–Lehmann), because the block is what repeats.
 //! *Does the number of instances change the environment's cost?* In each block the Theil–Sen slope of
 //! ln(cost here / cost in the baseline) on log2 N, over blocks its Hodges–Lehmann estimate with the exact
-//! interval, judged with the cell's margin as the factor of one doubling (METHODOLOGY, *Several at once*).
+//! interval, judged with the cell's margin as the factor of one doubling (`METHODOLOGY.md`, *Several at once*).
 //! Throughput is the sum of the instances' rates, which holds while all are at work; the makespan says what a
 //! user waits who needs all of them, and the overlap how much of it all were at work. A makespan is a maximum
 //! and grows with N by itself. Laws of scaling are a summary and need six different numbers.
