@@ -62,6 +62,7 @@ impl Workload for RunsTool {
             program: params.text("program").unwrap_or(TOOL).to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         }]
     }
 

@@ -108,7 +108,7 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
     );
     for tool in &tools {
-        study.push_str(&format!("[[workload]]\n{}\n", tool.lines));
+        study.extend(["[[workload]]\n", tool.lines, "\n"]);
     }
     product.file("tools.toml", &study);
     let dossier = product
