@@ -29,6 +29,8 @@ pub mod hold;
 pub mod launch;
 #[cfg(target_os = "linux")]
 pub mod leash;
+#[cfg(target_os = "linux")]
+pub mod listing;
 pub mod meter;
 pub mod probe;
 pub mod region;
@@ -40,4 +42,6 @@ pub mod slices;
 pub mod tap;
 pub mod tcp;
 pub mod tcp_flow;
+pub mod team;
+pub mod udp;
 pub mod worker;

@@ -5,18 +5,32 @@
 
 use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
+mod allocate;
 mod chase;
 mod clock;
+mod date;
 mod des;
+mod directory;
+mod environment;
 mod files;
 mod float;
 mod getppid;
 mod integer;
+mod lines;
 mod matrix;
+mod mounts;
+mod mutex;
+mod page_load;
 mod pipe;
+mod random;
 mod random_access;
+mod regex;
+mod socket;
 mod spawn;
 mod stat;
+mod tasks;
+mod threads;
+mod timer;
 mod touch;
 mod triad;
 
@@ -40,32 +54,45 @@ pub mod sysbench_cpu;
 pub mod sysbench_fileio;
 pub mod sysbench_memory;
 pub mod sysbench_output;
+pub mod tcp_connect;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_text;
+pub mod udp_round_trip;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
+    &allocate::ENTRY,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
     &copy_up::WORKLOAD,
+    &date::ENTRY,
     &des::ENTRY,
+    &directory::ENTRY,
     &disk_random::WORKLOAD,
     &disk_sequential::WORKLOAD,
+    &environment::ENTRY,
     &files::ENTRY,
     &float::ENTRY,
     &fsync::WORKLOAD,
     &getppid::ENTRY,
     &integer::ENTRY,
+    &lines::ENTRY,
     &matrix::ENTRY,
+    &mounts::ENTRY,
+    &mutex::ENTRY,
+    &page_load::ENTRY,
     &pi_loop::PiLoop,
     &pi_numpy::PiNumpy,
     &pipe::ENTRY,
     &pyperf::Pyperf,
     &python_mix::PythonMix,
+    &random::ENTRY,
     &random_access::ENTRY,
     &redis_benchmark::RedisBenchmark,
+    &regex::ENTRY,
+    &socket::ENTRY,
     &spawn::ENTRY,
     &start_up::WORKLOAD,
     &stat::ENTRY,
@@ -73,10 +100,15 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &sysbench_cpu::SysbenchCpu,
     &sysbench_fileio::SysbenchFileio,
     &sysbench_memory::SysbenchMemory,
+    &tasks::ENTRY,
+    &tcp_connect::WORKLOAD,
     &tcp_round_trip::WORKLOAD,
     &tcp_stream::WORKLOAD,
+    &threads::ENTRY,
+    &timer::ENTRY,
     &touch::ENTRY,
     &triad::ENTRY,
+    &udp_round_trip::WORKLOAD,
 ];
 
 /// The workload of this name.
