@@ -13,7 +13,8 @@ use crate::shell::{cargo, step};
 use crate::{contracts, dist};
 
 /// What the tests may rely on once it was provisioned.
-const PROVISIONED: &str = "crun,docker,docker-tls,fio,hpcc,iperf3,nc,openblas,ping,podman,root,runc,ssh,stress-ng,vm";
+const PROVISIONED: &str =
+    "crun,docker,docker-tls,fio,hpcc,iperf3,nc,openblas,ping,podman,root,runc,ssh,stress-ng,vm";
 
 /// Runs every check and every test.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {

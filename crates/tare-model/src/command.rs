@@ -17,7 +17,8 @@ pub const COMMAND_PROBE: &str = "command";
 /// The argument of the probe that holds the call as JSON.
 const CALL: &str = "call";
 
-/// Stands in arguments and files for the address of the other end of a pair.
+/// Stands in arguments and files for the address of the other end of a pair; in the server's own, for the address
+/// on which it is to listen.
 pub const ADDRESS: &str = "{address}";
 /// Stands in arguments and files for the port of a pair's server.
 pub const PORT: &str = "{port}";

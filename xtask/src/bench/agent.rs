@@ -86,7 +86,6 @@ impl Agent {
             target_ns,
             limit_ns: 60_000_000_000,
             workdir,
-            hold: false,
         })
     }
 

@@ -202,6 +202,7 @@ impl<'a> Reader<'a> {
             programs: self.words("programs", is_program, "names or absolute paths")?,
             packages: self.words("packages", is_package, "names of packages")?,
             files: self.words("files", is_safe_path, "absolute paths")?,
+            told_by: Vec::new(),
         })
     }
 

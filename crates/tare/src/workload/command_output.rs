@@ -122,6 +122,18 @@ pub(crate) mod tests {
         }
     }
 
+    /// The raw output of a trial in which a program succeeded and left these files.
+    pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {
+        let mut raw = raw(0, b"", b"");
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        report.command.as_mut().unwrap().files = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), Bytes(text.as_bytes().to_vec())))
+            .collect();
+        raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
+        raw
+    }
+
     #[test]
     fn a_program_that_failed_is_no_reading_and_its_words_are_told() {
         let error = report(&raw(2, b"half an output", b"no such \x1b[31mfile\n"), &[]).unwrap_err();

@@ -7,22 +7,37 @@ use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Va
 
 pub use sanity::Remark;
 
+mod allocate;
 mod chase;
 mod clock;
+mod date;
 mod des;
+mod directory;
+mod environment;
 mod files;
 mod float;
 mod getppid;
 mod integer;
+mod lines;
 mod matrix;
+mod mounts;
+mod mutex;
+mod page_load;
 mod pipe;
+mod random;
 mod random_access;
+mod regex;
+mod socket;
 mod spawn;
 mod stat;
+mod tasks;
+mod threads;
+mod timer;
 mod touch;
 mod triad;
 
 pub mod blas_inverse;
+pub mod command;
 pub mod command_output;
 pub mod copy_up;
 pub mod disk_random;
@@ -35,24 +50,43 @@ pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
 pub mod paired;
+pub mod pi_loop;
+pub mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
+pub mod pyperf;
+pub mod python_mix;
+pub mod python_tool;
+pub mod redis_benchmark;
 pub mod sanity;
 pub mod start_up;
+pub mod stress_ng;
+pub mod sysbench_cpu;
+pub mod sysbench_fileio;
+pub mod sysbench_memory;
+pub mod sysbench_output;
+pub mod tcp_connect;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_params;
+pub mod tool_text;
+pub mod udp_round_trip;
 pub mod user_command;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
+    &allocate::ENTRY,
     &blas_inverse::WORKLOAD,
     &chase::ENTRY,
     &clock::ENTRY,
+    &command::AnyCommand,
     &copy_up::WORKLOAD,
+    &date::ENTRY,
     &des::ENTRY,
+    &directory::ENTRY,
     &disk_random::WORKLOAD,
     &disk_sequential::WORKLOAD,
+    &environment::ENTRY,
     &files::ENTRY,
     &fio::WORKLOAD,
     &float::ENTRY,
@@ -62,18 +96,39 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &integer::ENTRY,
     &iozone::WORKLOAD,
     &iperf3::WORKLOAD,
+    &lines::ENTRY,
     &matrix::ENTRY,
+    &mounts::ENTRY,
+    &mutex::ENTRY,
     &netcat::WORKLOAD,
+    &page_load::ENTRY,
+    &pi_loop::PiLoop,
+    &pi_numpy::PiNumpy,
     &ping::WORKLOAD,
     &pipe::ENTRY,
+    &pyperf::Pyperf,
+    &python_mix::PythonMix,
+    &random::ENTRY,
     &random_access::ENTRY,
+    &redis_benchmark::RedisBenchmark,
+    &regex::ENTRY,
+    &socket::ENTRY,
     &spawn::ENTRY,
     &start_up::WORKLOAD,
     &stat::ENTRY,
+    &stress_ng::StressNg,
+    &sysbench_cpu::SysbenchCpu,
+    &sysbench_fileio::SysbenchFileio,
+    &sysbench_memory::SysbenchMemory,
+    &tasks::ENTRY,
+    &tcp_connect::WORKLOAD,
     &tcp_round_trip::WORKLOAD,
     &tcp_stream::WORKLOAD,
+    &threads::ENTRY,
+    &timer::ENTRY,
     &touch::ENTRY,
     &triad::ENTRY,
+    &udp_round_trip::WORKLOAD,
     &user_command::ENTRY,
 ];
 
@@ -124,6 +179,10 @@ pub struct Tool {
     /// Packages of the distribution whose files it opens by name at run time, such as an interpreter's
     /// library; those with which an image has to be packed beside the program and its shared libraries.
     pub packages: Vec<String>,
+    /// The arguments with which it prints, one absolute path a line, the files and folders that it opens by
+    /// name at run time; empty where it cannot. For programs whose packages have another name on every
+    /// distribution.
+    pub files_told_by: Vec<String>,
 }
 
 /// How many threads a trial computes with at once, and what they may run on.
@@ -232,8 +291,11 @@ mod tests {
         "instances",
         "paired",
         "probe-output",
+        "python-tool",
         "sanity",
+        "sysbench-output",
         "tool-params",
+        "tool-text",
     ];
 
     #[test]

@@ -107,6 +107,7 @@ impl Workload for Netcat {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         let tool = |program: &str, version: &[&str]| Tool {
+            files_told_by: Vec::new(),
             program: program.to_owned(),
             version: version.iter().map(|word| (*word).to_owned()).collect(),
             packages: Vec::new(),

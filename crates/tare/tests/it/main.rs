@@ -44,6 +44,8 @@ mod stopping;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
+mod tools_cpu;
+#[cfg(target_os = "linux")]
 mod tools_io;
 #[cfg(target_os = "linux")]
 mod vm;

@@ -64,12 +64,17 @@ pub struct Wanted {
     pub packages: Vec<String>,
     /// Files and folders by absolute path; a folder with all that is in it.
     pub files: Vec<String>,
+    /// Commands that print further files and folders, one absolute path a line.
+    pub told_by: Vec<Vec<String>>,
 }
 
 impl Wanted {
     /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
-        self.programs.is_empty() && self.packages.is_empty() && self.files.is_empty()
+        self.programs.is_empty()
+            && self.packages.is_empty()
+            && self.files.is_empty()
+            && self.told_by.is_empty()
     }
 
     /// Adds what `other` wants and this does not yet.
@@ -85,6 +90,11 @@ impl Wanted {
                 }
             }
         }
+        for command in &other.told_by {
+            if !self.told_by.contains(command) {
+                self.told_by.push(command.clone());
+            }
+        }
     }
 }
 
@@ -94,6 +104,12 @@ pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
     let is_here = |program: &&String| on_path(program).is_ok_and(|path| path.is_file());
     Wanted {
         programs: wanted.programs.iter().filter(is_here).cloned().collect(),
+        told_by: wanted
+            .told_by
+            .iter()
+            .filter(|command| command.first().is_some_and(|program| is_here(&program)))
+            .cloned()
+            .collect(),
         packages: wanted
             .packages
             .iter()
@@ -136,6 +152,11 @@ pub fn find(cx: &Context<'_>, wanted: &Wanted) -> Result<Found, EnvError> {
                 why: format!("`{}` is to be packed: {error}", path.escape_debug()),
                 fix: Some("take it out of `files`, or name what is there".into()),
             })?;
+    }
+    for command in &wanted.told_by {
+        for path in told_by(cx, command)? {
+            collector.take_tree(&path)?;
+        }
     }
     // The loader finds libraries in folders that only its cache names, such as /usr/local/lib.
     collector.take_if_there(Path::new("/etc/ld.so.cache"))?;
@@ -395,6 +416,31 @@ fn needed(answer: &str) -> Result<BTreeSet<PathBuf>, String> {
         }
     }
     Ok(paths)
+}
+
+/// The files and folders that a program says that it opens.
+fn told_by(cx: &Context<'_>, command: &[String]) -> Result<Vec<PathBuf>, EnvError> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(Vec::new());
+    };
+    let finished = cx.exec.run(
+        &CommandLine::new(program, arguments.iter().map(String::as_str)),
+        b"",
+        ASK_LIMIT,
+    )?;
+    if finished.status != Some(0) {
+        let said = String::from_utf8_lossy(&finished.stderr);
+        return Err(EnvError::Refused {
+            what: format!(
+                "`{}` was asked which files it needs inside",
+                program.escape_debug()
+            ),
+            answer: said.trim().escape_debug().to_string(),
+        });
+    }
+    let list = String::from_utf8_lossy(&finished.stdout);
+    let paths = list.lines().filter(|line| line.starts_with('/'));
+    Ok(paths.map(PathBuf::from).collect())
 }
 
 /// The files that a package has installed, as its package manager says.

@@ -1,0 +1,429 @@
+//! `command`: any command of the user's.
+//!
+//! It is started as a list of arguments, never through a shell (who wants one says `["sh", "-c", …]`), and
+//! timed from the request to its end. What else it measures itself can be picked from its output by a regular
+//! expression. The expression and what ends are tolerated travel with the trial as a file beside the command
+//! and come back with its report, so that the stored output can be read without the study.
+//! What it cannot see: whether the command did the same work in every arm; its output is stored, and is the
+//! user's to compare.
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use tare_model::{
+    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
+    Sample, Unit, Value, command,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::tool_text::{garbled, is_argument, number, one_end, said, text};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+
+const ID: &str = "command";
+/// The file that carries [`Reading`].
+const READING_FILE: &str = ".tare-reading.json";
+
+const WALL: MetricSpec = MetricSpec {
+    id: "command.run.wall",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Time from the request to start the command until it has ended.",
+};
+const CPU: MetricSpec = MetricSpec {
+    id: "command.run.cpu",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Processor time in user space and kernel of the command and of those of its children that it waited for.",
+};
+const PICKED: MetricSpec = MetricSpec {
+    id: "command.run.picked",
+    unit: Unit::Count,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "The number that `pick` found in the command's output, for which smaller is better.",
+};
+const PICKED_RATE: MetricSpec = MetricSpec {
+    id: "command.run.picked-rate",
+    unit: Unit::Count,
+    better: Better::Higher,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "The number that `pick` found in the command's output, for which larger is better.",
+};
+
+/// How the output is to be read.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Reading {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pick: Option<String>,
+    #[serde(default)]
+    is_rate: bool,
+    #[serde(default)]
+    tolerated: Vec<i32>,
+}
+
+/// The registered workload.
+#[derive(Debug)]
+pub struct AnyCommand;
+
+impl Workload for AnyCommand {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn about(&self) -> &'static str {
+        "a command of your own, from its start to its end"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "better",
+                default: DefaultValue::Text("lower"),
+                doc: "`lower` or `higher`: which picked numbers are the better ones",
+            },
+            ParamSpec {
+                name: "argv",
+                default: DefaultValue::Text("true"),
+                doc: "the program and its arguments, as a list of texts; `{folder}` stands for the fresh folder in which it is started",
+            },
+            ParamSpec {
+                name: "directory",
+                default: DefaultValue::Text(""),
+                doc: "an absolute path in the arm where it is started, if not in a fresh folder",
+            },
+            ParamSpec {
+                name: "pick",
+                default: DefaultValue::Text(""),
+                doc: "a regular expression whose first group is a number in what the command prints; every match is a value",
+            },
+            ParamSpec {
+                name: "tolerated",
+                default: DefaultValue::Text(""),
+                doc: "a list of exit statuses other than 0 that are no failure",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[WALL, CPU, PICKED, PICKED_RATE]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(ID, path)?;
+        let params = checked(
+            ID,
+            params,
+            self.params(),
+            &[Accepts::OneOf(&["lower", "higher"])],
+        )?;
+        let argv = argv(&params)?;
+        let pick = text(&params, "pick");
+        if !pick.is_empty() {
+            expression(pick).map_err(|problem| ParamError {
+                param: "pick".to_owned(),
+                problem: format!("`pick` is no usable regular expression: {problem}"),
+                hint: Some(
+                    "put a group around the number, such as `\"took ([0-9.]+) s\"`".to_owned(),
+                ),
+            })?;
+        }
+        let directory = text(&params, "directory");
+        let is_usable =
+            directory.is_empty() || (directory.starts_with('/') && is_argument(directory));
+        if !is_usable {
+            return Err(ParamError {
+                param: "directory".to_owned(),
+                problem: format!("`directory` cannot be `{}`", directory.escape_debug()),
+                hint: Some("use an absolute path of the arm".to_owned()),
+            });
+        }
+        let reading = Reading {
+            pick: (!pick.is_empty()).then(|| pick.to_owned()),
+            is_rate: text(&params, "better") == "higher",
+            tolerated: tolerated(&params)?,
+        };
+        let json = serde_json::to_string(&reading).expect("texts and numbers are always JSON");
+        let json = escaped_texts(&json);
+        let call = CommandCall {
+            collect: vec![READING_FILE.to_owned()],
+            directory: (!directory.is_empty()).then(|| directory.to_owned()),
+            tolerated: reading.tolerated,
+            argv,
+            ..CommandCall::default()
+        }
+        .with_file(READING_FILE, json);
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        let program = argv(params).ok().and_then(|argv| argv.into_iter().next());
+        program
+            .map(|program| Tool {
+                program,
+                ..Tool::default()
+            })
+            .into_iter()
+            .collect()
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        // How it ended is judged once it is known what is tolerated.
+        let reading = reading(raw)?;
+        let report = command_output::report(raw, &reading.tolerated)?;
+        let mut samples = vec![command_output::sample(&WALL, vec![report.wall_ns as f64])?];
+        let cpu_ns = ["user_ns", "sys_ns"]
+            .iter()
+            .filter_map(|name| report.usage.get(*name))
+            .sum::<f64>();
+        // A command shorter than the accounting's step used nothing that could be told.
+        if cpu_ns != 0.0 {
+            samples.push(command_output::sample(&CPU, vec![cpu_ns])?);
+        }
+        if let Some(pick) = &reading.pick {
+            let metric = if reading.is_rate {
+                &PICKED_RATE
+            } else {
+                &PICKED
+            };
+            samples.push(command_output::sample(metric, picked(pick, &report)?)?);
+        }
+        Ok(samples)
+    }
+}
+
+/// The program and its arguments.
+fn argv(params: &Params) -> Result<Vec<String>, ParamError> {
+    let refused = |problem: String| ParamError {
+        param: "argv".to_owned(),
+        problem,
+        hint: Some(
+            "write a list of texts, such as `argv = [\"gzip\", \"-k\", \"file\"]`".to_owned(),
+        ),
+    };
+    let argv: Vec<String> = match params.value("argv") {
+        Some(Value::List(values)) => values.iter().map(ToString::to_string).collect(),
+        Some(Value::Text(program)) => vec![program.clone()],
+        None => vec!["true".to_owned()],
+        Some(other) => return Err(refused(format!("`argv` cannot be `{other}`"))),
+    };
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(refused("`argv` names no program".to_owned()));
+    }
+    for argument in &argv {
+        if !is_argument(argument) {
+            return Err(refused(format!(
+                "`{}` holds a zero byte",
+                argument.escape_debug()
+            )));
+        }
+        for stands in [command::ADDRESS, command::PORT] {
+            if argument.contains(stands) {
+                return Err(refused(format!(
+                    "`{}` holds `{stands}`, which is for workloads with two ends",
+                    argument.escape_debug()
+                )));
+            }
+        }
+    }
+    Ok(argv)
+}
+
+fn tolerated(params: &Params) -> Result<Vec<i32>, ParamError> {
+    let statuses = match params.value("tolerated") {
+        Some(Value::List(values)) => values
+            .iter()
+            .map(|value| match value {
+                Value::Int(status) => i32::try_from(*status).ok(),
+                _ => None,
+            })
+            .map(|status| status.filter(|status| (1..=255).contains(status)))
+            .collect(),
+        Some(Value::Text(text)) if text.is_empty() => Some(Vec::new()),
+        None => Some(Vec::new()),
+        Some(_) => None,
+    };
+    statuses.ok_or_else(|| ParamError {
+        param: "tolerated".to_owned(),
+        problem: "`tolerated` holds something that is no exit status".to_owned(),
+        hint: Some("write a list of whole numbers from 1 to 255".to_owned()),
+    })
+}
+
+/// Braces within JSON's texts written by their numbers, so that they are no placeholders.
+fn escaped_texts(json: &str) -> String {
+    let (mut out, mut is_inside, mut is_escaped) = (String::new(), false, false);
+    for letter in json.chars() {
+        if is_inside && letter == '{' {
+            out.push_str("\\u007b");
+        } else {
+            out.push(letter);
+        }
+        is_inside ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    out
+}
+
+/// A regular expression with one group.
+fn expression(pick: &str) -> Result<Regex, String> {
+    let expression = Regex::new(pick).map_err(|error| error.to_string())?;
+    match expression.captures_len() {
+        2 => Ok(expression),
+        1 => Err("it has no group".to_owned()),
+        _ => Err("it has several groups".to_owned()),
+    }
+}
+
+/// How the output is to be read, from the output itself.
+fn reading(raw: &RawOutput) -> Result<Reading, DecodeError> {
+    let any = super::probe_output::report(raw)?;
+    let file = any
+        .command
+        .as_ref()
+        .and_then(|report| report.files.get(READING_FILE));
+    file.map_or_else(
+        || Ok(Reading::default()),
+        |bytes| {
+            serde_json::from_slice(&bytes.0)
+                .map_err(|error| garbled(ID, format!("`{READING_FILE}`: {error}")))
+        },
+    )
+}
+
+/// Every number that the expression finds, in standard output and then in standard error.
+fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
+    let expression = expression(pick).map_err(|problem| garbled(ID, problem))?;
+    let output = said(report);
+    expression
+        .captures_iter(&output)
+        .filter_map(|captures| captures.get(1))
+        .map(|group| {
+            number(group.as_str()).ok_or_else(|| DecodeError::NoValue {
+                metric: PICKED.id.to_owned(),
+                problem: format!("`{}` is no number", group.as_str().escape_debug()),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::ProbeReport;
+    use tare_model::outcome::{Bytes, Exit};
+
+    use super::*;
+
+    fn list(texts: &[&str]) -> Value {
+        Value::List(texts.iter().map(|text| (*text).into()).collect())
+    }
+
+    fn call(params: &Params) -> Result<CommandCall, ParamError> {
+        match AnyCommand.recipe(params, None)? {
+            Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What is left of a run of `call` that printed `stdout`.
+    fn left(call: &CommandCall, stdout: &str, code: i32) -> RawOutput {
+        let text = &call.files[READING_FILE];
+        let mut raw =
+            super::super::command_output::tests::raw_with_files(&[(READING_FILE, text.as_str())]);
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        let command = report.command.as_mut().unwrap();
+        command.stdout = Bytes(stdout.as_bytes().to_vec());
+        command.exit = Exit::Code(code);
+        command.usage.insert("user_ns".into(), 5e6);
+        raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
+        raw
+    }
+
+    #[test]
+    fn every_match_of_the_expression_is_a_value() {
+        let params = Params::new()
+            .with("argv", list(&["sh", "-c", "echo 'a b'"]))
+            .with("pick", r"took ([0-9]{1,3}\.[0-9]+) s")
+            .with("better", "higher");
+        let call = call(&params).unwrap();
+        assert_eq!(call.argv, ["sh", "-c", "echo 'a b'"]);
+        assert!(!call.files[READING_FILE].contains("{1"));
+        let samples = AnyCommand
+            .decode(&left(&call, "took 1.5 s\nx took 20.25 s\n", 0))
+            .unwrap();
+        let values: Vec<_> = samples
+            .iter()
+            .map(|sample| (sample.metric.as_str(), &sample.observations[..]))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                ("command.run.wall", &[1e6][..]),
+                ("command.run.cpu", &[5e6][..]),
+                ("command.run.picked-rate", &[1.5, 20.25][..]),
+            ]
+        );
+        let nothing = AnyCommand.decode(&left(&call, "it was quick\n", 0));
+        assert!(matches!(nothing, Err(DecodeError::NoValue { .. })));
+    }
+
+    #[test]
+    fn a_picked_text_that_is_no_number_is_an_error() {
+        let call = call(&Params::new().with("pick", "= (.*)")).unwrap();
+        assert!(AnyCommand.decode(&left(&call, "x = nan\n", 0)).is_err());
+        assert!(AnyCommand.decode(&left(&call, "x = 12\n", 0)).is_ok());
+    }
+
+    #[test]
+    fn only_tolerated_ends_are_readings() {
+        let params = Params::new().with("tolerated", Value::List(vec![1i64.into(), 3i64.into()]));
+        let call = call(&params).unwrap();
+        assert!(AnyCommand.decode(&left(&call, "", 3)).is_ok());
+        let error = AnyCommand
+            .decode(&left(&call, "no such file", 2))
+            .unwrap_err();
+        assert!(error.to_string().contains("status 2"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_run_or_read_is_refused_by_name() {
+        let of = |name: &str, value: Value| {
+            let error = call(&Params::new().with(name, value)).unwrap_err();
+            assert!(error.hint.is_some());
+            error.param
+        };
+        assert_eq!(of("argv", Value::List(Vec::new())), "argv");
+        assert_eq!(of("argv", list(&[""])), "argv");
+        assert_eq!(of("argv", list(&["a", "b\0c"])), "argv");
+        assert_eq!(of("argv", list(&["curl", "http://x:{port}/"])), "argv");
+        assert_eq!(of("argv", true.into()), "argv");
+        assert_eq!(of("pick", "(".into()), "pick");
+        assert_eq!(of("pick", "no group".into()), "pick");
+        assert_eq!(of("pick", "(a)(b)".into()), "pick");
+        assert_eq!(of("directory", "relative".into()), "directory");
+        assert_eq!(of("tolerated", list(&["x"])), "tolerated");
+        assert_eq!(of("better", "faster".into()), "better");
+    }
+
+    #[test]
+    fn an_expression_with_braces_comes_back_as_it_was() {
+        for pick in [
+            r"\{port\}=([0-9]{2})",
+            "(x{1})",
+            r"a\\\{(1)",
+            "\"{folder}\" ([0-9])",
+        ] {
+            let call = call(&Params::new().with("pick", pick)).unwrap();
+            let text = &call.files[READING_FILE];
+            for stands in [command::ADDRESS, command::PORT, command::FOLDER] {
+                assert!(!text.contains(stands), "{text}");
+            }
+            let reading: Reading = serde_json::from_str(text).unwrap();
+            assert_eq!(reading.pick.as_deref(), Some(pick));
+        }
+    }
+}

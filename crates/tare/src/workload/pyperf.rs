@@ -1,0 +1,274 @@
+//! `pyperf`: a statement of Python, timed by pyperf in processes of its own.
+//!
+//! pyperf starts several processes and tells in JSON every value of each, with warm-ups apart. All values of all
+//! processes are kept; warm-ups and the process that only chose the number of loops have none. Values are
+//! seconds, bytes or plain numbers, as the file says, and each is a metric of its own.
+//! What it cannot see: how much of a difference is the interpreter's build rather than the environment; the
+//! version is compared before the first trial.
+
+use serde::Deserialize;
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::tool_text::{file, fitting, garbled, is_argument, one_end, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, python_tool,
+};
+
+const ID: &str = "pyperf";
+/// The file with the values.
+const RESULT_FILE: &str = "pyperf.json";
+
+const TIME: MetricSpec = MetricSpec {
+    id: "pyperf.statement.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Time of one execution of the statement, averaged by pyperf over one value's loops, warm-ups left out.",
+};
+const SIZE: MetricSpec = MetricSpec {
+    id: "pyperf.statement.size",
+    unit: Unit::Byte,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Peak of a process's memory while the statement was executed, as pyperf tracked it.",
+};
+const COUNT: MetricSpec = MetricSpec {
+    id: "pyperf.statement.count",
+    unit: Unit::Count,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "The whole number that the measured function returned, warm-ups left out.",
+};
+
+/// The registered workload.
+#[derive(Debug)]
+pub struct Pyperf;
+
+impl Workload for Pyperf {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn about(&self) -> &'static str {
+        "a statement of Python, timed by pyperf"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "processes",
+                default: DefaultValue::Int(2),
+                doc: "processes that time the statement, 1 to 1000",
+            },
+            ParamSpec {
+                name: "values",
+                default: DefaultValue::Int(3),
+                doc: "values of each process, 1 to 1000",
+            },
+            ParamSpec {
+                name: "warmups",
+                default: DefaultValue::Int(1),
+                doc: "values of each process that are left out, 0 to 1000",
+            },
+            ParamSpec {
+                name: "loops",
+                default: DefaultValue::Int(0),
+                doc: "executions behind one value, 0 to 1000000000; 0 lets pyperf choose",
+            },
+            ParamSpec {
+                name: "statement",
+                default: DefaultValue::Text("sum(range(1000))"),
+                doc: "what is timed",
+            },
+            ParamSpec {
+                name: "setup",
+                default: DefaultValue::Text("pass"),
+                doc: "what is executed once before",
+            },
+            ParamSpec {
+                name: "python",
+                default: DefaultValue::Text("python3"),
+                doc: "the interpreter, by name or path; it must have the module `pyperf`",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[TIME, SIZE, COUNT]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(ID, path)?;
+        let params = checked(
+            ID,
+            params,
+            self.params(),
+            &[
+                Accepts::Between(1, 1000),
+                Accepts::Between(1, 1000),
+                Accepts::Between(0, 1000),
+                Accepts::Between(0, 1_000_000_000),
+            ],
+        )?;
+        let python = python_tool::program(&params)?;
+        let code = |name| fitting(&params, name, is_argument, "use a statement of Python");
+        let mut arguments: Vec<String> = ["-m", "pyperf", "timeit", "--quiet"]
+            .map(str::to_owned)
+            .to_vec();
+        arguments.extend([
+            format!("--processes={}", whole(&params, "processes")),
+            format!("--values={}", whole(&params, "values")),
+            format!("--warmups={}", whole(&params, "warmups")),
+        ]);
+        if params.int("loops") != Some(0) {
+            arguments.push(format!("--loops={}", whole(&params, "loops")));
+        }
+        arguments.extend([
+            format!("--setup={}", code("setup")?),
+            format!("--output={RESULT_FILE}"),
+            "--".to_owned(),
+            code("statement")?.to_owned(),
+        ]);
+        let call = CommandCall {
+            collect: vec![RESULT_FILE.to_owned()],
+            ..CommandCall::new(python, arguments)
+        };
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        vec![python_tool::tool(
+            params,
+            "pyperf, pyperf.__main__, pyperf._timeit_cli, statistics",
+        )]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let suite: Suite = serde_json::from_str(file(ID, &report, RESULT_FILE)?)
+            .map_err(|error| garbled(ID, error.to_string()))?;
+        if suite.version.as_deref() != Some("1.0") {
+            return Err(garbled(ID, "the file is not of version 1.0"));
+        }
+        let [benchmark] = &suite.benchmarks[..] else {
+            return Err(garbled(
+                ID,
+                format!(
+                    "it has {} benchmarks instead of one",
+                    suite.benchmarks.len()
+                ),
+            ));
+        };
+        let unit = benchmark
+            .metadata
+            .unit
+            .as_deref()
+            .or(suite.metadata.unit.as_deref())
+            .or_else(|| {
+                let mut units = benchmark
+                    .runs
+                    .iter()
+                    .filter_map(|run| run.metadata.unit.as_deref());
+                units.next()
+            });
+        let (metric, factor) = match unit {
+            None | Some("second") => (&TIME, 1e9),
+            Some("byte") => (&SIZE, 1.0),
+            Some("integer") => (&COUNT, 1.0),
+            Some(other) => {
+                return Err(garbled(
+                    ID,
+                    format!("the unit `{}` is unknown", other.escape_debug()),
+                ));
+            }
+        };
+        let values = benchmark.runs.iter().flat_map(|run| &run.values);
+        let values = values.map(|value| value * factor).collect();
+        Ok(vec![command_output::sample(metric, values)?])
+    }
+}
+
+/// The parts of pyperf's file that are read.
+#[derive(Deserialize)]
+struct Suite {
+    version: Option<String>,
+    benchmarks: Vec<Benchmark>,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Benchmark {
+    runs: Vec<Run>,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+/// One process. `warmups`, pairs of loops and value, is not read.
+#[derive(Deserialize)]
+struct Run {
+    #[serde(default)]
+    values: Vec<f64>,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    unit: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::outcome::Bytes;
+
+    use super::super::command_output::tests::raw_with_files;
+    use super::*;
+
+    fn decoded(json: &str) -> Result<Vec<Sample>, DecodeError> {
+        Pyperf.decode(&raw_with_files(&[(RESULT_FILE, json)]))
+    }
+
+    #[test]
+    fn warm_ups_are_left_out_and_units_are_obeyed() {
+        let of = |unit: &str| {
+            decoded(&format!(
+                r#"{{"version":"1.0","metadata":{{{unit}}},"benchmarks":[{{"runs":[
+                {{"warmups":[[1,9.0]],"metadata":{{"calibrate_loops":4}}}},
+                {{"warmups":[[4,9.0]],"values":[0.5,0.25]}},{{"values":[2]}}]}}]}}"#
+            ))
+        };
+        let samples = of(r#""unit":"second""#).unwrap();
+        assert_eq!(samples[0].metric.as_str(), TIME.id);
+        assert_eq!(samples[0].observations, [5e8, 2.5e8, 2e9]);
+        assert_eq!(of("").unwrap()[0].metric.as_str(), TIME.id);
+        let samples = of(r#""unit":"byte""#).unwrap();
+        assert_eq!(samples[0].metric.as_str(), SIZE.id);
+        assert_eq!(samples[0].observations, [0.5, 0.25, 2.0]);
+        assert!(of(r#""unit":"fortnight""#).is_err());
+    }
+
+    #[test]
+    fn a_file_of_several_or_of_none_is_refused() {
+        for json in [
+            r#"{"version":"1.0","benchmarks":[]}"#,
+            r#"{"version":"1.0","benchmarks":[{"runs":[]}]}"#,
+            r#"{"version":"1.0","benchmarks":[{"runs":[{"values":[1]}]},{"runs":[{"values":[1]}]}]}"#,
+            r#"{"version":"2.0","benchmarks":[{"runs":[{"values":[1]}]}]}"#,
+            r#"{"version":"1.0","benchmarks":[{"runs":[{"values":[0]}]}]}"#,
+        ] {
+            assert!(decoded(json).is_err(), "{json}");
+        }
+        let mut raw = raw_with_files(&[]);
+        assert!(Pyperf.decode(&raw).is_err());
+        raw.stdout = Bytes(b"{".to_vec());
+        assert!(Pyperf.decode(&raw).is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! What the workloads in Python share: the interpreter, the files that it opens, and the report of our scripts.
+//!
+//! The scripts in the folder `python` travel with the trial as files and are run by the arm's own interpreter,
+//! because the interpreter is what is compared. They need nothing but its standard library (and NumPy where it
+//! is said), and print one line of JSON.
+//! An interpreter opens its library by name, where neither the loader nor a list of packages that holds for all
+//! distributions would tell: so for packing it is asked itself, after the imports, which files it loaded.
+//! What it cannot see: modules that are imported only in a branch that the imports do not reach.
+//! This file is no workload.
+
+use serde::Deserialize;
+use tare_model::{CommandCall, Params, RawOutput};
+
+use super::tool_text::{fitting, garbled, is_argument};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output};
+
+/// Prints the interpreter and every file that it has loaded, one absolute path a line.
+const LOADED: &str = "import os, sys, sysconfig
+# The module with the build's settings has another name everywhere and is imported when it is asked for.
+sysconfig.get_config_vars()
+paths = {sys.executable, os.path.realpath(sys.executable)}
+for module in list(sys.modules.values()):
+    for name in (getattr(module, '__file__', None), getattr(module, '__cached__', None)):
+        if name:
+            paths.add(os.path.abspath(name))
+# Landmarks by which the interpreter finds its folders, and the settings of a virtual environment.
+paths.add(os.path.join(sysconfig.get_path('stdlib'), 'os.py'))
+paths.add(os.path.join(sys.prefix, 'pyvenv.cfg'))
+dynamic = os.path.join(sysconfig.get_path('platstdlib'), 'lib-dynload')
+for folder, _, names in os.walk(dynamic):
+    paths.update(os.path.join(folder, name) for name in names)
+print('\\n'.join(sorted(path for path in paths if os.path.exists(path))))";
+
+/// The parameter of every workload in Python.
+pub const PYTHON: ParamSpec = ParamSpec {
+    name: "python",
+    default: DefaultValue::Text("python3"),
+    doc: "the interpreter, by its name on the arm's search path or by its path",
+};
+
+/// The interpreter.
+pub fn program(params: &Params) -> Result<&str, ParamError> {
+    fitting(
+        params,
+        "python",
+        |text| !text.is_empty() && !text.starts_with('-') && is_argument(text),
+        "use a name such as `python3` or a path such as `/usr/bin/python3`",
+    )
+}
+
+/// The interpreter as a tool whose files are those that it has loaded after `import MODULES`.
+pub fn tool(params: &Params, modules: &str) -> Tool {
+    let version = "import sys, sysconfig; print(sys.implementation.name, sys.version, \
+        sysconfig.get_config_var('CONFIG_ARGS'))";
+    Tool {
+        program: params.text("python").unwrap_or("python3").to_owned(),
+        version: vec!["-c".to_owned(), version.to_owned()],
+        files_told_by: vec!["-c".to_owned(), format!("import {modules}\n{LOADED}")],
+        ..Tool::default()
+    }
+}
+
+/// A call of one of our scripts.
+pub fn call(
+    params: &Params,
+    options: &[&str],
+    name: &str,
+    source: &str,
+    arguments: &[String],
+) -> Result<CommandCall, ParamError> {
+    let mut argv: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    argv.push(name.to_owned());
+    argv.extend_from_slice(arguments);
+    Ok(CommandCall::new(program(params)?, argv).with_file(name, source))
+}
+
+/// What every script prints beside its own.
+#[derive(Debug, Deserialize)]
+struct Head {
+    format: String,
+}
+
+/// Reads the one line that a script printed, which must be of `format`.
+///
+/// # Errors
+/// `Garbled` where it is something else.
+pub fn printed<T: for<'a> Deserialize<'a>>(
+    raw: &RawOutput,
+    format: &str,
+) -> Result<T, DecodeError> {
+    let report = command_output::report(raw, &[])?;
+    let text = command_output::stdout(&report);
+    let wrong = |problem: String| garbled(format, problem);
+    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if head.format != format {
+        return Err(wrong(format!(
+            "it says that it is `{}`",
+            head.format.escape_debug()
+        )));
+    }
+    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::command::{ADDRESS, FOLDER, PORT};
+
+    #[test]
+    fn no_script_holds_what_would_be_replaced() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload/python");
+        let mut n_scripts = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            for stands in [ADDRESS, FOLDER, PORT] {
+                assert!(!text.contains(stands), "{stands}");
+            }
+            n_scripts += 1;
+        }
+        assert_eq!(n_scripts, 3);
+    }
+}

@@ -1,0 +1,279 @@
+//! `redis-benchmark`: requests to a Redis server by the server's own load generator.
+//!
+//! Two ends: a server that keeps nothing on disk and closes with the trial, and `redis-benchmark`, which sends a
+//! fixed number of requests over parallel connections. The server is told to listen only where the client will
+//! come, and has the commands switched off by which a stranger could change its files.
+//! The CSV has had a heading with latencies since 6.2; columns are found by their names, and the two columns
+//! of older versions are read for the rate alone.
+//! What it cannot see: queueing: the generator waits for each answer before it sends on (a closed loop), so
+//! latencies under more load than the server can take are hidden.
+
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+    command::Transport,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::tool_text::{garbled, number, text, whole};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+
+const ID: &str = "redis-benchmark";
+/// The server's configuration, in its fresh folder.
+const CONFIG_FILE: &str = "redis.conf";
+const CONFIG: &str = "bind {address}\nport {port}\nprotected-mode no\nsave \"\"\nappendonly no\n\
+    daemonize no\nloglevel warning\ndir {folder}\n\
+    rename-command CONFIG \"\"\nrename-command DEBUG \"\"\nrename-command MODULE \"\"\n\
+    rename-command REPLICAOF \"\"\nrename-command SLAVEOF \"\"\nrename-command SAVE \"\"\n\
+    rename-command BGSAVE \"\"\nrename-command EVAL \"\"\n";
+
+const RATE: MetricSpec = MetricSpec {
+    id: "redis.request.rate",
+    unit: Unit::OperationPerSecond,
+    better: Better::Higher,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Requests answered per second over `clients` connections, each sending on when it has its answer.",
+};
+const MEDIAN: MetricSpec = MetricSpec {
+    id: "redis.request.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Median time from sending a request to having its answer, as told in steps of 8 µs.",
+};
+const TAIL: MetricSpec = MetricSpec {
+    id: "redis.request-p99.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Network,
+    floor_ok: false,
+    doc: "Time from sending a request to having its answer that 99 % of requests do not exceed.",
+};
+
+/// The tests that make one line of output.
+const TESTS: &[&str] = &[
+    "ping_inline",
+    "ping_mbulk",
+    "set",
+    "get",
+    "incr",
+    "lpush",
+    "rpush",
+    "lpop",
+    "rpop",
+    "sadd",
+    "hset",
+    "spop",
+    "zadd",
+    "zpopmin",
+    "mset",
+];
+
+/// The registered workload.
+#[derive(Debug)]
+pub struct RedisBenchmark;
+
+impl Workload for RedisBenchmark {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn about(&self) -> &'static str {
+        "requests to a Redis server over parallel connections"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "test",
+                default: DefaultValue::Text("get"),
+                doc: "the request: one of redis-benchmark's tests, such as `get`, `set`, `ping_inline`",
+            },
+            ParamSpec {
+                name: "requests",
+                default: DefaultValue::Int(20_000),
+                doc: "requests in all, 100 to 1000000000",
+            },
+            ParamSpec {
+                name: "clients",
+                default: DefaultValue::Int(50),
+                doc: "parallel connections, 1 to 10000",
+            },
+            ParamSpec {
+                name: "bytes",
+                default: DefaultValue::Int(3),
+                doc: "length of a value in bytes, 1 to 1048576",
+            },
+            ParamSpec {
+                name: "pipeline",
+                default: DefaultValue::Int(1),
+                doc: "requests that are sent together, 1 to 10000",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[RATE, MEDIAN, TAIL]
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &Path::ALL
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = checked(
+            ID,
+            params,
+            self.params(),
+            &[
+                Accepts::OneOf(TESTS),
+                Accepts::Between(100, 1_000_000_000),
+                Accepts::Between(1, 10_000),
+                Accepts::Between(1, 1 << 20),
+                Accepts::Between(1, 10_000),
+            ],
+        )?;
+        if path.is_none() {
+            return Err(super::paired::no_path(ID, self.paths()));
+        }
+        let server = CommandCall {
+            listens: Some(Transport::Tcp),
+            ..CommandCall::new("redis-server", ["{folder}/redis.conf"])
+        }
+        .with_file(CONFIG_FILE, CONFIG);
+        let client = CommandCall::new(
+            "redis-benchmark",
+            [
+                "-h",
+                "{address}",
+                "-p",
+                "{port}",
+                "--csv",
+                "-t",
+                text(&params, "test"),
+                "-n",
+                &whole(&params, "requests"),
+                "-c",
+                &whole(&params, "clients"),
+                "-d",
+                &whole(&params, "bytes"),
+                "-P",
+                &whole(&params, "pipeline"),
+            ],
+        );
+        Ok(Recipe::Pair {
+            server: server.to_probe(),
+            client: client.to_probe(),
+        })
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        let of = |program: &str| Tool {
+            program: program.to_owned(),
+            version: vec!["--version".to_owned()],
+            ..Tool::default()
+        };
+        vec![of("redis-server"), of("redis-benchmark")]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let text = command_output::stdout(&report);
+        let mut rows = text.lines().map(cells).filter(|cells| !cells.is_empty());
+        let first = rows
+            .next()
+            .ok_or_else(|| garbled(ID, "it printed no table"))?;
+        let (heading, row) = if first[0] == "test" {
+            let row = rows
+                .next()
+                .ok_or_else(|| garbled(ID, "the table has no row"))?;
+            (Some(first), row)
+        } else {
+            (None, first)
+        };
+        if rows.next().is_some() {
+            return Err(garbled(ID, "the table has several rows"));
+        }
+        let cell = |name: &str, place: Option<usize>| {
+            let place = heading.as_ref().map_or(place, |heading| {
+                heading.iter().position(|column| *column == name)
+            });
+            let cell = place.and_then(|place| row.get(place));
+            cell.and_then(|cell| number(cell))
+                .ok_or_else(|| garbled(ID, format!("`{name}` has no figure")))
+        };
+        let is_whole = match &heading {
+            Some(heading) => heading.len() == row.len(),
+            None => row.len() == 2,
+        };
+        if !is_whole {
+            return Err(garbled(ID, "the row is not as long as it should be"));
+        }
+        let mut samples = vec![command_output::sample(&RATE, vec![cell("rps", Some(1))?])?];
+        if heading.is_some() {
+            for (metric, column) in [(&MEDIAN, "p50_latency_ms"), (&TAIL, "p99_latency_ms")] {
+                let value = cell(column, None)? * 1e6;
+                samples.push(command_output::sample(metric, vec![value])?);
+            }
+        }
+        Ok(samples)
+    }
+}
+
+/// The cells of a line in which every cell is in quotes; none for any other line.
+fn cells(line: &str) -> Vec<&str> {
+    let inner = line
+        .trim()
+        .strip_prefix('"')
+        .and_then(|line| line.strip_suffix('"'));
+    inner.map_or_else(Vec::new, |inner| inner.split("\",\"").collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::tests::raw;
+    use super::*;
+
+    fn decoded(csv: &str) -> Result<Vec<Sample>, DecodeError> {
+        RedisBenchmark.decode(&raw(0, csv.as_bytes(), b""))
+    }
+
+    #[test]
+    fn columns_are_found_by_name_wherever_they_stand() {
+        let samples = decoded(
+            "\"test\",\"p99_latency_ms\",\"new_column\",\"p50_latency_ms\",\"rps\"\n\
+             \"GET\",\"0.500\",\"x\",\"0.100\",\"1000.00\"\n",
+        )
+        .unwrap();
+        let values: Vec<f64> = samples
+            .iter()
+            .map(|sample| sample.observations[0])
+            .collect();
+        assert_eq!(values, [1000.0, 100_000.0, 500_000.0]);
+    }
+
+    #[test]
+    fn the_two_columns_of_old_versions_hold_the_rate() {
+        let samples = decoded("\"GET\",\"64724.92\"\n").unwrap();
+        assert_eq!(samples.len(), 1);
+        assert_eq!(samples[0].observations, [64_724.92]);
+    }
+
+    #[test]
+    fn a_rate_of_nothing_or_of_several_tests_is_refused() {
+        for csv in [
+            "",
+            "\"GET\",\"-nan\"\n",
+            "\"GET\",\"inf\"\n",
+            "\"GET\",\"0.00\"\n",
+            "\"GET\"\n",
+            "\"PING_INLINE\",\"1.00\"\n\"PING_BULK\",\"2.00\"\n",
+            "\"test\",\"rps\"\n",
+            "\"test\",\"rps\",\"p50_latency_ms\",\"p99_latency_ms\"\n\"GET\",\"5.00\",\"0.1\"\n",
+            "Error from server: ERR unknown command\n",
+        ] {
+            assert!(decoded(csv).is_err(), "{csv}");
+        }
+    }
+}

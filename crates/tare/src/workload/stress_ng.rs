@@ -1,0 +1,400 @@
+//! `stress-ng`: one of stress-ng's stressors, in its own "bogus operations" per second.
+//!
+//! What an operation is depends on the stressor and on the version, so its figures mean something only between
+//! arms that run the same build. Version 0.14.02 changed the scale (the operations of the processor's methods
+//! are normalised since); figures of the two scales are two metrics, so that they never meet. Numbers come from
+//! the YAML file, which names its version; a log on its own is read as well, and where its wording is that of
+//! before 0.15.05, which scale it has is unknown and it counts as the old one.
+//! stress-ng exits with 0 when it skipped everything, and prints figures that it calls untrustworthy itself:
+//! both are in the text only, and are no reading.
+//! What it cannot see: how the operations are spread over a stressor's many methods.
+
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::tool_text::{fitting, garbled, number, one_end, said, whole};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+
+const ID: &str = "stress-ng";
+/// The file with the figures.
+const METRICS_FILE: &str = "metrics.yaml";
+/// The first version that normalises operations.
+const NORMALISED: [u32; 3] = [0, 14, 2];
+
+const fn rate(id: &'static str, doc: &'static str) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit: Unit::OperationPerSecond,
+        better: Better::Higher,
+        class: ResourceClass::Compute,
+        floor_ok: false,
+        doc,
+    }
+}
+
+const RATE: MetricSpec = rate(
+    "stress-ng.operation.rate",
+    "Bogus operations of all workers per second of real time, on the scale since 0.14.02.",
+);
+const CPU_RATE: MetricSpec = rate(
+    "stress-ng.operation-per-cpu.rate",
+    "Bogus operations per second of processor time in user space and kernel, on the scale since 0.14.02.",
+);
+const OLD_RATE: MetricSpec = rate(
+    "stress-ng.old-operation.rate",
+    "Bogus operations of all workers per second of real time, of a version before 0.14.02 or that does not say.",
+);
+const OLD_CPU_RATE: MetricSpec = rate(
+    "stress-ng.old-operation-per-cpu.rate",
+    "Bogus operations per second of processor time, of a version before 0.14.02 or that does not say.",
+);
+
+/// The registered workload.
+#[derive(Debug)]
+pub struct StressNg;
+
+impl Workload for StressNg {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn about(&self) -> &'static str {
+        "a stressor of stress-ng, in its own operations per second"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "workers",
+                default: DefaultValue::Int(1),
+                doc: "processes, 1 to 1024",
+            },
+            ParamSpec {
+                name: "seconds",
+                default: DefaultValue::Int(1),
+                doc: "duration in seconds, 1 to 3600",
+            },
+            ParamSpec {
+                name: "stressor",
+                default: DefaultValue::Text("cpu"),
+                doc: "the stressor's name, such as `cpu`, `vm`, `switch`; `stress-ng --stressors` lists them",
+            },
+            ParamSpec {
+                name: "method",
+                default: DefaultValue::Text(""),
+                doc: "the stressor's method, such as `matrixprod`; empty for its default",
+            },
+            ParamSpec {
+                name: "bytes",
+                default: DefaultValue::Text(""),
+                doc: "the stressor's amount of memory or data, such as `1500M`; empty for its default",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[RATE, CPU_RATE, OLD_RATE, OLD_CPU_RATE]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(ID, path)?;
+        let params = checked(
+            ID,
+            params,
+            self.params(),
+            &[Accepts::Between(1, 1024), Accepts::Between(1, 3600)],
+        )?;
+        let is_name = |name: &str| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+                && !name.starts_with('-')
+        };
+        let stressor = fitting(
+            &params,
+            "stressor",
+            |name| is_name(name) && !name.is_empty(),
+            "use a name that `stress-ng --stressors` prints",
+        )?;
+        let method = fitting(
+            &params,
+            "method",
+            is_name,
+            "use a name that `stress-ng --STRESSOR-method list` prints",
+        )?;
+        let bytes = fitting(
+            &params,
+            "bytes",
+            |text| {
+                text.bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".%".contains(&byte))
+            },
+            "use a number with a unit, such as `256M`",
+        )?;
+        let mut arguments = vec![
+            format!("--{stressor}"),
+            whole(&params, "workers"),
+            "--timeout".to_owned(),
+            whole(&params, "seconds"),
+        ];
+        for (option, value) in [("method", method), ("bytes", bytes)] {
+            if !value.is_empty() {
+                arguments.extend([format!("--{stressor}-{option}"), value.to_owned()]);
+            }
+        }
+        arguments.extend(["--metrics", "--yaml", METRICS_FILE].map(str::to_owned));
+        let call = CommandCall {
+            collect: vec![METRICS_FILE.to_owned()],
+            ..CommandCall::new("stress-ng", arguments)
+        };
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: "stress-ng".to_owned(),
+            version: vec!["--version".to_owned()],
+            ..Tool::default()
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let log = said(&report);
+        complaint(&log)?;
+        let row = match report.files.get(METRICS_FILE) {
+            Some(bytes) => from_yaml(&String::from_utf8_lossy(&bytes.0))?,
+            None => from_log(&log)?,
+        };
+        row.is_plausible()?;
+        let (rate, cpu_rate) = if row.is_normalised {
+            (&RATE, &CPU_RATE)
+        } else {
+            (&OLD_RATE, &OLD_CPU_RATE)
+        };
+        let mut samples = vec![command_output::sample(rate, vec![row.rate])?];
+        // A stressor that sleeps uses less processor time than the clock can tell.
+        if row.cpu_rate != 0.0 {
+            samples.push(command_output::sample(cpu_rate, vec![row.cpu_rate])?);
+        }
+        Ok(samples)
+    }
+}
+
+/// The figures of one stressor.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    operations: f64,
+    real_s: f64,
+    rate: f64,
+    cpu_rate: f64,
+    is_normalised: bool,
+}
+
+impl Row {
+    fn is_plausible(&self) -> Result<(), DecodeError> {
+        // Logs round times to 10 ms, which is too coarse to check very short ones.
+        if self.real_s < 0.5 {
+            return Ok(());
+        }
+        super::tool_text::agreeing(ID, "the rate", self.rate, self.operations / self.real_s)
+    }
+}
+
+/// Finds out whether stress-ng itself says that the figures are worth nothing.
+fn complaint(log: &str) -> Result<(), DecodeError> {
+    let unsuccessful = |line: &str| DecodeError::Unsuccessful {
+        problem: format!("stress-ng says `{}`", line.trim().escape_debug()),
+    };
+    for line in log.lines().filter(|line| line.contains("stress-ng: ")) {
+        let is_bad = line.contains("stress-ng: error:")
+            || line.contains("stress-ng: fail:")
+            || line.contains("No stress workers invoked")
+            || line.contains("unsuccessful run")
+            || line.contains("will be skipped");
+        let message = line.rsplit_once("] ").map_or(line, |(_, message)| message);
+        let counted = |label: &str| {
+            message
+                .trim()
+                .strip_prefix(label)
+                .map(|rest| rest.split([':', ' ']).find(|word| !word.is_empty()))
+        };
+        let is_above_none = |label: &str| counted(label).is_some_and(|count| count != Some("0"));
+        let is_none = |label: &str| counted(label).is_some_and(|count| count == Some("0"));
+        if is_bad
+            || is_above_none("skipped:")
+            || is_above_none("failed:")
+            || is_above_none("metrics untrustworthy:")
+            || is_none("passed:")
+        {
+            return Err(unsuccessful(line));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the few lines that count of the YAML: the version and the list `metrics` with one entry.
+fn from_yaml(yaml: &str) -> Result<Row, DecodeError> {
+    let unquoted = |value: &str| value.trim().trim_matches(['\'', '"']).to_owned();
+    let version = yaml
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("stress-ng-version:"))
+        .map(unquoted)
+        .ok_or_else(|| garbled(ID, "the file does not name a version"))?;
+    let version = version_number(&version)
+        .ok_or_else(|| garbled(ID, format!("`{}` is no version", version.escape_debug())))?;
+    let mut entries = yaml
+        .lines()
+        .skip_while(|line| line.trim_end() != "metrics:")
+        .skip(1)
+        // The next key on the left margin ends the list.
+        .take_while(|line| line.is_empty() || line.starts_with(' '))
+        .peekable();
+    let is_entry = |line: &str| line.trim_start().starts_with("- stressor:");
+    while entries.peek().is_some_and(|line| !is_entry(line)) {
+        entries.next();
+    }
+    if entries.next().is_none() {
+        return Err(garbled(ID, "the file has no figures"));
+    }
+    let lines: Vec<&str> = entries.collect();
+    if lines.iter().any(|line| is_entry(line)) {
+        return Err(garbled(ID, "the file has figures of several stressors"));
+    }
+    let figure = |key: &str| {
+        let mut values = lines
+            .iter()
+            .filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix(':'));
+        match (values.next().and_then(number), values.next()) {
+            (Some(value), None) => Ok(value),
+            _ => Err(garbled(ID, format!("`{key}` has no figure"))),
+        }
+    };
+    Ok(Row {
+        operations: figure("bogo-ops")?,
+        real_s: figure("wall-clock-time")?,
+        rate: figure("bogo-ops-per-second-real-time")?,
+        cpu_rate: figure("bogo-ops-per-second-usr-sys-time")?,
+        is_normalised: version >= NORMALISED,
+    })
+}
+
+fn version_number(text: &str) -> Option<[u32; 3]> {
+    let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
+    match (parts.next()??, parts.next()??, parts.next()) {
+        (major, minor, Some(Some(patch))) => Some([major, minor, patch]),
+        (major, minor, None) => Some([major, minor, 0]),
+        _ => None,
+    }
+}
+
+/// Reads the table of a log: the line after its two headings.
+fn from_log(log: &str) -> Result<Row, DecodeError> {
+    let mut table = log
+        .lines()
+        .skip_while(|line| !(line.contains("] stressor") && line.contains("bogo ops")))
+        .skip(1)
+        .skip_while(|line| line.contains("(secs)"));
+    let row = table
+        .next()
+        .ok_or_else(|| garbled(ID, "there is no table of figures"))?;
+    let (tag, cells) = row
+        .split_once("] ")
+        .ok_or_else(|| garbled(ID, "the table has no figures"))?;
+    let is_row = |line: &str| {
+        let cells = line.split_once("] ").map_or("", |(_, cells)| cells);
+        let mut words = cells.split_whitespace();
+        let is_name = words.next().is_some_and(|word| !word.ends_with(':'));
+        is_name
+            && words.next().is_some_and(|word| word.parse::<u64>().is_ok())
+            && words.count() >= 5
+    };
+    if table.next().is_some_and(is_row) {
+        return Err(garbled(ID, "the table has figures of several stressors"));
+    }
+    let figures: Vec<f64> = cells.split_whitespace().skip(1).map_while(number).collect();
+    let [operations, real_s, _user_s, _system_s, rate, cpu_rate, ..] = figures[..] else {
+        return Err(garbled(
+            ID,
+            format!("`{}` is no row of figures", cells.trim().escape_debug()),
+        ));
+    };
+    Ok(Row {
+        operations,
+        real_s,
+        rate,
+        cpu_rate,
+        // `metrc:` and `metric:` came with 0.15.05, after the change of scale.
+        is_normalised: tag.contains("metrc:") || tag.contains("metric:"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::tests::raw;
+    use super::*;
+
+    const TABLE: &str = "stress-ng: metrc: [7] stressor bogo ops real time usr time sys time bogo ops/s bogo ops/s\n\
+        stress-ng: metrc: [7] (secs) (secs) (secs) (real time) (usr+sys time)\n";
+
+    fn decoded(log: &str) -> Result<Vec<Sample>, DecodeError> {
+        StressNg.decode(&raw(0, log.as_bytes(), b""))
+    }
+
+    #[test]
+    fn success_that_is_none_is_no_reading() {
+        let good = format!("{TABLE}stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 100.00 100.00\n");
+        assert_eq!(decoded(&good).unwrap().len(), 2);
+        for complaint in [
+            "stress-ng: info: [7] skipped: 1: apparmor (1)",
+            "stress-ng: info: [7] passed: 0",
+            "stress-ng: info: [7] failed: 1: cpu (1)",
+            "stress-ng: info: [7] metrics untrustworthy: 1",
+            "stress-ng: error: [7] No stress workers invoked (one or more were unsupported)",
+            "stress-ng: fail: [7] cpu: checksum differs",
+            "stress-ng: info: [7] apparmor stressor will be skipped, AppArmor is not enabled",
+            "stress-ng: info: [7] unsuccessful run completed in 1.00s",
+        ] {
+            let error = decoded(&format!("{good}{complaint}\n")).unwrap_err();
+            assert!(
+                matches!(error, DecodeError::Unsuccessful { .. }),
+                "{complaint}"
+            );
+        }
+    }
+
+    #[test]
+    fn figures_that_are_none_or_of_two_stressors_are_refused() {
+        for rows in [
+            "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 -nan 100.00\n",
+            "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 nan nan\n",
+            "stress-ng: metrc: [7] cpu 0 1.00 1.00 0.00 0.00 0.00\n",
+            "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 500.00 100.00\n",
+            "stress-ng: metrc: [7] cpu 100 1.00 1.00 0.00 100.00 100.00\nstress-ng: metrc: [7] vm 100 1.00 1.00 0.00 100.00 100.00\n",
+            "",
+        ] {
+            assert!(decoded(&format!("{TABLE}{rows}")).is_err(), "{rows}");
+        }
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (text, is_normalised) in [
+            ("0.13.12", false),
+            ("0.14.01", false),
+            ("0.14.02", true),
+            ("0.17.06", true),
+            ("0.9.40", false),
+        ] {
+            assert_eq!(
+                version_number(text).unwrap() >= NORMALISED,
+                is_normalised,
+                "{text}"
+            );
+        }
+        for text in ["", "x", "0", "0.14.x"] {
+            assert!(version_number(text).is_none(), "{text}");
+        }
+    }
+}

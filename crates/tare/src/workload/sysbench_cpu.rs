@@ -1,0 +1,128 @@
+//! `sysbench-cpu`: sysbench's search for prime numbers.
+//!
+//! A published comparison is repeated with its own tool: every event tries to divide each number up to the
+//! limit by all smaller ones up to its root, so it measures 64-bit integer division and almost nothing else.
+//! What it cannot see: memory, the kernel, and anything wider than one division; and whether two builds of
+//! sysbench do the same work, for which their versions are compared.
+
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::sysbench_output::{tool, totals};
+use super::tool_text::{after, agreeing, garbled, number, one_end, whole};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+
+const ID: &str = "sysbench-cpu";
+
+/// Events per second.
+const RATE: MetricSpec = MetricSpec {
+    id: "sysbench.cpu.rate",
+    unit: Unit::OperationPerSecond,
+    better: Better::Higher,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Searches for all prime numbers up to `max_prime` that all threads completed per second.",
+};
+
+/// Time of an event.
+const TIME: MetricSpec = MetricSpec {
+    id: "sysbench.cpu-event.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Compute,
+    floor_ok: false,
+    doc: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.",
+};
+
+/// The registered workload.
+#[derive(Debug)]
+pub struct SysbenchCpu;
+
+impl Workload for SysbenchCpu {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn about(&self) -> &'static str {
+        "sysbench's search for prime numbers"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "max_prime",
+                default: DefaultValue::Int(20_000),
+                doc: "upper limit of the numbers, 3 to 10000000",
+            },
+            ParamSpec {
+                name: "threads",
+                default: DefaultValue::Int(1),
+                doc: "threads, 1 to 1024",
+            },
+            ParamSpec {
+                name: "seconds",
+                default: DefaultValue::Int(1),
+                doc: "duration in seconds, 1 to 3600",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[RATE, TIME]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(ID, path)?;
+        let params = checked(
+            ID,
+            params,
+            self.params(),
+            &[
+                Accepts::Between(3, 10_000_000),
+                Accepts::Between(1, 1024),
+                Accepts::Between(1, 3600),
+            ],
+        )?;
+        let call = CommandCall::new(
+            "sysbench",
+            [
+                "cpu".to_owned(),
+                format!("--cpu-max-prime={}", whole(&params, "max_prime")),
+                format!("--threads={}", whole(&params, "threads")),
+                format!("--time={}", whole(&params, "seconds")),
+                "run".to_owned(),
+            ],
+        );
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, _params: &Params) -> Vec<Tool> {
+        vec![tool()]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw, &[])?;
+        let text = command_output::stdout(&report);
+        let totals = totals(&text)?;
+        if !(text.contains("CPU speed:") || text.contains("Prime") || text.contains("prime number"))
+        {
+            return Err(garbled("sysbench", "it is not the test of the processor"));
+        }
+        let computed = totals.events / totals.total_s;
+        // Versions before 1.0 do not print a rate, and had a fixed number of events.
+        let rate = match after(&text, "events per second:") {
+            Some(told) => {
+                let told = number(told).unwrap_or(f64::NAN);
+                agreeing("sysbench", "the rate", told, computed)?;
+                told
+            }
+            None => computed,
+        };
+        Ok(vec![
+            command_output::sample(&RATE, vec![rate])?,
+            command_output::sample(&TIME, vec![totals.event_ns()])?,
+        ])
+    }
+}

@@ -1,0 +1,89 @@
+//! What the three adapters around sysbench share: the parts of its text that every test prints.
+//!
+//! sysbench has no machine-readable output for its built-in tests, and the text has changed between 0.4, 0.5,
+//! 1.0 and 1.1: `per-request statistics` became `Latency (ms)`, values lost or gained their units, and 1.1 says
+//! `time elapsed` where the others say `total time`. All of them print the number of events, the time and the
+//! sum of all latencies; what can be computed from these is computed, because the printed averages have two
+//! decimals of a millisecond, in which 43 ns are `0.00`.
+//! What it cannot see: the distribution of latencies, of which only a percentile is printed, in milliseconds.
+//! This file is no workload.
+
+use super::tool_text::{after, garbled, leading_number};
+use super::{DecodeError, Tool};
+
+/// What is printed for every test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Totals {
+    /// Duration of the test, seconds.
+    pub total_s: f64,
+    /// Events of all threads.
+    pub events: f64,
+    /// Time within events, all threads together, nanoseconds.
+    pub inside_ns: f64,
+}
+
+impl Totals {
+    /// Mean time of one event, nanoseconds.
+    pub fn event_ns(&self) -> f64 {
+        self.inside_ns / self.events
+    }
+}
+
+/// Reads the totals.
+///
+/// # Errors
+/// `Garbled` where one of them is missing, no number or zero.
+pub fn totals(text: &str) -> Result<Totals, DecodeError> {
+    if let Some(line) = text
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("FATAL:") || line.starts_with("ALERT:"))
+    {
+        return Err(DecodeError::Unsuccessful {
+            problem: format!("sysbench says `{}`", line.escape_debug()),
+        });
+    }
+    let total_s = positive(text, &["total time:", "time elapsed:"])?;
+    let events = positive(text, &["total number of events:"])?;
+    // The older form is in seconds and stands among the totals; the newer is the last line of the latencies,
+    // in milliseconds.
+    let inside_ns = match after(text, "total time taken by event execution:") {
+        Some(value) => leading_number(value).map(|seconds| seconds * 1e9),
+        None => after(text, "sum:")
+            .and_then(leading_number)
+            .map(|milliseconds| milliseconds * 1e6),
+    };
+    let inside_ns = inside_ns
+        .filter(|value| *value > 0.0)
+        .ok_or_else(|| garbled("sysbench", "the sum of latencies is not a positive number"))?;
+    Ok(Totals {
+        total_s,
+        events,
+        inside_ns,
+    })
+}
+
+/// The positive number after the first of `labels` that is there.
+fn positive(text: &str, labels: &[&str]) -> Result<f64, DecodeError> {
+    let value = labels
+        .iter()
+        .find_map(|label| after(text, label))
+        .ok_or_else(|| garbled("sysbench", format!("there is no `{}`", labels[0])))?;
+    leading_number(value)
+        .filter(|value| *value > 0.0)
+        .ok_or_else(|| {
+            garbled(
+                "sysbench",
+                format!("`{} {}` is no figure", labels[0], value.escape_debug()),
+            )
+        })
+}
+
+/// The program.
+pub fn tool() -> Tool {
+    Tool {
+        program: "sysbench".to_owned(),
+        version: vec!["--version".to_owned()],
+        ..Tool::default()
+    }
+}

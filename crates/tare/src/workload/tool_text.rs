@@ -1,0 +1,156 @@
+//! What the adapters share: reading numbers out of other people's text, and describing a run of their program.
+//!
+//! Tools print numbers in tables, with units glued to them, and now and then `nan`; one reader of numbers and
+//! one form of error keep every decoder to the same rule: a finite number or an error. Two figures of the same
+//! quantity in one output have to agree, because a log that contradicts itself was altered or cut.
+//! What it cannot see: a tool that prints a wrong number twice.
+//! This file is no workload.
+
+use tare_model::{CommandReport, Params, Path, Value};
+
+use super::{DecodeError, ParamError};
+
+/// Bytes to a mebibyte.
+pub const MIB: f64 = 1_048_576.0;
+/// By how much two figures of one quantity may differ, as a share: tools round them and take them at slightly
+/// different moments.
+const AGREEMENT: f64 = 0.05;
+
+/// A finite number; surrounding spaces are ignored.
+pub fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    // `parse` also knows `nan`, `inf` and `infinity`, which no tool means as a figure.
+    text.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+/// The number at the beginning of `text`, whatever follows it, such as a unit.
+pub fn leading_number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && !matches!(letter, '.' | '-' | '+'))
+        .unwrap_or(text.len());
+    number(&text[..end])
+}
+
+/// The text after `label` on the first line that begins with it, spaces at both ends aside.
+pub fn after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.trim_start().strip_prefix(label))
+        .map(str::trim)
+}
+
+/// The output of `tool` is not what it should be.
+pub fn garbled(tool: &str, problem: impl Into<String>) -> DecodeError {
+    DecodeError::Garbled {
+        format: format!("output of {tool}"),
+        problem: problem.into(),
+    }
+}
+
+/// Two figures of one quantity.
+///
+/// # Errors
+/// `Garbled` if they contradict each other.
+pub fn agreeing(tool: &str, what: &str, told: f64, computed: f64) -> Result<(), DecodeError> {
+    let larger = told.abs().max(computed.abs());
+    if (told - computed).abs() <= AGREEMENT * larger {
+        return Ok(());
+    }
+    Err(garbled(
+        tool,
+        format!("{what} is told as {told} and comes out as {computed} from the other figures"),
+    ))
+}
+
+/// All that a program said: what it printed, then what it complained about.
+pub fn said(report: &CommandReport) -> String {
+    let mut text = String::from_utf8_lossy(&report.stdout.0).into_owned();
+    text.push('\n');
+    text.push_str(&String::from_utf8_lossy(&report.stderr.0));
+    text
+}
+
+/// A file that the program left.
+///
+/// # Errors
+/// `Garbled` where there is none or it is no text.
+pub fn file<'a>(tool: &str, report: &'a CommandReport, name: &str) -> Result<&'a str, DecodeError> {
+    let bytes = report
+        .files
+        .get(name)
+        .ok_or_else(|| garbled(tool, format!("the program left no file `{name}`")))?;
+    std::str::from_utf8(&bytes.0).map_err(|_| garbled(tool, format!("`{name}` is no UTF-8")))
+}
+
+/// Refuses a path for a workload with one end.
+pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
+    match path {
+        None => Ok(()),
+        Some(path) => Err(ParamError {
+            param: "path".to_owned(),
+            problem: format!("`{workload}` has one end and no path `{}`", path.label()),
+            hint: Some("leave the path out".to_owned()),
+        }),
+    }
+}
+
+/// The whole number under `name`, as an argument of a program; the parameters are complete and checked.
+pub fn whole(params: &Params, name: &str) -> String {
+    params.int(name).unwrap_or_default().to_string()
+}
+
+/// The text under `name`; empty where there is none.
+pub fn text<'a>(params: &'a Params, name: &str) -> &'a str {
+    params.text(name).unwrap_or_default()
+}
+
+/// The text under `name`, which must pass `fits`.
+pub fn fitting<'a>(
+    params: &'a Params,
+    name: &str,
+    fits: impl Fn(&str) -> bool,
+    hint: &str,
+) -> Result<&'a str, ParamError> {
+    match params.value(name) {
+        Some(Value::Text(text)) if fits(text) => Ok(text),
+        other => Err(ParamError {
+            param: name.to_owned(),
+            problem: format!(
+                "`{name}` cannot be `{}`",
+                other
+                    .map(ToString::to_string)
+                    .unwrap_or_default()
+                    .escape_debug()
+            ),
+            hint: Some(hint.to_owned()),
+        }),
+    }
+}
+
+/// Whether a text can be an argument of a program.
+pub fn is_argument(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_finite_numbers_are_numbers() {
+        assert_eq!(number(" 12.50 "), Some(12.5));
+        assert_eq!(leading_number("  0.69ms"), Some(0.69));
+        assert_eq!(leading_number("10.0011s"), Some(10.0011));
+        for text in ["", "nan", "-nan", "inf", "infinity", "1.2.3", "x", "1e999"] {
+            assert_eq!(number(text), None, "{text}");
+            assert_eq!(leading_number(text).filter(|_| text != "1e999"), None);
+        }
+    }
+
+    #[test]
+    fn figures_that_contradict_each_other_are_refused() {
+        assert!(agreeing("x", "the rate", 100.0, 104.0).is_ok());
+        assert!(agreeing("x", "the rate", 100.0, 120.0).is_err());
+        assert!(agreeing("x", "the rate", 100.0, f64::NAN).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! The tools around processors, memory and requests, run for good: on the host, in the built-in container, and in
+//! Docker where an engine answers.
+//!
+//! Every tool goes through a study of two arms and one trial a block, as a user's would. What is checked is that
+//! each arm has readings of the metrics that the tool must leave, never how large they are.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::product::Product;
+use crate::world::skip;
+
+/// The interpreter of the distribution: another one that comes first on the path may be a script that finds its
+/// interpreter elsewhere, which cannot be packed.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A tool's workload: the program that it needs, its lines in the study, and a metric that it must leave.
+struct Tool {
+    program: &'static str,
+    lines: &'static str,
+    metrics: &'static [&'static str],
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "sysbench",
+        lines: "id = \"sysbench-cpu\"\nparams = { max_prime = 1000 }",
+        metrics: &["sysbench.cpu.rate", "sysbench.cpu-event.time"],
+    },
+    Tool {
+        program: "sysbench",
+        lines: "id = \"sysbench-memory\"\nparams = { total_mib = 64 }",
+        metrics: &["sysbench.cached-block.throughput"],
+    },
+    Tool {
+        program: "sysbench",
+        lines: "id = \"sysbench-fileio\"\nparams = { total_mib = 4, mode = \"rndrw\" }",
+        metrics: &[
+            "sysbench.file-read.rate",
+            "sysbench.file-write.rate",
+            "sysbench.file-operation.time",
+        ],
+    },
+    Tool {
+        program: "stress-ng",
+        lines: "id = \"stress-ng\"\nparams = { stressor = \"cpu\", method = \"matrixprod\" }",
+        metrics: &["stress-ng.operation.rate"],
+    },
+    Tool {
+        program: "redis-server",
+        lines: "id = \"redis-benchmark\"\nparams = { requests = 500, clients = 5 }\npath = \"loopback\"",
+        metrics: &["redis.request.rate", "redis.request.time"],
+    },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"python-mix\"\nparams = { rounds = 1, python = \"/usr/bin/python3\" }",
+        metrics: &["python.mix-round.time", "python.closure.time"],
+    },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"pi-loop\"\nparams = { samples = 10000, repeats = 2, python = \"/usr/bin/python3\" }",
+        metrics: &["python.pi-loop.time"],
+    },
+    Tool {
+        program: "sh",
+        lines: "id = \"command\"\nparams = { argv = [\"sh\", \"-c\", \"echo it took 1.5 s\"], pick = \"took ([0-9.]+) s\" }",
+        metrics: &["command.run.wall", "command.run.picked"],
+    },
+];
+
+/// NumPy, where the interpreter has it.
+const NUMPY: Tool = Tool {
+    program: PYTHON,
+    lines: "id = \"pi-numpy\"\nparams = { samples = 10000, repeats = 2, python = \"/usr/bin/python3\" }",
+    metrics: &["python.pi-numpy.time"],
+};
+
+fn has(program: &str, arguments: &[&str]) -> bool {
+    let output = Command::new(program).args(arguments).output();
+    output.is_ok_and(|output| arguments.is_empty() || output.status.success())
+}
+
+/// The tools that are here; says which are not.
+fn present() -> Vec<&'static Tool> {
+    let mut present = Vec::new();
+    for tool in TOOLS {
+        if tool.program == "sh" || has(tool.program, &["--version"]) {
+            present.push(tool);
+        } else {
+            skip("tools", &format!("`{}` is not installed", tool.program));
+        }
+    }
+    if has(PYTHON, &["-c", "import numpy"]) {
+        present.push(&NUMPY);
+    } else {
+        skip("tools", "NumPy is not installed");
+    }
+    present
+}
+
+/// Runs a study of the host and an arm of this driver, and finds readings of every metric in both.
+fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
+    let tools = present();
+    let product = Product::new();
+    let mut study = format!(
+        "id = \"tools\"\n[design]\ntrial = \"20ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
+    );
+    for tool in &tools {
+        study += "[[workload]]\n";
+        study += tool.lines;
+        study += "\n";
+    }
+    product.file("tools.toml", &study);
+    let dossier = product
+        .run(["run", "tools.toml", "--json", "-"])
+        .expect(0)
+        .json();
+    assert_eq!(dossier["failures"], Value::Array(Vec::new()));
+    let cells = dossier["cells"].as_array().unwrap();
+    for metric in tools.iter().flat_map(|tool| tool.metrics) {
+        let cell = cells
+            .iter()
+            .find(|cell| cell["metric"] == *metric)
+            .unwrap_or_else(|| panic!("no cell of {metric}"));
+        assert_eq!(cell["n_blocks"], 2, "{cell}");
+    }
+    product.assert_nothing_left();
+}
+
+#[test]
+fn every_tool_is_measured_on_the_host_and_in_the_built_in_container() {
+    each_is_measured_on_the_host_and_in("container", "");
+}
+
+#[test]
+fn every_tool_is_measured_in_docker_from_files_of_the_host() {
+    if crate::docker::world("tools-cpu").is_some() {
+        each_is_measured_on_the_host_and_in("docker", "");
+    }
+}
+
+#[test]
+fn a_command_that_fails_is_a_failure_that_repeats_its_words() {
+    let product = Product::new();
+    product.file(
+        "fails.toml",
+        "id = \"fails\"\n[design]\ntrial = \"20ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"again\"\ndriver = \"host\"\n\
+         [[workload]]\nid = \"command\"\n\
+         params = { argv = [\"sh\", \"-c\", \"echo it is broken >&2; exit 7\"] }\n",
+    );
+    let ended = product.run(["run", "fails.toml", "--json", "-"]);
+    let failures = ended.json()["failures"].to_string();
+    assert!(
+        failures.contains("status 7") && failures.contains("it is broken"),
+        "{failures}"
+    );
+}
