@@ -24,6 +24,14 @@ pub static STUDIES: &[BuiltinStudy] = &[
         text: include_str!("../../../../studies/os-micro.toml"),
     },
     BuiltinStudy {
+        id: "python",
+        text: include_str!("../../../../studies/python.toml"),
+    },
+    BuiltinStudy {
+        id: "cluster",
+        text: include_str!("../../../../studies/cluster.toml"),
+    },
+    BuiltinStudy {
         id: "storage",
         text: include_str!("../../../../studies/storage.toml"),
     },

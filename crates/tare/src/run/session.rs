@@ -98,6 +98,16 @@ fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> Wanted {
     wanted
 }
 
+/// The command that tells which files the tool opens by name, if it can tell.
+fn told_by(tool: &Tool) -> Option<Vec<String>> {
+    (!tool.files_told_by.is_empty()).then(|| {
+        std::iter::once(&tool.program)
+            .chain(&tool.files_told_by)
+            .cloned()
+            .collect()
+    })
+}
+
 /// What an agent is asked about them; each program once, whichever workload names it first.
 fn questions<'t>(tools: impl Iterator<Item = &'t Tool>) -> Vec<ToolQuestion> {
     let mut questions: Vec<ToolQuestion> = Vec::new();

@@ -196,6 +196,7 @@ impl Workload for Fio {
             program: "fio".to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         }]
     }
 

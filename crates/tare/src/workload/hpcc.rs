@@ -333,6 +333,7 @@ impl Workload for Hpcc {
             program: program.to_owned(),
             version: version.iter().map(|&word| word.to_owned()).collect(),
             packages: packages.iter().map(|&name| name.to_owned()).collect(),
+            files_told_by: Vec::new(),
         };
         // Open MPI opens its components and help texts by name.
         let components = ["libopenmpi3", "openmpi-common", "libpmix2"];

@@ -166,6 +166,7 @@ impl Workload for Iozone {
             program: "iozone".to_owned(),
             version: vec!["-v".to_owned()],
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         }]
     }
 

@@ -157,6 +157,7 @@ impl Workload for Iperf3 {
             program: "iperf3".to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         }]
     }
 

@@ -111,6 +111,7 @@ impl Workload for Netcat {
             program: program.to_owned(),
             version: version.iter().map(|word| (*word).to_owned()).collect(),
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         };
         vec![
             tool("nc", &["-h"]),

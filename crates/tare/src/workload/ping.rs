@@ -133,6 +133,7 @@ impl Workload for Ping {
             program: "ping".to_owned(),
             version: vec!["-V".to_owned()],
             packages: Vec::new(),
+            files_told_by: Vec::new(),
         }]
     }
 

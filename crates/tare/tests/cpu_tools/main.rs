@@ -63,6 +63,9 @@ fn report(workload: &str, capture: &str) -> CommandReport {
         files,
         wall_ns: 1_000_000_000,
         usage: BTreeMap::from([("user_ns".to_owned(), 4e8), ("sys_ns".to_owned(), 1e8)]),
+        left_running: 0,
+        seen: None,
+        pick: None,
     }
 }
 
@@ -78,6 +81,7 @@ fn decoded(workload: &str, report: CommandReport) -> Result<Vec<Sample>, DecodeE
         counters: BTreeMap::new(),
         timer: BTreeMap::new(),
         command: Some(report),
+        span: None,
     };
     workload::find(workload).unwrap().decode(&RawOutput {
         format: PROBE_FORMAT.into(),

@@ -117,6 +117,12 @@ pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
             .cloned()
             .collect(),
         files: wanted.files.clone(),
+        told_by: wanted
+            .told_by
+            .iter()
+            .filter(|command| told_by(cx, command).is_ok())
+            .cloned()
+            .collect(),
     }
 }
 
