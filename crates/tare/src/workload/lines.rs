@@ -30,7 +30,7 @@ pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
         },
     ],
     accepts: &[
-        Accepts::Between(100, 100000000),
+        Accepts::Between(100, 100_000_000),
         Accepts::Between(2, 4096),
         Accepts::Between(1, 64),
     ],
