@@ -24,7 +24,7 @@ pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
             doc: "bytes in each file, 0 to 1048576",
         },
     ],
-    accepts: &[Accepts::Between(1, 100_000), Accepts::Between(0, 1_048_576)],
+    accepts: &[Accepts::Between(1, 100_000), Accepts::Between(0, 1 << 20)],
     metrics: &[
         MetricSpec {
             id: "fs.page-load.time",

@@ -59,7 +59,6 @@ impl Workload for RunsTool {
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
         vec![Tool {
-            files_told_by: Vec::new(),
             program: params.text("program").unwrap_or(TOOL).to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),
