@@ -83,16 +83,11 @@ fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
 fn wanted<'t>(tools: impl Iterator<Item = &'t Tool>) -> Wanted {
     let mut wanted = Wanted::default();
     for tool in tools {
-        let question = (!tool.files_told_by.is_empty()).then(|| {
-            let mut command = vec![tool.program.clone()];
-            command.extend(tool.files_told_by.iter().cloned());
-            command
-        });
         wanted.add(&Wanted {
             programs: vec![tool.program.clone()],
             packages: tool.packages.clone(),
             files: Vec::new(),
-            told_by: question.into_iter().collect(),
+            told_by: told_by(tool).into_iter().collect(),
         });
     }
     wanted

@@ -192,7 +192,6 @@ impl Workload for Fio {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         vec![Tool {
-            files_told_by: Vec::new(),
             program: "fio".to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),

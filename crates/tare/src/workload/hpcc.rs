@@ -329,7 +329,6 @@ impl Workload for Hpcc {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         let tool = |program: &str, version: &[&str], packages: &[&str]| Tool {
-            files_told_by: Vec::new(),
             program: program.to_owned(),
             version: version.iter().map(|&word| word.to_owned()).collect(),
             packages: packages.iter().map(|&name| name.to_owned()).collect(),

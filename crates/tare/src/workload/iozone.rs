@@ -162,7 +162,6 @@ impl Workload for Iozone {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         vec![Tool {
-            files_told_by: Vec::new(),
             program: "iozone".to_owned(),
             version: vec!["-v".to_owned()],
             packages: Vec::new(),

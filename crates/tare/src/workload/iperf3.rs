@@ -153,7 +153,6 @@ impl Workload for Iperf3 {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         vec![Tool {
-            files_told_by: Vec::new(),
             program: "iperf3".to_owned(),
             version: vec!["--version".to_owned()],
             packages: Vec::new(),

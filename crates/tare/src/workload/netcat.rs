@@ -107,7 +107,6 @@ impl Workload for Netcat {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         let tool = |program: &str, version: &[&str]| Tool {
-            files_told_by: Vec::new(),
             program: program.to_owned(),
             version: version.iter().map(|word| (*word).to_owned()).collect(),
             packages: Vec::new(),

@@ -129,7 +129,6 @@ impl Workload for Ping {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         vec![Tool {
-            files_told_by: Vec::new(),
             program: "ping".to_owned(),
             version: vec!["-V".to_owned()],
             packages: Vec::new(),

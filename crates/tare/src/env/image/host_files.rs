@@ -104,12 +104,6 @@ pub fn present(cx: &Context<'_>, wanted: &Wanted) -> Wanted {
     let is_here = |program: &&String| on_path(program).is_ok_and(|path| path.is_file());
     Wanted {
         programs: wanted.programs.iter().filter(is_here).cloned().collect(),
-        told_by: wanted
-            .told_by
-            .iter()
-            .filter(|command| command.first().is_some_and(|program| is_here(&program)))
-            .cloned()
-            .collect(),
         packages: wanted
             .packages
             .iter()
