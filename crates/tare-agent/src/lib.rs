@@ -31,6 +31,8 @@ pub mod hub;
 pub mod launch;
 #[cfg(target_os = "linux")]
 pub mod leash;
+#[cfg(target_os = "linux")]
+pub mod listing;
 pub mod meter;
 pub mod probe;
 #[cfg(unix)]
@@ -44,4 +46,6 @@ pub mod slices;
 pub mod tap;
 pub mod tcp;
 pub mod tcp_flow;
+pub mod team;
+pub mod udp;
 pub mod worker;

@@ -25,26 +25,47 @@ fn skip(need: &str, reason: &str) {
 fn probes() -> Vec<(&'static str, Params, bool)> {
     let none = Params::new;
     vec![
+        ("allocate", none(), false),
         ("chase", none(), true),
         ("clock", none(), false),
+        ("date", none(), false),
         ("des", none(), true),
+        ("directory", none(), false),
         ("files", none(), false),
         ("float", none(), true),
         ("getppid", none(), false),
         ("integer", none(), true),
+        ("lines", none().with("lines", 1_000i64), false),
+        (
+            "lines",
+            none().with("lines", 1_000i64).with("files", 3i64),
+            false,
+        ),
         ("matrix", none().with("size", "small"), true),
+        ("matrix", none().with("size", "source-small"), true),
+        ("mounts", none(), false),
+        ("mutex", none(), false),
+        ("page-load", none().with("files", 60i64), false),
         ("pipe", none(), false),
         ("pipe", none().with("placement", "free"), false),
+        ("random", none(), false),
         ("random-access", none().with("mib", 1i64), true),
         (
             "random-access",
             none().with("mib", 1i64).with("pages", "huge"),
             true,
         ),
+        ("regex", none(), true),
+        ("socket", none(), false),
         ("spawn", none(), false),
         ("stat", none(), false),
+        ("tasks", none(), false),
+        ("tcp-connect", none(), false),
+        ("threads", none(), false),
+        ("timer", none(), false),
         ("touch", none(), false),
         ("triad", none().with("mib", 1i64), true),
+        ("udp-round-trip", none(), false),
     ]
 }
 
@@ -106,11 +127,14 @@ fn the_checksum_does_not_depend_on_how_long_the_trial_is() {
 fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measurement() {
     for (name, key) in [
         ("matrix", "size"),
+        ("lines", "files"),
+        ("page-load", "bytes"),
         ("pipe", "placement"),
         ("random-access", "pages"),
+        ("udp-round-trip", "bytes"),
     ] {
         let outcome = measured(name, &Params::new().with(key, "nonsense"));
-        if cfg!(target_os = "linux") || name != "pipe" {
+        if cfg!(target_os = "linux") || !["page-load", "pipe"].contains(&name) {
             assert!(matches!(outcome, Err(ProbeError::Failed(_))), "{name}");
         }
     }
@@ -123,7 +147,7 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
     if !read_only.exists() {
         return skip("proc", "there is no /proc here");
     }
-    for name in ["files", "stat"] {
+    for name in ["directory", "files", "lines", "page-load", "stat"] {
         let mut meter = Meter::new(1_000_000, read_only);
         let outcome = (probe::find(name).unwrap().run)(&mut meter, &Params::new());
         match outcome {
@@ -138,7 +162,7 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
 fn nothing_is_left_in_the_working_directory() {
     let folder = std::env::temp_dir().join(format!("tare-test-left-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
-    for name in ["files", "stat"] {
+    for name in ["directory", "files", "lines", "page-load", "stat"] {
         let mut meter = Meter::new(2_000_000, &folder);
         match (probe::find(name).unwrap().run)(&mut meter, &Params::new()) {
             Ok(()) | Err(ProbeError::Unavailable(Reason::Unsupported(_))) => {}

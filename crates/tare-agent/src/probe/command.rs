@@ -96,7 +96,11 @@ mod unix {
         }
         let blanks = Blanks {
             others,
-            address: params.text("address").unwrap_or("127.0.0.1").to_owned(),
+            address: ["address", "bind"]
+                .iter()
+                .find_map(|name| params.text(name))
+                .unwrap_or("127.0.0.1")
+                .to_owned(),
             bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
             port: port.map(|port| port.to_string()),
             folder: folder.path().to_string_lossy().into_owned(),

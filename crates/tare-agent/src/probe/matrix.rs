@@ -3,7 +3,8 @@
 //! Inside the timed regions, each on its own: the transpose of one matrix, its inverse (LU-like elimination
 //! with partial pivoting, copying the matrix included), the sum and the element-wise product of two.
 //! Results go to memory that already exists. Outside: making the matrices, all allocation, one inverse as
-//! warm-up. `size` is `small` (64 × 64, within the first two caches) or `large` (512 × 512, 2 MiB each).
+//! warm-up. `size` is `small` (64 × 64, within the first two caches), `large` (512 × 512, 2 MiB each), or one of the
+//! source's own: `source-small` (500 × 500) and `source-large` (8000 × 8000, 512 MB each, minutes for an inverse).
 //! The matrix to invert is a Hadamard matrix with rows and columns shuffled: dense, perfectly conditioned, and
 //! its inverse is known (the transpose divided by n). So the result can be rounded to exact whole
 //! numbers, and the checksum is the same on processors with and without fused operations.
@@ -48,14 +49,21 @@ fn shuffled(length: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// A Hadamard matrix of Sylvester's construction, rows and columns shuffled; `n` is a power of two.
+/// A Hadamard matrix, rows and columns shuffled: Sylvester's construction, upon one of Paley's where `n` is no power
+/// of two.
 fn hadamard(n: usize) -> Vec<f64> {
     let rows = shuffled(n, 0x9e37_79b9_7f4a_7c15);
     let columns = shuffled(n, 0xd134_2543_de82_ef95);
+    let core = Paley::below(n);
+    let order = core.as_ref().map_or(1, |core| core.order);
     let mut matrix = Vec::with_capacity(n * n);
     for row in &rows {
         for column in &columns {
-            matrix.push(if (row & column).count_ones() & 1 == 0 {
+            let is_positive = ((row / order) & (column / order)).count_ones() & 1 == 0;
+            let is_core_positive = core
+                .as_ref()
+                .is_none_or(|core| core.is_positive(row % order, column % order));
+            matrix.push(if is_positive == is_core_positive {
                 1.0
             } else {
                 -1.0
@@ -63,6 +71,47 @@ fn hadamard(n: usize) -> Vec<f64> {
         }
     }
     matrix
+}
+
+/// A Hadamard matrix of Paley's first construction: of order q + 1 for a prime q that leaves 3 when divided by 4.
+/// Source: Paley, "On orthogonal matrices", J. Math. Phys. 12 (1933).
+struct Paley {
+    order: usize,
+    /// Whether a number below q is a square modulo q.
+    squares: Vec<bool>,
+}
+
+impl Paley {
+    /// The one of the largest order that is `n` divided by a power of two; none for a power of two.
+    fn below(n: usize) -> Option<Self> {
+        if n.is_power_of_two() {
+            return None;
+        }
+        let is_prime = |q: usize| q > 2 && (2..=q.isqrt()).all(|d| !q.is_multiple_of(d));
+        let order = std::iter::successors(Some(n), |order| (order % 2 == 0).then_some(order / 2))
+            .find(|order| order % 4 == 0 && is_prime(order - 1))
+            .expect("the sizes that are offered have one, which a test checks");
+        let q = order - 1;
+        let mut squares = vec![false; q];
+        for number in 1..q {
+            squares[number * number % q] = true;
+        }
+        Some(Self { order, squares })
+    }
+
+    /// The first row is positive, the rest of the first column negative, the diagonal positive; elsewhere it is
+    /// whether the difference of the places is a square.
+    fn is_positive(&self, row: usize, column: usize) -> bool {
+        match (row, column) {
+            (0, _) => true,
+            (_, 0) => false,
+            _ if row == column => true,
+            _ => {
+                let q = self.order - 1;
+                self.squares[(row + q - column) % q]
+            }
+        }
+    }
 }
 
 /// Numbers between 0 and 1 that have no pattern.
@@ -89,7 +138,12 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let n = match params.text("size") {
         None | Some("large") => 512,
         Some("small") => 64,
-        Some(other) => return Err(super::bad_argument("size", other, "small, large")),
+        Some("source-small") => 500,
+        Some("source-large") => 8000,
+        Some(other) => {
+            let known = "small, large, source-small, source-large";
+            return Err(super::bad_argument("size", other, known));
+        }
     };
     let (first, second) = (Placed::of(&hadamard(n), 0), Placed::of(&noise(n), 1));
     let mut result = Placed::zeroes(n * n, 2);
@@ -151,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_inverse_of_the_probes_matrix_is_its_transpose_divided_by_n() {
-        for n in [64, 256] {
+        for n in [64, 256, 500] {
             let matrix = hadamard(n);
             let mut inverse = vec![0.0; n * n];
             assert!(Inverter::new(n).invert(&matrix, &mut inverse));
@@ -161,6 +215,22 @@ mod tests {
                 assert!((found * n as f64 - expected).abs() < 1e-6, "{found}");
             }
         }
+    }
+
+    #[test]
+    fn the_rows_of_every_size_are_orthogonal() {
+        for n in [64, 12, 24, 500] {
+            let matrix = hadamard(n);
+            let rows: Vec<&[f64]> = matrix.chunks(n).collect();
+            for (first, second) in [(0, 1), (n - 1, 0), (n / 2, n / 3), (5, 5)] {
+                let products = rows[first].iter().zip(rows[second]);
+                let sum: f64 = products.map(|(one, other)| one * other).sum();
+                let expected = if first == second { n as f64 } else { 0.0 };
+                assert_eq!(sum, expected, "{n}: {first} {second}");
+            }
+        }
+        // 8000 is four times 2000, and 1999 is a prime that leaves 3.
+        assert_eq!(Paley::below(8000).unwrap().order, 2000);
     }
 
     #[test]

@@ -7,30 +7,48 @@ use tare_model::{Failure, Params};
 
 use crate::meter::{Meter, ProbeError};
 
+pub mod allocate;
 pub mod chase;
 pub mod clock;
 pub mod command;
 pub mod copy_up;
+pub mod date;
 pub mod des;
+pub mod directory;
 pub mod disk_random;
 pub mod disk_sequential;
+pub mod environment;
 pub mod files;
 pub mod float;
 pub mod fsync;
 pub mod getppid;
 pub mod integer;
+pub mod lines;
 pub mod matrix;
+pub mod mounts;
+pub mod mutex;
 pub mod null;
+pub mod page_load;
 pub mod pipe;
+pub mod random;
 pub mod random_access;
+pub mod regex;
+pub mod socket;
 pub mod spawn;
 pub mod stat;
+pub mod tasks;
+pub mod tcp_accept;
+pub mod tcp_connect;
 pub mod tcp_echo;
 pub mod tcp_round_trip;
 pub mod tcp_sink;
 pub mod tcp_stream;
+pub mod threads;
+pub mod timer;
 pub mod touch;
 pub mod triad;
+pub mod udp_echo;
+pub mod udp_round_trip;
 
 /// One frozen kernel.
 #[derive(Debug)]
@@ -47,30 +65,48 @@ pub struct Probe {
 
 /// Every probe.
 pub static PROBES: &[&Probe] = &[
+    &allocate::PROBE,
     &chase::PROBE,
     &clock::PROBE,
     &command::PROBE,
     &copy_up::PROBE,
+    &date::PROBE,
     &des::PROBE,
+    &directory::PROBE,
     &disk_random::PROBE,
     &disk_sequential::PROBE,
+    &environment::PROBE,
     &files::PROBE,
     &float::PROBE,
     &fsync::PROBE,
     &getppid::PROBE,
     &integer::PROBE,
+    &lines::PROBE,
     &matrix::PROBE,
+    &mounts::PROBE,
+    &mutex::PROBE,
     &null::PROBE,
+    &page_load::PROBE,
     &pipe::PROBE,
+    &random::PROBE,
     &random_access::PROBE,
+    &regex::PROBE,
+    &socket::PROBE,
     &spawn::PROBE,
     &stat::PROBE,
+    &tasks::PROBE,
+    &tcp_accept::PROBE,
+    &tcp_connect::PROBE,
     &tcp_echo::PROBE,
     &tcp_round_trip::PROBE,
     &tcp_sink::PROBE,
     &tcp_stream::PROBE,
+    &threads::PROBE,
+    &timer::PROBE,
     &touch::PROBE,
     &triad::PROBE,
+    &udp_echo::PROBE,
+    &udp_round_trip::PROBE,
 ];
 
 /// Whether this probe prepares something of its own before it calls [`Meter::ready`]. For all others the worker

@@ -20,6 +20,7 @@ use tare_model::{
 
 use super::command_output::{report, sample, stdout};
 use super::probe_output::{Accepts, checked};
+use super::python_tool;
 use super::sanity::MORE_THREADS_THAN_CPUS;
 use super::{DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload};
 
@@ -28,6 +29,8 @@ pub static WORKLOAD: BlasInverse = BlasInverse;
 
 /// The program that is run, beside the interpreter.
 const SCRIPT: &str = include_str!("blas_inverse.py");
+/// What it imports.
+const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
 /// Its name in the trial's folder.
 const FILE: &str = "inverse.py";
 /// Debian's own interpreter, for which its packages are made: another one that comes first on the search path has
@@ -118,18 +121,7 @@ impl Workload for BlasInverse {
     }
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: python(params).unwrap_or_else(|_| INTERPRETER.to_owned()),
-            version: vec!["--version".to_owned()],
-            packages: vec![
-                "libpython3-stdlib".to_owned(),
-                "libpython3.11-stdlib".to_owned(),
-                "libpython3.11-minimal".to_owned(),
-                "python3-numpy".to_owned(),
-                "libopenblas0-pthread".to_owned(),
-            ],
-            files_told_by: Vec::new(),
-        }]
+        vec![python_tool::tool(params, MODULES)]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {

@@ -415,7 +415,7 @@ mod tests {
             r"\{port\}=([0-9]{2})",
             "(x{1})",
             r"a\\\{(1)",
-            "\"{folder}\" ([0-9])",
+            "[{folder}{port}] ([0-9])",
         ] {
             let call = call(&Params::new().with("pick", pick)).unwrap();
             let text = &call.files[READING_FILE];

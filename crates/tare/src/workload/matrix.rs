@@ -16,9 +16,14 @@ pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     params: &[ParamSpec {
         name: "size",
         default: DefaultValue::Text("large"),
-        doc: "Rows and columns: `small` is 64 (32 KiB a matrix), `large` is 512 (2 MiB a matrix).",
+        doc: "rows and columns: `small` is 64 (32 KiB a matrix), `large` is 512 (2 MiB), `source-small` is 500, `source-large` is 8000 (512 MB; needs minutes and 3 GB)",
     }],
-    accepts: &[Accepts::OneOf(&["small", "large"])],
+    accepts: &[Accepts::OneOf(&[
+        "small",
+        "large",
+        "source-small",
+        "source-large",
+    ])],
     metrics: &[
         MetricSpec {
             id: "cpu.matrix.transpose.time",

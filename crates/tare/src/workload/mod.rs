@@ -7,18 +7,32 @@ use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Va
 
 pub use sanity::Remark;
 
+mod allocate;
 mod chase;
 mod clock;
+mod date;
 mod des;
+mod directory;
+mod environment;
 mod files;
 mod float;
 mod getppid;
 mod integer;
+mod lines;
 mod matrix;
+mod mounts;
+mod mutex;
+mod page_load;
 mod pipe;
+mod random;
 mod random_access;
+mod regex;
+mod socket;
 mod spawn;
 mod stat;
+mod tasks;
+mod threads;
+mod timer;
 mod touch;
 mod triad;
 
@@ -51,22 +65,28 @@ pub mod sysbench_cpu;
 pub mod sysbench_fileio;
 pub mod sysbench_memory;
 pub mod sysbench_output;
+pub mod tcp_connect;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 pub mod tool_params;
 pub mod tool_text;
+pub mod udp_round_trip;
 pub mod user_command;
 
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
+    &allocate::ENTRY,
     &blas_inverse::WORKLOAD,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
     &copy_up::WORKLOAD,
+    &date::ENTRY,
     &des::ENTRY,
+    &directory::ENTRY,
     &disk_random::WORKLOAD,
     &disk_sequential::WORKLOAD,
+    &environment::ENTRY,
     &files::ENTRY,
     &fio::WORKLOAD,
     &float::ENTRY,
@@ -76,16 +96,23 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &integer::ENTRY,
     &iozone::WORKLOAD,
     &iperf3::WORKLOAD,
+    &lines::ENTRY,
     &matrix::ENTRY,
+    &mounts::ENTRY,
+    &mutex::ENTRY,
     &netcat::WORKLOAD,
+    &page_load::ENTRY,
     &pi_loop::PiLoop,
     &pi_numpy::PiNumpy,
     &ping::WORKLOAD,
     &pipe::ENTRY,
     &pyperf::Pyperf,
     &python_mix::PythonMix,
+    &random::ENTRY,
     &random_access::ENTRY,
     &redis_benchmark::RedisBenchmark,
+    &regex::ENTRY,
+    &socket::ENTRY,
     &spawn::ENTRY,
     &start_up::WORKLOAD,
     &stat::ENTRY,
@@ -93,10 +120,15 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &sysbench_cpu::SysbenchCpu,
     &sysbench_fileio::SysbenchFileio,
     &sysbench_memory::SysbenchMemory,
+    &tasks::ENTRY,
+    &tcp_connect::WORKLOAD,
     &tcp_round_trip::WORKLOAD,
     &tcp_stream::WORKLOAD,
+    &threads::ENTRY,
+    &timer::ENTRY,
     &touch::ENTRY,
     &triad::ENTRY,
+    &udp_round_trip::WORKLOAD,
     &user_command::ENTRY,
 ];
 

@@ -19,6 +19,8 @@ pub struct PairedWorkload {
     pub about: &'static str,
     /// The probe at the far end.
     pub server: &'static str,
+    /// The paths over which it can be run.
+    pub paths: &'static [Path],
     /// Its parameters.
     pub params: &'static [ParamSpec],
     /// The values that each parameter takes, in the order of `params`.
@@ -26,9 +28,6 @@ pub struct PairedWorkload {
     /// Its metrics.
     pub metrics: &'static [MetricSpec],
 }
-
-/// The paths over which a pair can be run.
-const PATHS: &[Path] = &Path::ALL;
 
 impl Workload for PairedWorkload {
     fn id(&self) -> &'static str {
@@ -48,7 +47,7 @@ impl Workload for PairedWorkload {
     }
 
     fn paths(&self) -> &'static [Path] {
-        PATHS
+        self.paths
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -59,14 +58,23 @@ impl Workload for PairedWorkload {
         };
         match path {
             Some(Path::Loopback) => Ok(Recipe::Probe(client)),
-            Some(_) => Ok(Recipe::Pair {
+            Some(path) if self.paths.contains(&path) => Ok(Recipe::Pair {
                 server: ProbeCall {
                     name: self.server.to_owned(),
                     args: Params::new(),
                 },
                 client,
             }),
-            None => Err(no_path(self.id)),
+            Some(path) => Err(ParamError {
+                param: "path".to_owned(),
+                problem: format!(
+                    "`{}` cannot be run over the path `{}`",
+                    self.id,
+                    path.label()
+                ),
+                hint: Some(format!("use one of {}", listed(self.paths))),
+            }),
+            None => Err(no_path(self.id, self.paths)),
         }
     }
 
@@ -76,17 +84,18 @@ impl Workload for PairedWorkload {
 }
 
 /// What a workload with two ends answers where it was given no path.
-pub(super) fn no_path(workload: &str) -> ParamError {
+pub(super) fn no_path(workload: &str, paths: &[Path]) -> ParamError {
     ParamError {
         param: "path".to_owned(),
         problem: format!("`{workload}` has two ends and needs a path"),
-        hint: Some(format!(
-            "use one of {}",
-            PATHS
-                .iter()
-                .map(|path| format!("`{}`", path.label()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
+        hint: Some(format!("use one of {}", listed(paths))),
     }
+}
+
+fn listed(paths: &[Path]) -> String {
+    let labels: Vec<String> = paths
+        .iter()
+        .map(|path| format!("`{}`", path.label()))
+        .collect();
+    labels.join(", ")
 }

@@ -16,6 +16,8 @@ use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_outp
 
 /// Prints the interpreter and every file that it has loaded, one absolute path a line.
 const LOADED: &str = "import os, sys, sysconfig
+# The module with the build's settings has another name everywhere and is imported when it is asked for.
+sysconfig.get_config_vars()
 paths = {sys.executable, os.path.realpath(sys.executable)}
 for module in list(sys.modules.values()):
     for name in (getattr(module, '__file__', None), getattr(module, '__cached__', None)):

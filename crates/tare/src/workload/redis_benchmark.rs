@@ -135,7 +135,7 @@ impl Workload for RedisBenchmark {
             ],
         )?;
         if path.is_none() {
-            return Err(super::paired::no_path(ID));
+            return Err(super::paired::no_path(ID, self.paths()));
         }
         let server = CommandCall {
             listens: Some(Transport::Tcp),

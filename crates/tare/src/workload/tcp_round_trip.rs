@@ -2,7 +2,7 @@
 //!
 //! What it cannot see: which part of the time is the network's and which is that of waking a thread.
 
-use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+use tare_model::{Better, MetricSpec, Path, ResourceClass, Unit};
 
 use super::paired::PairedWorkload;
 use super::probe_output::Accepts;
@@ -13,6 +13,7 @@ pub static WORKLOAD: PairedWorkload = PairedWorkload {
     id: "tcp-round-trip",
     about: "a small message there and back over an open TCP connection",
     server: "tcp-echo",
+    paths: &Path::ALL,
     params: &[ParamSpec {
         name: "bytes",
         default: DefaultValue::Int(1),

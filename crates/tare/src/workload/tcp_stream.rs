@@ -3,7 +3,7 @@
 //! The receiver counts. What it cannot see: whether the way or the processors are the limit; on one machine
 //! it is the processors.
 
-use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+use tare_model::{Better, MetricSpec, Path, ResourceClass, Unit};
 
 use super::paired::PairedWorkload;
 
@@ -12,6 +12,7 @@ pub static WORKLOAD: PairedWorkload = PairedWorkload {
     id: "tcp-stream",
     about: "bytes through one TCP connection, as many as go",
     server: "tcp-sink",
+    paths: &Path::ALL,
     params: &[],
     accepts: &[],
     metrics: &[MetricSpec {

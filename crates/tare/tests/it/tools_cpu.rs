@@ -108,20 +108,22 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
     );
     for tool in &tools {
-        study.extend(["[[workload]]\n", tool.lines, "\n"]);
+        study += "[[workload]]\n";
+        study += tool.lines;
+        study += "\n";
     }
     product.file("tools.toml", &study);
     let dossier = product
         .run(["run", "tools.toml", "--json", "-"])
         .expect(0)
         .json();
-    assert_eq!(dossier["failures"], Value::Array(Vec::new()), "{dossier}");
+    assert_eq!(dossier["failures"], Value::Array(Vec::new()));
     let cells = dossier["cells"].as_array().unwrap();
     for metric in tools.iter().flat_map(|tool| tool.metrics) {
         let cell = cells
             .iter()
             .find(|cell| cell["metric"] == *metric)
-            .unwrap_or_else(|| panic!("no cell of {metric}: {dossier}"));
+            .unwrap_or_else(|| panic!("no cell of {metric}"));
         assert_eq!(cell["n_blocks"], 2, "{cell}");
     }
     product.assert_nothing_left();

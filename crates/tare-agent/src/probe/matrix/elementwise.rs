@@ -46,9 +46,10 @@ const TILE: usize = 8;
     reason = "it must be compiled inside of its callers to use their instructions"
 )]
 fn transpose_body(n: usize, a: &[f64], out: &mut [f64]) {
-    assert!(n.is_multiple_of(TILE) && a.len() == n * n && out.len() == n * n);
-    for row in (0..n).step_by(TILE) {
-        for column in (0..n).step_by(TILE) {
+    assert!(a.len() == n * n && out.len() == n * n);
+    let tiled = n - n % TILE;
+    for row in (0..tiled).step_by(TILE) {
+        for column in (0..tiled).step_by(TILE) {
             let mut tile = [[0.0; TILE]; TILE];
             for (i, line) in tile.iter_mut().enumerate() {
                 let from = (row + i) * n + column;
@@ -60,6 +61,13 @@ fn transpose_body(n: usize, a: &[f64], out: &mut [f64]) {
                 let to = (column + j) * n + row;
                 out[to..to + TILE].copy_from_slice(line);
             }
+        }
+    }
+    // What is beyond the last whole tile; nothing for the built-in sizes.
+    for row in 0..n {
+        let from = if row < tiled { tiled } else { 0 };
+        for column in from..n {
+            out[column * n + row] = a[row * n + column];
         }
     }
 }

@@ -1,0 +1,128 @@
+//! `environment`: reads and writes environment variables, and asks for the locale.
+//!
+//! Inside the timed regions: `environment.get.time`, one `getenv` of a variable that stands last among 32 that
+//! the probe has set; `environment.all.time`, copying all variables; `environment.set.time`, one `setenv` of a
+//! variable that exists; `environment.locale.time`, one `setlocale` that only asks. All of it is the C library's
+//! work, without a system call. Outside: setting the 32 variables, and removing them.
+//! The variables of the arm are cleared first and set again afterwards: otherwise an engine that sets more of them
+//! would look slower.
+//! Known bias: the library is the agent's own (musl), the same everywhere; a program with glibc has another.
+//! Correspondence: "Get one Environment Variable", "Get all Environment Variable" and "Get current Cultureinfo" of a published
+//! comparison of containers (2019).
+//! Source: POSIX, getenv(3), setlocale(3).
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "environment",
+    revision: 1,
+    about: "reading one variable, all of them, writing one, and asking for the locale",
+    run,
+};
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("getenv of the C library"))
+}
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    linux::run(meter)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::OsString;
+    use std::hint::black_box;
+
+    use tare_model::Failure;
+
+    use crate::meter::{Meter, ProbeError};
+
+    /// How many variables there are while it is measured.
+    const VARIABLES: usize = 32;
+
+    /// The variables that are measured; the arm's own come back when it is dropped.
+    struct Ours {
+        before: Vec<(OsString, OsString)>,
+    }
+
+    impl Ours {
+        fn set() -> Self {
+            let before: Vec<_> = std::env::vars_os().collect();
+            for (name, _) in &before {
+                // SAFETY: a worker runs its probe on its only thread.
+                unsafe { std::env::remove_var(name) };
+            }
+            for number in 0..VARIABLES {
+                let name = format!("TARE_VARIABLE_{number:02}");
+                // SAFETY: as above.
+                unsafe { std::env::set_var(name, "a value of some length") };
+            }
+            Self { before }
+        }
+    }
+
+    impl Drop for Ours {
+        fn drop(&mut self) {
+            for (name, _) in std::env::vars_os() {
+                // SAFETY: a worker runs its probe on its only thread.
+                unsafe { std::env::remove_var(name) };
+            }
+            for (name, value) in &self.before {
+                // SAFETY: as above.
+                unsafe { std::env::set_var(name, value) };
+            }
+        }
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        let _ours = Ours::set();
+        let last = c"TARE_VARIABLE_31";
+        meter.loops("environment.get.time", 0.25, |times| {
+            for _ in 0..times {
+                // SAFETY: the name ends with a zero byte, and nothing changes the variables meanwhile.
+                if unsafe { libc::getenv(black_box(last.as_ptr())) }.is_null() {
+                    return Err(lost());
+                }
+            }
+            Ok(())
+        })?;
+        meter.loops("environment.all.time", 0.25, |times| {
+            for _ in 0..times {
+                if black_box(std::env::vars_os().count()) != VARIABLES {
+                    return Err(lost());
+                }
+            }
+            Ok(())
+        })?;
+        meter.loops("environment.set.time", 0.25, |times| {
+            for _ in 0..times {
+                let value = black_box(c"a value of some length");
+                // SAFETY: both texts end with a zero byte, and this thread is the only one.
+                if unsafe { libc::setenv(last.as_ptr(), value.as_ptr(), 1) } != 0 {
+                    return Err(ProbeError::last("setenv"));
+                }
+            }
+            Ok(())
+        })?;
+        meter.loops("environment.locale.time", 0.25, |times| {
+            for _ in 0..times {
+                // SAFETY: a null pointer asks for the present locale and changes nothing.
+                let name = unsafe { libc::setlocale(libc::LC_ALL, std::ptr::null()) };
+                if black_box(name).is_null() {
+                    return Err(lost());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn lost() -> ProbeError {
+        ProbeError::Failed(Failure::Void("a variable is not what was set".to_owned()))
+    }
+}

@@ -1,0 +1,54 @@
+//! `mounts`: reads the list of mounts.
+//!
+//! Inside the timed region: opening `/proc/self/mountinfo`, reading it to its end and closing it; the kernel writes the
+//! text anew each time. Outside: everything else.
+//! Known bias: grows with the number of mounts, which is the arm's own affair and part of what is measured; a note
+//! says how many lines there were.
+//! Correspondence: "Get Logical Drives" of a published comparison of containers (2019), where a runtime reads this list on
+//! Linux and one word from the kernel on the other system; so its ratio says nothing about file systems.
+//! Source: proc_pid_mountinfo(5).
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "mounts",
+    revision: 1,
+    about: "opening, reading and closing /proc/self/mountinfo",
+    run,
+};
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("/proc/self/mountinfo"))
+}
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use std::io::Read;
+
+    use tare_model::Reason;
+
+    let place = "/proc/self/mountinfo";
+    let mut text = Vec::with_capacity(64 << 10);
+    if let Err(error) = std::fs::File::open(place) {
+        return Err(ProbeError::Unavailable(Reason::Unsupported(format!(
+            "{place}: {error}"
+        ))));
+    }
+    meter.loops("fs.mount-list.time", 1.0, |times| {
+        for _ in 0..times {
+            text.clear();
+            std::fs::File::open(place)
+                .and_then(|mut file| file.read_to_end(&mut text))
+                .map_err(|error| ProbeError::system("read the list of mounts", &error))?;
+        }
+        Ok(())
+    })?;
+    let n_lines = text.split(|byte| *byte == b'\n').count() - 1;
+    meter.note(format!("{n_lines} mounts"));
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `mutex`: takes and gives back a lock, alone and against another thread.
+//!
+//! Inside the timed region: for `lock.mutex.time` and `lock.read.time`, `k` times taking and giving back a mutex, or
+//! the shared side of a reader-writer lock, that nobody else wants (no system call); for
+//! `lock.contended.time`, two threads that take one mutex `k` times each and count within, the time divided by
+//! all `2k`, with the futex calls that this costs. Outside: starting the threads.
+//! Known bias: a batch of the contended part holds one meeting of the threads at either end. The count is checked
+//! after each batch, so that every operation has been done. On one processor the threads seldom meet, which is
+//! what such an arm is like.
+//! Correspondence: "Lock with Mutex" and "MultiTasking with lock" of a published comparison of containers (2019), whose
+//! first test skips its work when it has waited for 50 ms; here nothing is skipped.
+//! Source: Drepper, "Futexes Are Tricky" (2011).
+
+use std::hint::black_box;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use tare_model::{Failure, Params};
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+use crate::team::Team;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "mutex",
+    revision: 1,
+    about: "taking and giving back a mutex alone, the shared side of a lock, and a mutex that two threads want",
+    run,
+};
+
+const THREADS: usize = 2;
+
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    let mutex = Mutex::new(0u64);
+    meter.loops("lock.mutex.time", 0.25, |times| {
+        for _ in 0..times {
+            *black_box(&mutex)
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+        Ok(())
+    })?;
+    let lock = RwLock::new(1u64);
+    meter.loops("lock.read.time", 0.25, |times| {
+        for _ in 0..times {
+            black_box(
+                *black_box(&lock)
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
+        }
+        Ok(())
+    })?;
+    let count = Arc::new(Mutex::new(0u64));
+    let counted = count.clone();
+    let team = Team::new(THREADS, move |_, times| {
+        for _ in 0..times {
+            *counted.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+    })?;
+    meter.loops("lock.contended.time", 0.5, |times| {
+        let each = times.div_ceil(THREADS as u64);
+        *count.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+        team.run(each);
+        let done = *count.lock().unwrap_or_else(PoisonError::into_inner);
+        if done == each * THREADS as u64 {
+            return Ok(());
+        }
+        Err(ProbeError::Failed(Failure::Void(format!(
+            "{done} operations were done instead of {}",
+            each * THREADS as u64
+        ))))
+    })
+}

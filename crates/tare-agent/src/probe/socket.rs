@@ -1,0 +1,104 @@
+//! `socket`: one byte from one end of a connection to the other, both ends in one thread.
+//!
+//! Inside the timed regions: `net.tcp.send-receive.time`, writing a byte at one end and reading it at the other, where it
+//! already is, so nobody sleeps; `net.tcp.receive-send.time`, asking for a byte that is not there yet, writing it at the
+//! other end, waiting with `epoll` until it is readable, and reading it. Outside: connecting over the loopback.
+//! Known bias: no thread is woken, so this is the way through the protocols and not the scheduler; that is
+//! `tcp-round-trip`. On the loopback the packet is delivered within the `write`.
+//! Correspondence: "Send Async Then Receive" and "Receive and Send Async" of a published comparison of containers (2019), each of
+//! which it has twice for two interfaces of one runtime, that end in the same system calls.
+//! Source: ours, after those.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "socket",
+    revision: 1,
+    about: "one byte over a TCP connection to oneself: sent then received, and asked for before it is sent",
+    run,
+};
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("epoll"))
+}
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    use tare_model::Failure;
+
+    use crate::tcp;
+
+    /// How long to wait for a byte that was sent, milliseconds.
+    const PATIENCE_MS: libc::c_int = 5_000;
+
+    let (listener, address) = tcp::listen_on_loopback()?;
+    let mut near = tcp::without_delay(tcp::connect(address)?)?;
+    let mut far = tcp::without_delay(tcp::accept(&listener)?)?;
+    let broken = |error: &std::io::Error| tcp::broken("to itself", error);
+    let mut byte = [0x5au8];
+    meter.loops("net.tcp.send-receive.time", 0.5, |times| {
+        for _ in 0..times {
+            near.write_all(&byte)
+                .and_then(|()| far.read_exact(&mut byte))
+                .map_err(|error| broken(&error))?;
+        }
+        Ok(())
+    })?;
+    far.set_nonblocking(true)
+        .map_err(|error| ProbeError::system("set O_NONBLOCK", &error))?;
+    // SAFETY: epoll_create1 takes flags only.
+    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if epoll < 0 {
+        return Err(ProbeError::last("epoll_create1"));
+    }
+    // SAFETY: just opened, and owned by nobody else.
+    let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+    let mut event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: 0,
+    };
+    // SAFETY: both descriptors are open and `event` lives.
+    let added = unsafe {
+        libc::epoll_ctl(
+            epoll.as_raw_fd(),
+            libc::EPOLL_CTL_ADD,
+            far.as_raw_fd(),
+            &raw mut event,
+        )
+    };
+    if added != 0 {
+        return Err(ProbeError::last("epoll_ctl"));
+    }
+    meter.loops("net.tcp.receive-send.time", 0.5, |times| {
+        for _ in 0..times {
+            match far.read(&mut byte) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(broken(&error)),
+                Ok(_) => {
+                    return Err(ProbeError::Failed(Failure::Void(
+                        "a byte was there before it was sent".to_owned(),
+                    )));
+                }
+            }
+            near.write_all(&[0x5a]).map_err(|error| broken(&error))?;
+            // SAFETY: the descriptor is open, and there is room for the one event that is asked for.
+            let ready =
+                unsafe { libc::epoll_wait(epoll.as_raw_fd(), &raw mut event, 1, PATIENCE_MS) };
+            match ready {
+                1 => {}
+                0 => return Err(broken(&ErrorKind::TimedOut.into())),
+                _ => return Err(ProbeError::last("epoll_wait")),
+            }
+            far.read_exact(&mut byte).map_err(|error| broken(&error))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,26 @@
+//! `tcp-accept`: the far end of `tcp-connect`: takes every connection and greets it with one byte.
+//!
+//! Nothing is timed here. It listens on a port that the system chooses, on every address (or on `bind`), announces the
+//! port, and ends with the connection on which a byte comes.
+//! What it cannot see: who connects. It gives nothing away but that byte.
+
+use tare_model::Params;
+
+use super::Probe;
+use super::tcp_connect::greet;
+use crate::meter::{Meter, ProbeError};
+use crate::tcp;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "tcp-accept",
+    revision: 1,
+    about: "the far end of `tcp-connect`; times nothing",
+    run,
+};
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let (listener, port) = tcp::listen(params)?;
+    meter.announce(port);
+    greet(&listener)
+}

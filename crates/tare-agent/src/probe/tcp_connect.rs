@@ -1,0 +1,125 @@
+//! `tcp-connect`: opens a connection, is greeted, and closes it.
+//!
+//! Inside the timed region, per operation: making a socket, connecting, the peer's accepting and sending one byte, reading
+//! it, and closing with a reset. Outside: everything else. The reset instead of the usual farewell leaves no connection
+//! waiting for a minute at either end: some ten thousand of these would use up all ports and make later trials fail.
+//! Without `address` the peer is a thread of this process and the way is the loopback; with `address` and `port` it is the
+//! probe `tcp-accept` on the other side.
+//! Known bias: one connection at a time, so the rate is the inverse of a latency and not what a server could take.
+//! Source: netperf's TCP_CC.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+
+use tare_model::{Params, Unit};
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+use crate::slices::Slices;
+use crate::tcp::{self, Peer};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "tcp-connect",
+    revision: 1,
+    about: "opening a TCP connection, reading the peer's first byte, and closing",
+    run,
+};
+
+/// The metrics: one connection's time, and connections per second.
+pub const TIME: &str = "net.tcp.connect.time";
+/// See [`TIME`].
+pub const RATE: &str = "net.tcp.connect.rate";
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let share_ns = meter.target_ns();
+    let slices = match tcp::peer(params)? {
+        Peer::There(address) => connect_often(address, share_ns)?,
+        Peer::Here => {
+            let (listener, address) = tcp::listen_on_loopback()?;
+            tcp::with_server(
+                move || greet(&listener),
+                || connect_often(address, share_ns),
+            )?
+        }
+    };
+    meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
+    meter.note(slices.total());
+    meter.record(
+        RATE,
+        Unit::OperationPerSecond,
+        slices.rates(1),
+        slices.batch(),
+    );
+    Ok(())
+}
+
+fn connect_often(address: SocketAddr, share_ns: u64) -> Result<Slices, ProbeError> {
+    let mut slices = Slices::start(share_ns);
+    let mut n_done = 0u64;
+    loop {
+        let mut stream = tcp::connect(address)?;
+        let mut greeting = [0u8];
+        stream
+            .read_exact(&mut greeting)
+            .map_err(|error| tcp::broken(&format!("after {n_done} connections"), &error))?;
+        reset_at_close(&stream)?;
+        drop(stream);
+        n_done += 1;
+        if !slices.at(n_done) {
+            break;
+        }
+    }
+    let mut last = tcp::connect(address)?;
+    last.write_all(b"q")
+        .and_then(|()| last.read_exact(&mut [0u8]))
+        .map_err(|error| tcp::broken("at the end", &error))?;
+    Ok(slices)
+}
+
+/// Has the connection end with a reset when it is closed.
+#[cfg(unix)]
+fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), ProbeError> {
+    use std::os::fd::AsRawFd;
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the descriptor is open, and `linger` has the size that is given.
+    let done = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        )
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    Err(ProbeError::last("set SO_LINGER"))
+}
+
+#[cfg(not(unix))]
+fn reset_at_close(_stream: &std::net::TcpStream) -> Result<(), ProbeError> {
+    Err(super::linux_only("SO_LINGER"))
+}
+
+/// Takes connections and greets them, until a byte comes on one.
+pub(super) fn greet(listener: &TcpListener) -> Result<(), ProbeError> {
+    let failed = |error: &std::io::Error| ProbeError::system("accept", error);
+    // The first has a limit; it also gives the socket's options.
+    let mut stream = tcp::accept(listener)?;
+    listener
+        .set_nonblocking(false)
+        .map_err(|error| failed(&error))?;
+    loop {
+        // A client that has already gone is none of the server's business.
+        let is_greeted = stream.write_all(&[0x5a]).is_ok();
+        if is_greeted && matches!(stream.read(&mut [0u8]), Ok(1)) {
+            return Ok(());
+        }
+        (stream, _) = listener.accept().map_err(|error| failed(&error))?;
+    }
+}

@@ -1,0 +1,210 @@
+//! `threads`: starts threads, hands control from one to another, and gives way.
+//!
+//! Inside the timed regions: `thread.create.time`, starting a thread that returns at once and waiting for it;
+//! `thread.switch.time`, half of a round trip between two threads bound to one processor, each of which wakes the
+//! other and sleeps, so a futex call and a context switch; `thread.yield.time`, `sched_yield` with nobody
+//! waiting. Outside: making the partner, binding.
+//! Known bias: the stack of a thread is mapped and unmapped by the C library each time; one processor means no
+//! wake-up across cores. Where binding is refused, the switch is measured unbound, and a note says so.
+//! Correspondence: "Single Yield Method Invocation" of a published comparison of containers (2019) is a task that
+//! gives way to a pool; below a runtime that is giving way to the scheduler.
+//! Source: lmbench's `lat_ctx`, with threads and futexes in place of processes and pipes.
+
+use tare_model::Params;
+
+use super::Probe;
+use crate::meter::{Meter, ProbeError};
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "threads",
+    revision: 1,
+    about: "starting and ending a thread, switching between two on one processor, and giving way",
+    run,
+};
+
+#[cfg(not(target_os = "linux"))]
+fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    Err(super::linux_only("futexes"))
+}
+
+#[cfg(target_os = "linux")]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    linux::run(meter)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread::JoinHandle;
+
+    use crate::meter::{Meter, ProbeError};
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        meter.loops("thread.create.time", 0.4, |times| {
+            for _ in 0..times {
+                let thread = std::thread::Builder::new()
+                    .spawn(|| {})
+                    .map_err(|error| ProbeError::system("start a thread", &error))?;
+                // A thread that does nothing cannot panic.
+                let _ = thread.join();
+            }
+            Ok(())
+        })?;
+        let partner = Partner::start()?;
+        meter.loops("thread.switch.time", 0.4, |times| {
+            // Two switches to a round trip.
+            for _ in 0..times.div_ceil(2) {
+                partner.round_trip();
+            }
+            Ok(())
+        })?;
+        if !partner.is_bound {
+            meter.note("the threads could not be bound to one processor");
+        }
+        drop(partner);
+        meter.loops("thread.yield.time", 0.2, |times| {
+            for _ in 0..times {
+                // SAFETY: sched_yield has no precondition.
+                if unsafe { libc::sched_yield() } != 0 {
+                    return Err(ProbeError::last("sched_yield"));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    const OURS: u32 = 0;
+    const THEIRS: u32 = 1;
+    const OVER: u32 = 2;
+
+    /// Another thread that gives control back as soon as it has it.
+    struct Partner {
+        turn: Arc<AtomicU32>,
+        thread: Option<JoinHandle<()>>,
+        before: libc::cpu_set_t,
+        is_bound: bool,
+    }
+
+    impl Partner {
+        fn start() -> Result<Self, ProbeError> {
+            // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
+            let mut before = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+            // SAFETY: thread 0 is the calling one, and `before` has room for its own size.
+            let is_known = unsafe {
+                libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut before)
+            } == 0;
+            let is_bound = is_known && bind_here();
+            let turn = Arc::new(AtomicU32::new(OURS));
+            let seen = turn.clone();
+            // It inherits the binding.
+            let thread = std::thread::Builder::new()
+                .spawn(move || {
+                    loop {
+                        match wait_while(&seen, OURS) {
+                            OVER => return,
+                            _ => pass(&seen, OURS),
+                        }
+                    }
+                })
+                .map_err(|error| ProbeError::system("start a thread", &error))?;
+            Ok(Self {
+                turn,
+                thread: Some(thread),
+                before,
+                is_bound,
+            })
+        }
+
+        fn round_trip(&self) {
+            pass(&self.turn, THEIRS);
+            wait_while(&self.turn, THEIRS);
+        }
+    }
+
+    impl Drop for Partner {
+        fn drop(&mut self) {
+            pass(&self.turn, OVER);
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
+            if self.is_bound {
+                // SAFETY: thread 0 is the calling one, and the set is the one that it had. A failure would leave
+                // the worker bound, and it ends soon.
+                unsafe {
+                    libc::sched_setaffinity(
+                        0,
+                        size_of::<libc::cpu_set_t>(),
+                        &raw const self.before,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Binds the calling thread to the processor on which it runs; says whether that was granted.
+    fn bind_here() -> bool {
+        // SAFETY: sched_getcpu has no precondition.
+        let processor = unsafe { libc::sched_getcpu() };
+        if processor < 0 {
+            return false;
+        }
+        // SAFETY: as in `start`.
+        let mut one = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+        // SAFETY: the number is one that the kernel gave; CPU_SET checks it against the set's size.
+        unsafe { libc::CPU_SET(processor as usize, &mut one) };
+        // SAFETY: thread 0 is the calling one, and `one` is a set of the size that is given.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) == 0 }
+    }
+
+    /// Gives the turn away and wakes who sleeps for it.
+    fn pass(turn: &AtomicU32, to: u32) {
+        turn.store(to, Ordering::SeqCst);
+        // SAFETY: the address is that of a live, aligned 32-bit word; the call wakes at most one waiter.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                turn.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                1,
+            );
+        }
+    }
+
+    /// Sleeps while the turn is `value`; gives what it is then.
+    fn wait_while(turn: &AtomicU32, value: u32) -> u32 {
+        loop {
+            let now = turn.load(Ordering::SeqCst);
+            if now != value {
+                return now;
+            }
+            // SAFETY: the address is that of a live, aligned 32-bit word; no time limit is a null pointer. The
+            // call returns at once if the word has changed, so a wake-up cannot be missed.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    turn.as_ptr(),
+                    libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                    value,
+                    std::ptr::null::<libc::timespec>(),
+                );
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_turn_comes_back_and_the_partner_ends() {
+            let partner = Partner::start().unwrap();
+            for _ in 0..100 {
+                partner.round_trip();
+                assert_eq!(partner.turn.load(Ordering::SeqCst), OURS);
+            }
+            drop(partner);
+        }
+    }
+}

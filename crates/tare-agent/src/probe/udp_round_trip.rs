@@ -1,0 +1,74 @@
+//! `udp-round-trip`: one datagram there and back.
+//!
+//! Inside the timed region, per operation: `send` of `bytes` bytes (16 where nothing else is asked for), the way to the
+//! peer, its `recvfrom` and `sendto`, the way back, and `recv`; both ends block. Outside: making the sockets, the warm-up.
+//! Without `address` the peer is a thread of this process and the way is the loopback; with `address` and `port` it is the
+//! probe `udp-echo` on the other side.
+//! Known bias: as `tcp-round-trip`. A datagram that is lost ends the trial as failed, because a wait of seconds in place
+//! of microseconds would be no round trip; datagrams are numbered, so that an old answer is not taken for a new one.
+//! Source: netperf's UDP_RR.
+
+use std::net::UdpSocket;
+
+use tare_model::{Params, Unit};
+
+use super::Probe;
+use crate::args;
+use crate::meter::{Meter, ProbeError};
+use crate::slices::Slices;
+use crate::tcp::{self, Peer};
+use crate::udp;
+
+/// The registered probe.
+pub static PROBE: Probe = Probe {
+    name: "udp-round-trip",
+    revision: 1,
+    about: "a datagram of 16 bytes there and back",
+    run,
+};
+
+/// The metric.
+pub const TIME: &str = "net.udp.round-trip.time";
+
+/// The longest datagram: below what any link carries in one piece.
+pub const LONGEST_BYTES: i64 = 1024;
+
+fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let bytes = args::whole(params, "bytes", 16, 8..=LONGEST_BYTES)? as usize;
+    let share_ns = meter.target_ns();
+    let slices = match tcp::peer(params)? {
+        Peer::There(address) => exchange(&udp::connected(address)?, bytes, share_ns)?,
+        Peer::Here => {
+            let (server, address) = udp::on_loopback()?;
+            tcp::with_server(
+                move || udp::echo(&server),
+                || exchange(&udp::connected(address)?, bytes, share_ns),
+            )?
+        }
+    };
+    meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
+    meter.note(slices.total());
+    Ok(())
+}
+
+fn exchange(socket: &UdpSocket, bytes: usize, share_ns: u64) -> Result<Slices, ProbeError> {
+    let mut message = vec![0u8; bytes];
+    let mut answer = vec![0u8; bytes + 1];
+    let mut slices = Slices::start(share_ns);
+    let mut n_done = 0u64;
+    loop {
+        n_done += 1;
+        message[..8].copy_from_slice(&n_done.to_le_bytes());
+        let length = socket
+            .send(&message)
+            .and_then(|_| socket.recv(&mut answer))
+            .map_err(|error| udp::broken(n_done - 1, &error))?;
+        if answer[..length] != message[..] {
+            return Err(udp::another(n_done - 1));
+        }
+        if !slices.at(n_done) {
+            udp::finish(socket);
+            return Ok(slices);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What the UDP probes share: sockets whose waits have a limit, and serving.
+//!
+//! What it cannot see: whether a datagram was lost on the way there or on the way back.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use tare_model::{Failure, Params, Reason};
+
+use crate::args::{refused, whole};
+use crate::meter::ProbeError;
+
+/// How long a datagram may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server waits for the next one.
+const SERVER_PATIENCE: Duration = Duration::from_secs(5);
+/// What says that it was the last; shorter than any message.
+const LAST: &[u8] = b"last";
+
+/// A socket on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4 address.
+pub fn bind(params: &Params) -> Result<(UdpSocket, u16), ProbeError> {
+    let address: IpAddr = match params.text("bind") {
+        None => Ipv4Addr::UNSPECIFIED.into(),
+        Some(text) => text.parse().map_err(|_| {
+            refused(format!(
+                "argument `bind` is `{}`, which is no IP address",
+                text.escape_default()
+            ))
+        })?,
+    };
+    let port = whole(params, "port", 0, 0..=65_535)? as u16;
+    let socket = UdpSocket::bind((address, port))
+        .map_err(|error| ProbeError::system(&format!("bind to {address}"), &error))?;
+    let port = socket
+        .local_addr()
+        .map_err(|error| ProbeError::system("ask for the port", &error))?
+        .port();
+    Ok((socket, port))
+}
+
+/// A socket on the loopback.
+pub fn on_loopback() -> Result<(UdpSocket, SocketAddr), ProbeError> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|socket| socket.local_addr().map(|address| (socket, address)))
+        .map_err(|error| match error.kind() {
+            ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), &error),
+            _ => ProbeError::system("bind to the loopback", &error),
+        })
+}
+
+/// A socket whose only partner is at `address`.
+pub fn connected(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
+    let any: IpAddr = match address.ip() {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket =
+        UdpSocket::bind((any, 0)).map_err(|error| ProbeError::system("make a socket", &error))?;
+    socket
+        .connect(address)
+        .map_err(|error| match error.kind() {
+            ErrorKind::NetworkUnreachable => no_path(address.ip(), &error),
+            _ => ProbeError::system(&format!("connect to {address}"), &error),
+        })?;
+    socket
+        .set_read_timeout(Some(PATIENCE))
+        .map_err(|error| ProbeError::system("set options of the socket", &error))?;
+    Ok(socket)
+}
+
+fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {
+    ProbeError::Unavailable(Reason::NoPath(format!("{address}: {error}")))
+}
+
+/// A datagram that did not come back.
+pub fn broken(n_done: u64, error: &io::Error) -> ProbeError {
+    ProbeError::Failed(Failure::Probe(match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
+            "a datagram did not come back within {} s after {n_done} round trips",
+            PATIENCE.as_secs()
+        ),
+        _ => format!("the socket failed after {n_done} round trips: {error}"),
+    }))
+}
+
+/// A datagram that is not the one that was sent.
+pub fn another(n_done: u64) -> ProbeError {
+    ProbeError::Failed(Failure::Void(format!(
+        "another datagram came back than was sent, after {n_done} round trips"
+    )))
+}
+
+/// Tells the server that there will be no more.
+pub fn finish(socket: &UdpSocket) {
+    // Where it is lost, the server's patience ends.
+    let _ = socket.send(LAST);
+}
+
+/// Sends back what comes, until it was the last or nothing comes.
+pub fn echo(socket: &UdpSocket) -> Result<(), ProbeError> {
+    socket
+        .set_read_timeout(Some(SERVER_PATIENCE))
+        .map_err(|error| ProbeError::system("set options of the socket", &error))?;
+    let mut buffer = vec![0u8; 4096];
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Ok((length, _)) if buffer[..length] == *LAST => return Ok(()),
+            Ok((length, from)) => {
+                socket
+                    .send_to(&buffer[..length], from)
+                    .map_err(|error| ProbeError::system("send a datagram back", &error))?;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(());
+            }
+            Err(error) => return Err(ProbeError::system("receive a datagram", &error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_sends_back_until_it_is_told_to_stop() {
+        let (server, address) = on_loopback().unwrap();
+        let thread = std::thread::spawn(move || echo(&server));
+        let socket = connected(address).unwrap();
+        let mut buffer = [0; 16];
+        socket.send(b"a message").unwrap();
+        assert_eq!(socket.recv(&mut buffer).unwrap(), 9);
+        assert_eq!(&buffer[..9], b"a message");
+        finish(&socket);
+        thread.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_port_that_nobody_serves_is_a_failure() {
+        let (free, address) = on_loopback().unwrap();
+        drop(free);
+        let socket = connected(address).unwrap();
+        let error = socket
+            .send(b"x")
+            .and_then(|_| socket.recv(&mut [0; 4]))
+            .unwrap_err();
+        assert!(matches!(broken(0, &error), ProbeError::Failed(_)));
+    }
+}
