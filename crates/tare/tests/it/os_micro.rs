@@ -32,10 +32,10 @@ fn every_probe_of_the_system_is_measured_on_the_host_and_in_the_container() {
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"container\"\n"
         .to_owned();
     for id in SINGLE {
-        study += &format!("[[workload]]\nid = \"{id}\"\n");
+        study.extend(["[[workload]]\nid = \"", id, "\"\n"]);
     }
     for (id, path) in PAIRED {
-        study += &format!("[[workload]]\nid = \"{id}\"\npath = \"{path}\"\n");
+        study.extend(["[[workload]]\nid = \"", id, "\"\npath = \"", path, "\"\n"]);
     }
     product.file("os.toml", &study);
     let dossier = product
