@@ -182,14 +182,15 @@ fn fed(mut command: Command, input: &[u8]) -> Ended {
     }
 }
 
+/// Further arguments, the command, the exit code, and what problem and hint say.
+type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
+
 #[test]
 fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
     if !container() {
         return;
     }
     let product = Product::new();
-    /// Further arguments, the command, the exit code, and what problem and hint say.
-    type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
     let cases: [Bad<'_>; 8] = [
         (
             &[],
