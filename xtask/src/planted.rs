@@ -231,9 +231,10 @@ fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
     let first = &dossier["findings"][0];
     let (cause, status) = (text(&first["cause"]), text(&first["status"]));
     let confirmed = dossier["findings"].as_array().is_some_and(|findings| {
-        findings
-            .iter()
-            .any(|finding| finding["status"] == "confirmed")
+        // That an environment takes time to make is true of every one, and no fault of the program's.
+        findings.iter().any(|finding| {
+            finding["status"] == "confirmed" && !text(&finding["cause"]).starts_with("startup.")
+        })
     });
     match &plant.cause {
         Some(wanted) => Verdict {

@@ -362,11 +362,8 @@ fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured,
                 report::terminal::time(left_ns as f64),
             ));
             let mut measured = runner.measure(&study)?;
-            // The start-up was measured in the first comparison and is the same environment's.
-            if let (Some(why), Some(before)) = (&mut measured.dossier.why, begun)
-                && why.start_up_ns.is_none()
-            {
-                why.start_up_ns = before.dossier.why.and_then(|why| why.start_up_ns);
+            if let Some(before) = &begun {
+                measured.dossier = conclude::with_start_up(measured.dossier, &before.dossier);
             }
             Ok(measured)
         }

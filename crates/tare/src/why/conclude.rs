@@ -7,10 +7,10 @@
 use tare_model::ArmSpec;
 use tare_model::dossier::{Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
 use tare_model::study::A_PRIME;
-use tare_stats::Verdict;
+use tare_stats::{Interval, Verdict};
 
 use super::counterfactual::{self, Status, Suspect, Trial};
-use super::readings::{Readings, evidence, interval, span};
+use super::readings::{ByBlock, Readings, differences, evidence, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
 use crate::cause::Case;
@@ -36,8 +36,28 @@ fn metric(env: &ArmSpec) -> String {
         .to_owned()
 }
 
-/// What the causes suspect, from this run alone.
+/// What the causes suspect, from this run alone, as far as it is worth trying. What only starting costs is tried
+/// where starting takes longer than the command and the command itself costs nothing more: it takes a start for
+/// every trial.
 pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
+    let mut suspects = all_suspects(run, dossier);
+    let Some(env) = env_arm(run) else {
+        return suspects;
+    };
+    let metric = metric(env);
+    let is_costlier = dossier.cells.iter().any(|cell| {
+        cell.arm == env.id.as_str()
+            && cell.metric == metric
+            && Verdict::from_name(&cell.verdict)
+                .is_some_and(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost))
+    });
+    if is_costlier {
+        suspects.retain(|trial| trial.suspect.metric == metric);
+    }
+    suspects
+}
+
+fn all_suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     let Some(env) = env_arm(run) else {
         return Vec::new();
     };
@@ -60,14 +80,7 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     };
     let metric = metric(env);
     let mut suspects = counterfactual::suspects(&case, &metric, env);
-    // What only starting costs is asked about where starting is what takes the time, and the command itself
-    // costs nothing more: trying it takes a start for every trial.
-    let is_costlier = cells.iter().any(|cell| {
-        cell.metric == metric
-            && Verdict::from_name(&cell.verdict)
-                .is_some_and(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost))
-    });
-    if is_costlier || !is_start_up_longer(&readings, env.id.as_str()) {
+    if !is_start_up_longer(&readings, env.id.as_str()) {
         suspects.retain(|trial| trial.suspect.metric == metric);
     }
     suspects
@@ -211,7 +224,7 @@ fn findings(
         }
     }
     if !is_noted {
-        for trial in suspects(run, dossier) {
+        for trial in all_suspects(run, dossier) {
             let suspect = Suspect {
                 tried: match &trial.arm {
                     Some(_) => format!("{}: not tried yet", trial.suspect.tried),
@@ -226,8 +239,80 @@ fn findings(
             );
         }
     }
+    for (status, weight, finding) in &mut judged {
+        let kept = (finding.cause == KEPT)
+            .then(|| kept(readings, baseline, env.id.as_str()))
+            .flatten();
+        if let Some((removed, share)) = kept {
+            *status = counterfactual::status(Some(&removed), Some(&share));
+            // Behind what the command itself costs.
+            *weight = share.point - 1.0;
+            status.name().clone_into(&mut finding.status);
+            finding.effect = Some(span(removed));
+            finding.share = Some(span(share));
+            finding.arm = Some(env.id.to_string());
+            finding.tried = Some(
+                "the command in an environment that is kept, as in all trials here, instead of a new one each time; the share is that of start-up and command together"
+                    .to_owned(),
+            );
+        }
+    }
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     judged.into_iter().map(|(_, _, finding)| finding).collect()
+}
+
+/// The cause that is switched off by keeping an environment: every run tries that.
+const KEPT: &str = "startup.docker-run-constant";
+
+/// What goes when the environment is kept instead of made for each run of the command, and its share of what
+/// both together cost more than on the host. `None` where start-up was not measured.
+fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Interval)> {
+    let started = differences(
+        &readings.values(baseline, START_UP),
+        &readings.values(env, START_UP),
+    );
+    let both = |arm: &str| -> ByBlock {
+        let walls = readings.values(arm, user_command::WALL);
+        let lives = readings.values(arm, START_UP).into_iter();
+        lives
+            .filter_map(|(block, life)| Some((block, life + walls.get(&block)?)))
+            .collect()
+    };
+    let total = differences(&both(baseline), &both(env));
+    Some((interval(&started)?, share(&started, &total)?))
+}
+
+/// The dossier of the proof with what only the first comparison measured: start-up.
+pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
+    let (Some(why), Some(before)) = (&mut proof.why, &first.why) else {
+        return proof;
+    };
+    if why.start_up_ns.is_some() {
+        return proof;
+    }
+    why.start_up_ns = before.start_up_ns;
+    let known: Vec<String> = proof
+        .findings
+        .iter()
+        .map(|finding| finding.cause.clone())
+        .collect();
+    let more = first.findings.iter().filter(|finding| {
+        finding.cause == KEPT && finding.share.is_some() && !known.contains(&finding.cause)
+    });
+    // Its cells are those of the other run.
+    let more = more.map(|finding| DossierFinding {
+        cells: Vec::new(),
+        ..finding.clone()
+    });
+    let place = proof
+        .findings
+        .iter()
+        .position(|finding| finding.status != Status::Confirmed.name())
+        .unwrap_or(proof.findings.len());
+    for finding in more {
+        proof.findings.insert(place, finding);
+    }
+    proof
 }
 
 /// The share of the cost that what is confirmed explains; of several, their sum, with the sums of the ends: that
