@@ -119,6 +119,12 @@ pub fn conclude(run: &RunData) -> Dossier {
         .to_owned();
     dossier.ladder = ladder::climbed(run, &readings, &metric, &unit, id);
     dossier.findings = findings(run, &readings, &dossier, env);
+    let word = cell
+        .as_ref()
+        .and_then(|cell| Verdict::from_name(&cell.verdict));
+    dossier
+        .findings
+        .retain(|finding| is_worth_telling(finding, word));
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
     let lives = interval(
         &readings
@@ -313,6 +319,18 @@ pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
         proof.findings.insert(place, finding);
     }
     proof
+}
+
+/// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what
+/// was suspected at the first look was noise. Where nothing is decided, only what was proved is told. What
+/// starting an environment costs stands beside the command and is told in any case.
+fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
+    match word {
+        Some(Verdict::MaterialCost | Verdict::Cost) => true,
+        _ if finding.cause.starts_with("startup.") => true,
+        None | Some(Verdict::Inconclusive) => finding.status == Status::Confirmed.name(),
+        Some(_) => false,
+    }
 }
 
 /// The share of the cost that what is confirmed explains; of several, their sum, with the sums of the ends: that
