@@ -8,7 +8,7 @@
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue};
 
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
-use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out};
+use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
 use super::{Style, tail};
 
 /// Draws the publication, if the study repeats one, and the claims.
@@ -53,16 +53,6 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
         out.push_str(&Paint::Bold.on(&line, style.colour));
         out.push('\n');
     }
-    let mut columns = vec![Column {
-        title: String::new(),
-        right: false,
-        least: Some(10),
-    }];
-    columns.extend(table.columns.iter().map(|title| Column {
-        title: harmless(title),
-        right: true,
-        least: None,
-    }));
     let mut rows = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for row in &table.rows {
@@ -89,6 +79,22 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
             rows.push(line);
         }
     }
+    let mut columns = vec![Column {
+        title: String::new(),
+        right: false,
+        least: Some(10),
+    }];
+    // A heading is broken before a number is.
+    columns.extend(table.columns.iter().enumerate().map(|(place, title)| {
+        let cells = rows.iter().map(|row| width(&row[place + 1].text));
+        let title = harmless(title);
+        let word = title.split(' ').map(width).max().unwrap_or(0);
+        Column {
+            least: Some(cells.max().unwrap_or(0).max(word)),
+            title,
+            right: true,
+        }
+    }));
     match laid_out(&columns, &rows, style.width, style.colour) {
         Some(drawn) => out.push_str(&drawn),
         // Too many columns for this width: one paragraph a place.
@@ -126,6 +132,13 @@ fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
         (span.high - span.point) / scale.factor,
     );
     let half = f64::max(low, high);
+    if span.level.is_some() {
+        // Too few blocks for an interval of 95 %.
+        return Text::plain(with_unit(
+            &format!("{:.decimals$}", span.point / scale.factor),
+            scale,
+        ));
+    }
     Text::plain(with_unit(
         &format!(
             "{:.decimals$} ± {half:.decimals$}",

@@ -195,11 +195,7 @@ fn widths(columns: &[Column], rows: &[Vec<Text>], limit: usize) -> Option<Vec<us
         .enumerate()
         .map(|(place, column)| {
             let cells = rows.iter().map(|row| width(&row[place].text));
-            let title = if column.least.is_some() {
-                0
-            } else {
-                width(&column.title)
-            };
+            let title = width(&column.title).min(column.least.unwrap_or(usize::MAX));
             cells.max().unwrap_or(0).max(title).max(1)
         })
         .collect();

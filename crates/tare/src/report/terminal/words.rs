@@ -27,11 +27,8 @@ pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     let twins: Vec<&DossierCell> = all(dossier)
         .filter(|other| other.metric == cell.metric && other.arm == cell.arm)
         .collect();
-    for (param, value) in &cell.params.0 {
-        if twins
-            .iter()
-            .any(|twin| twin.params.0.get(param) != Some(value))
-        {
+    for param in telling(&twins) {
+        if let Some(value) = cell.params.0.get(param) {
             name.push(format!("{param}={value}"));
         }
     }
@@ -44,6 +41,43 @@ pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
         name.push(format!("×{}", cell.instances));
     }
     harmless(&name.join(" "))
+}
+
+/// The fewest parameters, the shortest names first, that tell cells of one metric apart as well as all of them do:
+/// parameters that change together are not told twice.
+fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
+    let value = |cell: &'a DossierCell, param: &str| cell.params.0.get(param);
+    let mut params: Vec<&str> = twins
+        .iter()
+        .flat_map(|cell| cell.params.0.keys().map(String::as_str))
+        .filter(|param| {
+            twins
+                .iter()
+                .any(|twin| value(twin, param) != value(twins[0], param))
+        })
+        .collect();
+    params.sort_by_key(|param| (param.len(), *param));
+    params.dedup();
+    let told_apart = |chosen: &[&str]| {
+        let pairs = twins.iter().enumerate();
+        pairs
+            .flat_map(|(place, one)| twins[place + 1..].iter().map(move |other| (one, other)))
+            .filter(|(one, other)| {
+                chosen
+                    .iter()
+                    .any(|param| value(one, param) != value(other, param))
+            })
+            .count()
+    };
+    let mut chosen: Vec<&str> = Vec::new();
+    for param in params {
+        let with: Vec<&str> = chosen.iter().copied().chain([param]).collect();
+        if told_apart(&with) > told_apart(&chosen) {
+            chosen = with;
+        }
+    }
+    chosen.sort_unstable();
+    chosen
 }
 
 fn all(dossier: &Dossier) -> impl Iterator<Item = &DossierCell> {
