@@ -82,7 +82,7 @@ mod linux {
         let remove = || -> Result<f64, ProbeError> {
             let start = Instant::now();
             for name in &names {
-                // SAFETY: as above.
+                // SAFETY: the directory is open and the name ends with a zero byte.
                 if unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) } != 0 {
                     return Err(ProbeError::last("unlinkat"));
                 }

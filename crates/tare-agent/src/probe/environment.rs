@@ -60,7 +60,7 @@ mod linux {
             }
             for number in 0..VARIABLES {
                 let name = format!("TARE_VARIABLE_{number:02}");
-                // SAFETY: as above.
+                // SAFETY: this is the worker's only thread.
                 unsafe { std::env::set_var(name, "a value of some length") };
             }
             Self { before }
@@ -74,7 +74,7 @@ mod linux {
                 unsafe { std::env::remove_var(name) };
             }
             for (name, value) in &self.before {
-                // SAFETY: as above.
+                // SAFETY: this is the worker's only thread.
                 unsafe { std::env::set_var(name, value) };
             }
         }

@@ -150,7 +150,7 @@ mod linux {
         if !stat(at, name)? {
             return Err(void("a file has gone"));
         }
-        // SAFETY: as in `stat`.
+        // SAFETY: `at` is an open directory and the name ends with a zero byte.
         let descriptor =
             unsafe { libc::openat(at, name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         if descriptor < 0 {

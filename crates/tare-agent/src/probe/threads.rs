@@ -150,7 +150,7 @@ mod linux {
         if processor < 0 {
             return false;
         }
-        // SAFETY: as in `start`.
+        // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
         let mut one = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
         // SAFETY: the number is one that the kernel gave; CPU_SET checks it against the set's size.
         unsafe { libc::CPU_SET(processor as usize, &mut one) };

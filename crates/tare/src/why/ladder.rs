@@ -240,12 +240,13 @@ pub fn climbed(
         .filter_map(|arm| Some((arm.spec.settings.int(RUNG)?, &arm.spec)))
         .collect();
     rungs.sort_by_key(|(place, _)| *place);
-    if rungs.len() < 2 {
+    if rungs.is_empty() {
         return None;
     }
     let of = |arm: &str| readings.values(arm, metric);
     let base = of(baseline);
     let mut below = base.clone();
+    let is_one = rungs.len() == 1;
     let mut drawn = Vec::new();
     let mut joined: Vec<String> = Vec::new();
     let mut sum = 0.0;
@@ -261,6 +262,7 @@ pub fn climbed(
             .find(|arm| arm.spec.id == spec.id)
             .and_then(|arm| arm.reason.clone());
         let note = match (&added, joined.is_empty()) {
+            (Some(_), true) if is_one => Some("there was no time to take this apart".to_owned()),
             (Some(_), true) => None,
             (Some(_), false) => Some(format!("together with: {}", joined.join(", "))),
             (None, _) => Some(reason.map_or_else(

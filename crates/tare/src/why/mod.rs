@@ -363,12 +363,14 @@ pub fn proof_study(
     let mut arms = Arms(base_arms(ask, first, room > 6));
     let env = arms.0.len() - 1;
     let mut room = room as usize;
+    // A third of the arms is left for the ladder, which also tells of causes that no rule knows.
+    let n_most = SUSPECTS_MOST.min((room * 2).div_ceil(3));
     let mut n_tried = 0;
     let mut left_over = Vec::new();
     for trial in trials {
         let mut suspect = trial.suspect.clone();
         match &trial.arm {
-            Some((driver, settings)) if room > 0 && n_tried < SUSPECTS_MOST => {
+            Some((driver, settings)) if room > 0 && n_tried < n_most => {
                 let is_new = arms.put("off", driver, settings, |settings| {
                     let mut noted = arm::texts(&settings, arm::CAUSES);
                     noted.push(counterfactual::note(&suspect));
@@ -569,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn suspects_come_before_steps_when_there_is_little_time() {
+    fn most_of_a_little_time_goes_to_suspects_and_a_step_is_left() {
         let ask = ask("docker", Params::new().with("cpus", 0.5));
         let trials: Vec<Trial> = (0..4)
             .map(|number| {
@@ -584,7 +586,7 @@ mod tests {
                 .count()
         };
         assert!(count("off") >= 2, "{:?}", study.arms);
-        assert_eq!(count("rung"), 0);
+        assert!(count("rung") < count("off"), "{:?}", study.arms);
         let env = study
             .arms
             .iter()

@@ -30,6 +30,8 @@ mod misbehaviour;
 #[cfg(target_os = "linux")]
 mod oci;
 #[cfg(target_os = "linux")]
+mod os_micro;
+#[cfg(target_os = "linux")]
 mod people;
 #[cfg(target_os = "linux")]
 mod podman;

@@ -1,0 +1,153 @@
+//! Programs run for real: what comes back of them, and what is refused.
+
+use super::*;
+
+fn reported(call: &CommandCall) -> Result<CommandReport, ProbeError> {
+    let mut meter = Meter::new(1, &std::env::temp_dir());
+    run(&mut meter, &call.to_probe().args)?;
+    Ok(meter.take_command().unwrap())
+}
+
+fn shell(script: &str) -> CommandCall {
+    CommandCall::new("sh", ["-c", script])
+}
+
+#[test]
+fn output_status_files_and_usage_come_back() {
+    let call = CommandCall {
+        collect: vec!["out.txt".into(), "absent".into()],
+        stdin: Some("from stdin".into()),
+        ..shell("cat; cat in.txt >&2; echo $WORD {folder} >out.txt; exit 3")
+    }
+    .with_file("in.txt", "a file")
+    .with_variable("WORD", "value");
+    let report = reported(&call).unwrap();
+    assert_eq!(report.exit, Exit::Code(3));
+    assert_eq!(report.stdout.0, b"from stdin");
+    assert_eq!(report.stderr.0, b"a file");
+    let text = String::from_utf8(report.files["out.txt"].0.clone()).unwrap();
+    let folder = text.trim().strip_prefix("value ").unwrap();
+    assert!(folder.contains("tare-command"), "{folder}");
+    assert!(!Path::new(folder).exists(), "the folder is still there");
+    assert!(!report.files.contains_key("absent"));
+    assert!(report.program.ends_with("/sh"));
+    assert!(report.wall_ns > 0 && report.usage["minflt"] > 0.0);
+    assert!(report.usage["permitted_cpus"] >= 1.0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_is_watched_is_seen_with_its_threads_and_libraries() {
+    let call = CommandCall {
+        observe: true,
+        ..shell("sleep 0.1 & sleep 0.1; wait")
+    };
+    let seen = reported(&call).unwrap().seen.unwrap();
+    assert_eq!((seen.processes, seen.threads), (3, 3), "{seen:?}");
+    assert!(
+        seen.mapped.iter().any(|file| file.contains("libc")),
+        "{seen:?}"
+    );
+    assert!(seen.status.contains_key("Seccomp"), "{seen:?}");
+}
+
+#[test]
+fn a_program_with_a_clean_environment_sees_only_what_it_was_given() {
+    let call = CommandCall {
+        clean: true,
+        ..CommandCall::new("env", [""; 0])
+    }
+    .with_variable("ONLY", "this")
+    .with_variable("PATH", "/usr/bin:/bin");
+    let report = reported(&call).unwrap();
+    let text = String::from_utf8(report.stdout.0).unwrap();
+    assert!(
+        text.contains("ONLY=this") && !text.contains("HOME="),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_program_that_is_killed_is_reported_with_its_signal() {
+    assert_eq!(
+        reported(&shell("kill -9 $$")).unwrap().exit,
+        Exit::Signal(9)
+    );
+}
+
+#[test]
+fn more_output_than_is_kept_is_cut_and_said() {
+    let report = reported(&shell("head -c 17000000 /dev/zero")).unwrap();
+    assert_eq!(report.stdout.0.len(), STDOUT_LIMIT);
+    assert!(report.is_cut);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_unavailable() {
+    for name in ["tare-no-such-program", "/nowhere/program"] {
+        let error = reported(&CommandCall::new(name, [""; 0])).unwrap_err();
+        assert_eq!(
+            error,
+            ProbeError::Unavailable(Reason::MissingTool(name.into()))
+        );
+    }
+}
+
+#[test]
+fn files_outside_of_the_folder_are_refused() {
+    for name in ["../x", "/etc/x", "", "a/../../x"] {
+        let call = CommandCall {
+            collect: vec![name.into()],
+            ..shell("true")
+        };
+        assert!(reported(&call).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_port_that_nobody_told_is_refused() {
+    assert!(reported(&shell("echo {port}")).is_err());
+}
+
+#[test]
+fn only_a_port_that_somebody_listens_on_listens() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    assert!(listens(Transport::Tcp, None, port));
+    let at = |text: &str| Some(text.parse().unwrap());
+    assert!(listens(Transport::Tcp, at("127.0.0.1"), port));
+    assert!(!listens(Transport::Tcp, at("127.0.0.2"), port));
+    drop(listener);
+    assert!(!listens(Transport::Tcp, None, port));
+}
+
+#[test]
+fn a_program_of_a_cluster_is_told_of_the_others_and_finds_a_hostfile() {
+    let view = ClusterView {
+        node: 2,
+        addresses: vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()],
+        slots: 4,
+        shared: Some("/shared".into()),
+    };
+    let call = shell("cat {hostfile}; echo {node}/{nodes} {addresses} {subnet} {shared}");
+    let mut meter = Meter::new(1, &std::env::temp_dir());
+    run(&mut meter, &view.laid_into(call.to_probe().args)).unwrap();
+    let report = meter.take_command().unwrap();
+    let text = String::from_utf8(report.stdout.0).unwrap();
+    assert_eq!(
+        text,
+        "192.0.2.1 slots=4\n192.0.2.2 slots=4\n2/2 192.0.2.1,192.0.2.2 192.0.2.0/30 /shared\n"
+    );
+}
+
+#[test]
+fn a_server_that_ends_before_it_listens_says_why() {
+    let call = CommandCall {
+        listens: Some(Transport::Tcp),
+        ..shell("echo no such option >&2; exit 1")
+    };
+    let ProbeError::Failed(Failure::Probe(text)) = reported(&call).unwrap_err() else {
+        panic!("of another kind");
+    };
+    assert!(text.contains("no such option"), "{text}");
+}

@@ -1,0 +1,57 @@
+//! The probes of the kernel, threads and files that a study of operating systems needs, on the host and in the built-in
+//! container, through the program. What is checked is that each arm has readings, never how large they are.
+
+use serde_json::Value;
+
+use crate::product::Product;
+
+/// Workloads with one end.
+const SINGLE: &[&str] = &[
+    "allocate",
+    "date",
+    "directory",
+    "environment",
+    "lines",
+    "mounts",
+    "mutex",
+    "page-load",
+    "random",
+    "regex",
+    "socket",
+    "tasks",
+    "threads",
+    "timer",
+];
+/// Workloads with two ends, with the paths that the container has here.
+const PAIRED: &[(&str, &str)] = &[("tcp-connect", "loopback"), ("udp-round-trip", "loopback")];
+
+#[test]
+fn every_probe_of_the_system_is_measured_on_the_host_and_in_the_container() {
+    let product = Product::new();
+    let mut study = "id = \"os\"\n[design]\ntrial = \"10ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"container\"\n"
+        .to_owned();
+    for id in SINGLE {
+        study.extend(["[[workload]]\nid = \"", id, "\"\n"]);
+    }
+    for (id, path) in PAIRED {
+        study.extend(["[[workload]]\nid = \"", id, "\"\npath = \"", path, "\"\n"]);
+    }
+    product.file("os.toml", &study);
+    let dossier = product
+        .run(["run", "os.toml", "--json", "-"])
+        .expect(0)
+        .json();
+    assert_eq!(dossier["failures"], Value::Array(Vec::new()));
+    let cells = dossier["cells"].as_array().unwrap();
+    let ids = SINGLE.iter().chain(PAIRED.iter().map(|(id, _)| id));
+    for id in ids {
+        let workload = tare::workload::find(id).unwrap();
+        for metric in workload.metrics() {
+            let cell = cells.iter().find(|cell| cell["metric"] == metric.id);
+            let cell = cell.unwrap_or_else(|| panic!("no cell of {}", metric.id));
+            assert_eq!(cell["n_blocks"], 2, "{cell}");
+        }
+    }
+    product.assert_nothing_left();
+}
