@@ -12,6 +12,7 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 
+use super::cell::counted;
 use super::diagnostics::EMULATED;
 
 /// How a claim came out.
@@ -259,8 +260,9 @@ impl Look<'_> {
         self.genuine(cell, arm)?;
         cell.ratio.ok_or_else(|| {
             format!(
-                "{} in `{arm}` gave no ratio: {} blocks",
-                cell.metric, cell.n_blocks
+                "{} in `{arm}` gave no ratio: {}",
+                cell.metric,
+                counted(cell.n_blocks as usize, "block")
             )
         })
     }
@@ -273,8 +275,9 @@ impl Look<'_> {
                 self.genuine(cell, arm)?;
                 if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
                     return Err(format!(
-                        "{} in `{arm}` has no interval: {} blocks",
-                        cell.metric, cell.n_blocks
+                        "{} in `{arm}` has no interval: {}",
+                        cell.metric,
+                        counted(cell.n_blocks as usize, "block")
                     ));
                 }
             }
