@@ -3,7 +3,7 @@
 //! In order: carry the command there ([`carry`]), look at it on both sides ([`calibrate`]), compare host, A′ and
 //! environment in a few blocks ([`first_study`]), ask the causes, and then run one study whose arms are the host,
 //! the environment, every suspect switched off ([`counterfactual`]) and every step between ([`ladder`]), all in
-//! the same randomised blocks ([`proof_study`]). What is concluded ([`conclude`]) is a pure function of a stored
+//! the same randomised blocks ([`proof_study`]). What is concluded ([`conclude`](mod@conclude)) is a pure function of a stored
 //! run: the studies carry all that is needed as notes in their arms' settings ([`arm`]).
 //! What it cannot see: causes that none of the rules knows; their cost stays unexplained, and is said to.
 
