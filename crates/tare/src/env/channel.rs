@@ -56,7 +56,19 @@ impl Channel for StreamChannel {
 }
 
 /// How long the last words of a process that ends may be on their way.
-const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
+/// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
+pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
+    let status = running.wait(limit).ok().flatten();
+    let step = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    while status.is_some() && !running.has_read_stderr() && waited < limit {
+        std::thread::sleep(step);
+        waited += step;
+    }
+    status
+}
 
 /// The pipes of a process together with the process.
 pub(super) struct ProcessChannel {
@@ -81,7 +93,7 @@ impl ProcessChannel {
         let ChannelError::Closed(first) = error else {
             return error;
         };
-        let _ = self.running.wait(LAST_WORDS_LIMIT);
+        last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
         let words = text::printable(&self.running.stderr_tail());
         ChannelError::Closed(if words.is_empty() { first } else { words })
     }

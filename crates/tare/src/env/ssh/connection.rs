@@ -16,6 +16,7 @@ use std::time::Duration;
 use tare_model::Facts;
 
 use super::super::EnvError;
+use super::super::channel::last_words;
 use super::command::{Share, ssh};
 use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words};
 use super::reader::AfterMark;
@@ -258,18 +259,6 @@ fn read_report(reader: &mut impl BufRead) -> Result<Vec<String>, String> {
         }
         lines.push(line);
     }
-}
-
-/// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
-pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
-    let status = running.wait(limit).ok().flatten();
-    let step = Duration::from_millis(5);
-    let mut waited = Duration::ZERO;
-    while status.is_some() && !running.has_read_stderr() && waited < limit {
-        std::thread::sleep(step);
-        waited += step;
-    }
-    status
 }
 
 /// Why the guard did not come to its report.

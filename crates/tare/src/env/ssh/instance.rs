@@ -10,10 +10,10 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::StreamChannel;
+use super::super::channel::{StreamChannel, last_words};
 use super::super::{Channel, ChannelError, EnvError, Instance, StartMode};
 use super::command::{Share, ssh};
-use super::connection::{Connection, last_words, refused};
+use super::connection::{Connection, refused};
 use super::environment::{Shared, lock};
 use super::errors::words;
 use super::reader::AfterMark;
