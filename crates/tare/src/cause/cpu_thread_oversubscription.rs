@@ -63,9 +63,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     {
         return None;
     }
+    // A single thread waits for no other: its switches are those of a busy machine.
+    let is_single = |cell: usize| {
+        case.counter(&[cell], "threads")
+            .is_some_and(|(_, threads)| threads <= 1.0)
+    };
     let spinning: Vec<usize> = cells
         .iter()
         .copied()
+        .filter(|cell| !is_single(*cell))
         .filter(|cell| {
             case.leads(&[*cell])
                 .iter()
@@ -222,6 +228,25 @@ mod tests {
                     .cost("cpu.matrix.inverse.time", 4.0),
             ],
         );
+    }
+
+    #[test]
+    fn a_single_thread_on_a_busy_machine_is_no_crowd() {
+        let with = |threads: f64| {
+            let counters = [
+                ("wall_ns", 0.2e9, 1.2e9),
+                ("user_ns", 0.12e9, 0.7e9),
+                ("sys_ns", 0.0, 0.0),
+                ("nivcsw", 36.0, 200.0),
+                ("threads", 1.0, threads),
+            ];
+            Composed::of("docker")
+                .both("cpu.affinity", "0-1")
+                .cost("python.numpy.time", 6.0)
+                .counted("python", &counters)
+        };
+        assert!(with(1.0).suspects(&super::CAUSE).is_none());
+        assert!(with(2.0).suspects(&super::CAUSE).is_some());
     }
 
     #[test]
