@@ -66,13 +66,17 @@ impl Capture {
         let stdout = std::fs::read(folder.join("stdout")).ok()?;
         let text = std::fs::read_to_string(folder.join("provenance.toml"))
             .unwrap_or_else(|error| panic!("{}: provenance.toml: {error}", folder.display()));
-        let files = std::fs::read_dir(folder.join("files"))
-            .into_iter()
+        // What the program wrote lies in `files` or beside its output.
+        let files = [folder.join("files"), folder.to_owned()]
+            .iter()
+            .flat_map(std::fs::read_dir)
             .flatten()
-            .map(|entry| {
+            .filter_map(|entry| {
                 let path = entry.unwrap().path();
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                (name, std::fs::read(&path).unwrap())
+                let is_ours = ["stdout", "stderr", "provenance.toml", "expected.toml"]
+                    .contains(&name.as_str());
+                (path.is_file() && !is_ours).then(|| (name, std::fs::read(&path).unwrap()))
             })
             .collect();
         Some(Self {
