@@ -54,7 +54,8 @@ pub enum Stdout {
 /// A number in a program's output that is the value of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pick {
-    /// A regular expression; its first group, else the whole match, is the number. The last match counts.
+    /// A regular expression; its first group, else the whole match, is the number. Which of several matches
+    /// count is the workload's to say.
     pub pattern: String,
     /// Whether a larger number is the better one.
     #[serde(default)]
@@ -205,6 +206,9 @@ pub struct CommandReport {
     /// The call's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
+    /// The call's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerated: Vec<i32>,
 }
 
 #[cfg(test)]

@@ -191,6 +191,7 @@ mod unix {
             left_running,
             seen: watch.map(Watch::finish),
             pick: call.pick,
+            tolerated: call.tolerated,
         });
         Ok(())
     }

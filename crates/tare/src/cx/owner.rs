@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use tare_model::RunId;
 
 use super::files::{self, FileError};
+use super::vars;
 
 /// Why a run cannot be owned.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,15 @@ impl Owner {
         // Windows does not remove a file that is open; the lock of all keeps others away meanwhile.
         drop(lock);
         files::remove_folder(&folder)
+    }
+}
+
+/// The runs whose remains a sweep removes: the one that is named, or, for `None`, every one whose owner is gone.
+pub fn to_sweep(run: Option<&str>) -> Result<Vec<String>, FileError> {
+    match (run, vars::state_folder()) {
+        (Some(run), _) => Ok(vec![run.to_owned()]),
+        (None, Some(state)) => Ok(dead_runs(&state)?.into_iter().map(String::from).collect()),
+        (None, None) => Ok(Vec::new()),
     }
 }
 

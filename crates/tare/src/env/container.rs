@@ -31,7 +31,7 @@ use super::{
     Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
     StartMode,
 };
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner, vars};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner};
 
 /// How long making a container may take; milliseconds are usual.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -100,23 +100,22 @@ impl Driver for Container {
     }
 
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        if !cfg!(target_os = "linux") {
-            return Ok(Vec::new());
-        }
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
-        sweep(cx, arguments.collect())
+        sweep_runs(cx, run)
     }
+}
+
+/// What is left of a run, or of every run whose owner is gone, in control groups, devices and processes that the
+/// agent labels. For every driver whose instances the agent launches.
+pub(super) fn sweep_runs(cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
+    }
+    let runs = owner::to_sweep(run)?;
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
+    sweep(cx, arguments.collect())
 }
 
 /// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices

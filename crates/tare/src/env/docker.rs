@@ -287,14 +287,7 @@ impl Driver for Docker {
     }
 
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
+        let runs = owner::to_sweep(run)?;
         if runs.is_empty() {
             return Ok(Vec::new());
         }

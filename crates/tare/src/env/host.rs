@@ -19,7 +19,7 @@ use super::{
     SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
-use crate::cx::{CONTROL_LIMIT, owner, vars};
+use crate::cx::{CONTROL_LIMIT, owner};
 use crate::cx::{CommandLine, Context, files};
 
 /// How long an agent may take to end after it was told to.
@@ -106,14 +106,7 @@ impl Driver for Host {
 
     #[cfg(target_os = "linux")]
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
+        let runs = owner::to_sweep(run)?;
         if runs.is_empty() {
             return Ok(Vec::new());
         }

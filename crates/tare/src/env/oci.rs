@@ -34,7 +34,7 @@ use super::{
     Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
     Wanted, container,
 };
-use crate::cx::{AgentBinary, Context, Running, files, owner, vars};
+use crate::cx::{AgentBinary, Context, Running, files};
 
 /// How long making a container may take: tens of milliseconds with most, seconds with a VM inside.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -120,22 +120,7 @@ impl Driver for Oci {
     }
 
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        if !cfg!(target_os = "linux") {
-            return Ok(Vec::new());
-        }
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
-        container::sweep(cx, arguments.collect())
+        container::sweep_runs(cx, run)
     }
 }
 

@@ -10,7 +10,7 @@
 use tare_model::{ArmId, Params};
 
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{Context, owner, vars};
+use crate::cx::{Context, owner};
 
 mod account;
 mod address;
@@ -86,14 +86,7 @@ impl Driver for Podman {
     }
 
     fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
+        let runs = owner::to_sweep(run)?;
         let mut removed = Vec::new();
         if runs.is_empty() {
             return Ok(removed);

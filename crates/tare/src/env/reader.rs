@@ -15,6 +15,22 @@ use super::grammar::{
 use super::text::printable;
 use super::{SettingSpec, SettingsError, Wanted};
 
+/// Which programs of this machine an image is packed with.
+pub(super) const PROGRAMS: SettingSpec = SettingSpec {
+    name: "programs",
+    doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
+};
+/// Which packages.
+pub(super) const PACKAGES: SettingSpec = SettingSpec {
+    name: "packages",
+    doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
+};
+/// Which other files.
+pub(super) const FILES: SettingSpec = SettingSpec {
+    name: "files",
+    doc: "files and folders of this machine to pack, a list of absolute paths",
+};
+
 /// A limit of a process; -1 means none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ulimit {

@@ -27,7 +27,7 @@ use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, owner, vars};
+use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, owner};
 
 /// How long the emulator may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -75,14 +75,7 @@ impl Driver for Vm {
         if !cfg!(target_os = "linux") {
             return Ok(Vec::new());
         }
-        let runs: Vec<String> = match (run, vars::state_folder()) {
-            (Some(run), _) => vec![run.to_owned()],
-            (None, Some(state)) => owner::dead_runs(&state)?
-                .into_iter()
-                .map(String::from)
-                .collect(),
-            (None, None) => Vec::new(),
-        };
+        let runs = owner::to_sweep(run)?;
         if runs.is_empty() {
             return Ok(Vec::new());
         }

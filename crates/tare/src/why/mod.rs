@@ -482,7 +482,7 @@ mod tests {
 
     pub(super) fn first(wall_ns: u64) -> First {
         let look = calibrate::Look {
-            report: report(&raw(0, b"out", b""), &[]).unwrap(),
+            report: report(&raw(0, b"out", b"")).unwrap(),
             wall_ns,
             counters: BTreeMap::new(),
             facts: tare_model::Facts::new(),

@@ -253,7 +253,7 @@ mod tests {
 
     fn report(exit: Exit, stderr: &str) -> CommandReport {
         let raw = crate::workload::command_output::tests::raw(0, b"", b"");
-        let report = crate::workload::command_output::report(&raw, &[]).unwrap();
+        let report = crate::workload::command_output::report(&raw).unwrap();
         CommandReport {
             exit,
             stderr: Bytes(stderr.as_bytes().to_vec()),

@@ -174,7 +174,7 @@ struct Told {
 }
 
 fn told(raw: &RawOutput) -> Result<Told, DecodeError> {
-    let report = report(raw, &[])?;
+    let report = report(raw)?;
     serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
         format: "the JSON of blas-inverse".to_owned(),
         problem: error.to_string(),

@@ -2,25 +2,25 @@
 //!
 //! It is started as a list of arguments, never through a shell (who wants one says `["sh", "-c", …]`), and
 //! timed from the request to its end. What else it measures itself can be picked from its output by a regular
-//! expression. The expression and what ends are tolerated travel with the trial as a file beside the command
-//! and come back with its report, so that the stored output can be read without the study.
+//! expression. The expression and what ends are tolerated travel with the call and come back with its report, so
+//! that the stored output can be read without the study.
 //! What it cannot see: whether the command did the same work in every arm; its output is stored, and is the
 //! user's to compare.
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use tare_model::command::Pick;
 use tare_model::{
     Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
     Sample, Unit, Value, command,
 };
 
 use super::probe_output::{Accepts, checked};
-use super::tool_text::{garbled, is_argument, number, one_end, said, text};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{garbled, is_argument, number, said, text};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "command";
-/// The file that carries [`Reading`].
-const READING_FILE: &str = ".tare-reading.json";
 
 const WALL: MetricSpec = MetricSpec {
     id: "command.run.wall",
@@ -54,17 +54,6 @@ const PICKED_RATE: MetricSpec = MetricSpec {
     floor_ok: false,
     doc: "The number that `pick` found in the command's output, for which larger is better.",
 };
-
-/// How the output is to be read.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Reading {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pick: Option<String>,
-    #[serde(default)]
-    is_rate: bool,
-    #[serde(default)]
-    tolerated: Vec<i32>,
-}
 
 /// The registered workload.
 #[derive(Debug)]
@@ -142,21 +131,16 @@ impl Workload for AnyCommand {
                 hint: Some("use an absolute path of the arm".to_owned()),
             });
         }
-        let reading = Reading {
-            pick: (!pick.is_empty()).then(|| pick.to_owned()),
-            is_rate: text(&params, "better") == "higher",
-            tolerated: tolerated(&params)?,
-        };
-        let json = serde_json::to_string(&reading).expect("texts and numbers are always JSON");
-        let json = escaped_texts(&json);
         let call = CommandCall {
-            collect: vec![READING_FILE.to_owned()],
             directory: (!directory.is_empty()).then(|| directory.to_owned()),
-            tolerated: reading.tolerated,
+            tolerated: tolerated(&params)?,
+            pick: (!pick.is_empty()).then(|| Pick {
+                pattern: pick.to_owned(),
+                more_is_better: text(&params, "better") == "higher",
+            }),
             argv,
             ..CommandCall::default()
-        }
-        .with_file(READING_FILE, json);
+        };
         Ok(Recipe::Probe(call.to_probe()))
     }
 
@@ -172,9 +156,7 @@ impl Workload for AnyCommand {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        // How it ended is judged once it is known what is tolerated.
-        let reading = reading(raw)?;
-        let report = command_output::report(raw, &reading.tolerated)?;
+        let report = command_output::report(raw)?;
         let mut samples = vec![command_output::sample(&WALL, vec![report.wall_ns as f64])?];
         let cpu_ns = ["user_ns", "sys_ns"]
             .iter()
@@ -184,13 +166,16 @@ impl Workload for AnyCommand {
         if cpu_ns != 0.0 {
             samples.push(command_output::sample(&CPU, vec![cpu_ns])?);
         }
-        if let Some(pick) = &reading.pick {
-            let metric = if reading.is_rate {
+        if let Some(pick) = &report.pick {
+            let metric = if pick.more_is_better {
                 &PICKED_RATE
             } else {
                 &PICKED
             };
-            samples.push(command_output::sample(metric, picked(pick, &report)?)?);
+            samples.push(command_output::sample(
+                metric,
+                picked(&pick.pattern, &report)?,
+            )?);
         }
         Ok(samples)
     }
@@ -254,21 +239,6 @@ fn tolerated(params: &Params) -> Result<Vec<i32>, ParamError> {
     })
 }
 
-/// Braces within JSON's texts written by their numbers, so that they are no placeholders.
-fn escaped_texts(json: &str) -> String {
-    let (mut out, mut is_inside, mut is_escaped) = (String::new(), false, false);
-    for letter in json.chars() {
-        if is_inside && letter == '{' {
-            out.push_str("\\u007b");
-        } else {
-            out.push(letter);
-        }
-        is_inside ^= letter == '"' && !is_escaped;
-        is_escaped = letter == '\\' && !is_escaped;
-    }
-    out
-}
-
 /// A regular expression with one group.
 fn expression(pick: &str) -> Result<Regex, String> {
     let expression = Regex::new(pick).map_err(|error| error.to_string())?;
@@ -277,22 +247,6 @@ fn expression(pick: &str) -> Result<Regex, String> {
         1 => Err("it has no group".to_owned()),
         _ => Err("it has several groups".to_owned()),
     }
-}
-
-/// How the output is to be read, from the output itself.
-fn reading(raw: &RawOutput) -> Result<Reading, DecodeError> {
-    let any = super::probe_output::report(raw)?;
-    let file = any
-        .command
-        .as_ref()
-        .and_then(|report| report.files.get(READING_FILE));
-    file.map_or_else(
-        || Ok(Reading::default()),
-        |bytes| {
-            serde_json::from_slice(&bytes.0)
-                .map_err(|error| garbled(ID, format!("`{READING_FILE}`: {error}")))
-        },
-    )
 }
 
 /// Every number that the expression finds, in standard output and then in standard error.
@@ -314,7 +268,7 @@ fn picked(pick: &str, report: &CommandReport) -> Result<Vec<f64>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use tare_model::ProbeReport;
-    use tare_model::outcome::{Bytes, Exit};
+    use tare_model::outcome::Bytes;
 
     use super::*;
 
@@ -331,13 +285,11 @@ mod tests {
 
     /// What is left of a run of `call` that printed `stdout`.
     fn left(call: &CommandCall, stdout: &str, code: i32) -> RawOutput {
-        let text = &call.files[READING_FILE];
-        let mut raw =
-            super::super::command_output::tests::raw_with_files(&[(READING_FILE, text.as_str())]);
+        let mut raw = command_output::tests::raw(code, stdout.as_bytes(), b"");
         let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
         let command = report.command.as_mut().unwrap();
-        command.stdout = Bytes(stdout.as_bytes().to_vec());
-        command.exit = Exit::Code(code);
+        command.pick = call.pick.clone();
+        command.tolerated = call.tolerated.clone();
         command.usage.insert("user_ns".into(), 5e6);
         raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
         raw
@@ -351,7 +303,6 @@ mod tests {
             .with("better", "higher");
         let call = call(&params).unwrap();
         assert_eq!(call.argv, ["sh", "-c", "echo 'a b'"]);
-        assert!(!call.files[READING_FILE].contains("{1"));
         let samples = AnyCommand
             .decode(&left(&call, "took 1.5 s\nx took 20.25 s\n", 0))
             .unwrap();
@@ -418,12 +369,7 @@ mod tests {
             "[{folder}{port}] ([0-9])",
         ] {
             let call = call(&Params::new().with("pick", pick)).unwrap();
-            let text = &call.files[READING_FILE];
-            for stands in [command::ADDRESS, command::PORT, command::FOLDER] {
-                assert!(!text.contains(stands), "{text}");
-            }
-            let reading: Reading = serde_json::from_str(text).unwrap();
-            assert_eq!(reading.pick.as_deref(), Some(pick));
+            assert_eq!(call.pick.unwrap().pattern, pick);
         }
     }
 }

@@ -14,11 +14,11 @@ use super::{DecodeError, probe_output};
 /// How much of what a failed program said is repeated, bytes.
 const SAID_LIMIT: usize = 400;
 
-/// The report of a program that ended with status 0 or one of `tolerated`.
+/// The report of a program that ended with status 0 or one that its call tolerates.
 ///
 /// # Errors
 /// [`DecodeError::Unsuccessful`] for any other end, with the end of what the program said.
-pub fn report(raw: &RawOutput, tolerated: &[i32]) -> Result<CommandReport, DecodeError> {
+pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
     let Some(report) = probe_output::report(raw)?.command else {
         return Err(DecodeError::Garbled {
             format: raw.format.escape_default().to_string(),
@@ -26,7 +26,7 @@ pub fn report(raw: &RawOutput, tolerated: &[i32]) -> Result<CommandReport, Decod
         });
     };
     let how = match report.exit {
-        Exit::Code(code) if code == 0 || tolerated.contains(&code) => return Ok(report),
+        Exit::Code(code) if code == 0 || report.tolerated.contains(&code) => return Ok(report),
         Exit::Code(code) => format!("exited with status {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
     };
@@ -111,6 +111,7 @@ pub(crate) mod tests {
                 left_running: 0,
                 seen: None,
                 pick: None,
+                tolerated: Vec::new(),
             }),
             span: None,
         };
@@ -136,14 +137,22 @@ pub(crate) mod tests {
 
     #[test]
     fn a_program_that_failed_is_no_reading_and_its_words_are_told() {
-        let error = report(&raw(2, b"half an output", b"no such \x1b[31mfile\n"), &[]).unwrap_err();
+        let error = report(&raw(2, b"half an output", b"no such \x1b[31mfile\n")).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("status 2") && text.contains("no such"),
             "{text}"
         );
         assert!(!text.contains('\u{1b}'), "{text:?}");
-        assert!(report(&raw(2, b"", b""), &[2]).is_ok());
+        let tolerating = |codes: &str| {
+            let mut raw = raw(2, b"", b"");
+            let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            report.command.as_mut().unwrap().tolerated = serde_json::from_str(codes).unwrap();
+            raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
+            raw
+        };
+        assert!(report(&tolerating("[2]")).is_ok());
+        assert!(report(&tolerating("[1]")).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tare_model::{
 use super::probe_output::{Accepts, checked};
 use super::{
     DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    tool_params,
+    one_end, tool_params,
 };
 
 mod doubts;
@@ -184,9 +184,7 @@ impl Workload for Fio {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        if let Some(path) = path {
-            return Err(tool_params::no_path(self.id(), path));
-        }
+        one_end(self.id(), path)?;
         Ok(Recipe::Probe(call(&complete(params)?)?.to_probe()))
     }
 
@@ -200,7 +198,7 @@ impl Workload for Fio {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[]).map_err(output::explained)?;
+        let report = command_output::report(raw).map_err(output::explained)?;
         let output = Output::parse(&command_output::stdout(&report))?;
         let job = output.total()?;
         let mut samples = Vec::new();

@@ -354,7 +354,7 @@ impl Workload for Hpcc {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let summary = summary(&report)?;
         check_problem(&report, &summary)?;
         METRICS
@@ -374,7 +374,7 @@ impl Workload for Hpcc {
 /// # Errors
 /// As for decoding the trial.
 pub fn solved(raw: &RawOutput) -> Result<Problem, DecodeError> {
-    let report = command_output::report(raw, &[])?;
+    let report = command_output::report(raw)?;
     let summary = summary(&report)?;
     problem_of(&summary)
 }

@@ -15,7 +15,7 @@ use super::probe_output::{Accepts, checked};
 use super::sanity::{self, PAGE_CACHE};
 use super::{
     DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    probe_output, tool_params,
+    one_end, probe_output, tool_params,
 };
 
 /// The adapter.
@@ -131,9 +131,7 @@ impl Workload for Iozone {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        if let Some(path) = path {
-            return Err(tool_params::no_path(self.id(), path));
-        }
+        one_end(self.id(), path)?;
         let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
         // Iozone counts in KiB, takes no record above 16 MiB, and no file that is less than one record.
         let record = tool_params::size(&params, "record", 1 << 10, 16 << 20)?;
@@ -170,7 +168,7 @@ impl Workload for Iozone {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let table = Table::parse(&command_output::stdout(&report))?;
         if !table.is_complete {
             return Err(garbled("it does not say that the test is complete"));

@@ -114,7 +114,7 @@ impl Workload for Iperf3 {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
         if path.is_none() {
-            return Err(tool_params::needs_path(self.id(), self.paths()));
+            return Err(ParamError::needs_path(self.id(), self.paths()));
         }
         let number = |name| params.int(name).unwrap_or_default();
         let is_udp = params.text("protocol") == Some("udp");
@@ -161,7 +161,7 @@ impl Workload for Iperf3 {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let test = match command_output::report(raw, &[]) {
+        let test = match command_output::report(raw) {
             Ok(report) => Test::parse(&command_output::stdout(&report))?,
             // What went wrong is said in the JSON, more clearly than by its last bytes.
             Err(error) => match said(raw) {

@@ -208,6 +208,46 @@ pub struct ParamError {
     pub hint: Option<String>,
 }
 
+impl ParamError {
+    /// `param` cannot have the value that was given; `hint` says which it can.
+    pub fn refused(param: &str, given: Option<&Value>, hint: impl Into<String>) -> Self {
+        let given = given.map_or_else(String::new, ToString::to_string);
+        Self {
+            param: param.to_owned(),
+            problem: format!("`{param}` cannot be `{}`", given.escape_default()),
+            hint: Some(hint.into()),
+        }
+    }
+
+    /// A workload with two ends was given none of its paths.
+    pub fn needs_path(workload: &str, paths: &[Path]) -> Self {
+        let labels: Vec<String> = paths
+            .iter()
+            .map(|path| format!("`{}`", path.label()))
+            .collect();
+        Self {
+            param: "path".to_owned(),
+            problem: format!("`{workload}` has two ends and needs one of its paths"),
+            hint: Some(format!("use one of {}", labels.join(", "))),
+        }
+    }
+}
+
+/// Refuses a path for a workload with one end.
+///
+/// # Errors
+/// If there is a path.
+pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
+    match path {
+        None => Ok(()),
+        Some(path) => Err(ParamError {
+            param: "path".to_owned(),
+            problem: format!("`{workload}` has one end and no path `{}`", path.label()),
+            hint: Some("leave the path out".to_owned()),
+        }),
+    }
+}
+
 /// Why raw output cannot be read. Never partial numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {

@@ -89,7 +89,7 @@ impl Workload for Netcat {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
         if path.is_none() {
-            return Err(tool_params::needs_path(self.id(), self.paths()));
+            return Err(ParamError::needs_path(self.id(), self.paths()));
         }
         let block = tool_params::size(&params, "bs", 1, 1 << 30)?.to_string();
         let count = params.int("count").unwrap_or_default().to_string();
@@ -121,7 +121,7 @@ impl Workload for Netcat {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[]).map_err(explained)?;
+        let report = command_output::report(raw).map_err(explained)?;
         let sent = sent(&report)?;
         let wanted = wanted(&report)?;
         if sent != wanted {

@@ -74,21 +74,12 @@ impl Workload for PairedWorkload {
                 ),
                 hint: Some(format!("use one of {}", listed(self.paths))),
             }),
-            None => Err(no_path(self.id, self.paths)),
+            None => Err(ParamError::needs_path(self.id, self.paths)),
         }
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         decode_of(self.id, raw, self.metrics)
-    }
-}
-
-/// What a workload with two ends answers where it was given no path.
-pub(super) fn no_path(workload: &str, paths: &[Path]) -> ParamError {
-    ParamError {
-        param: "path".to_owned(),
-        problem: format!("`{workload}` has two ends and needs a path"),
-        hint: Some(format!("use one of {}", listed(paths))),
     }
 }
 

@@ -12,8 +12,10 @@ use tare_model::{
 
 use super::probe_output::{Accepts, checked};
 use super::python_tool::{self, PYTHON};
-use super::tool_text::{garbled, one_end, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{garbled, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "pi-loop";
 /// What both scripts print.

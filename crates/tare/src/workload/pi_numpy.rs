@@ -12,8 +12,10 @@ use tare_model::{
 use super::pi_loop::per_point;
 use super::probe_output::{Accepts, checked};
 use super::python_tool::{self, PYTHON};
-use super::tool_text::{one_end, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::whole;
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "pi-numpy";
 const SOURCE: &str = include_str!("python/pi_numpy.py");

@@ -99,7 +99,7 @@ impl Workload for Ping {
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
         if !path.is_some_and(|path| PATHS.contains(&path)) {
-            return Err(tool_params::needs_path(self.id(), PATHS));
+            return Err(ParamError::needs_path(self.id(), PATHS));
         }
         let number = |name| params.int(name).unwrap_or_default().to_string();
         let interval_ms = tool_params::duration_ms(&params, "interval", 2, 60_000)?;
@@ -137,7 +137,7 @@ impl Workload for Ping {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = match command_output::report(raw, &[]) {
+        let report = match command_output::report(raw) {
             Ok(report) => report,
             Err(error) => return Err(explained(raw, error)),
         };

@@ -15,7 +15,7 @@ use tare_model::{
     Value,
 };
 
-use super::{DecodeError, ParamError, ParamSpec, Workload};
+use super::{DecodeError, ParamError, ParamSpec, Workload, one_end};
 
 /// Which values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +42,7 @@ impl Accepts {
         if fits {
             return Ok(());
         }
-        Err(ParamError {
-            param: param.to_owned(),
-            problem: format!(
-                "`{param}` cannot be `{}`",
-                value.to_string().escape_default()
-            ),
-            hint: Some(hint),
-        })
+        Err(ParamError::refused(param, Some(value), hint))
     }
 }
 
@@ -86,13 +79,7 @@ impl Workload for ProbeWorkload {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        if let Some(path) = path {
-            return Err(ParamError {
-                param: "path".to_owned(),
-                problem: format!("`{}` has one end and no path `{}`", self.id, path.label()),
-                hint: Some("leave the path out".to_owned()),
-            });
-        }
+        one_end(self.id, path)?;
         let args = checked(self.id, params, self.params, self.accepts)?;
         Ok(Recipe::Probe(ProbeCall {
             name: self.id.to_owned(),

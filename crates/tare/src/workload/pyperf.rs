@@ -12,9 +12,10 @@ use tare_model::{
 };
 
 use super::probe_output::{Accepts, checked};
-use super::tool_text::{file, fitting, garbled, is_argument, one_end, whole};
+use super::tool_text::{file, fitting, garbled, is_argument, whole};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, python_tool,
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+    python_tool,
 };
 
 const ID: &str = "pyperf";
@@ -150,7 +151,7 @@ impl Workload for Pyperf {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let suite: Suite = serde_json::from_str(file(ID, &report, RESULT_FILE)?)
             .map_err(|error| garbled(ID, error.to_string()))?;
         if suite.version.as_deref() != Some("1.0") {

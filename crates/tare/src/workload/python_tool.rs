@@ -88,7 +88,7 @@ pub fn printed<T: for<'a> Deserialize<'a>>(
     raw: &RawOutput,
     format: &str,
 ) -> Result<T, DecodeError> {
-    let report = command_output::report(raw, &[])?;
+    let report = command_output::report(raw)?;
     let text = command_output::stdout(&report);
     let wrong = |problem: String| garbled(format, problem);
     let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;

@@ -135,7 +135,7 @@ impl Workload for RedisBenchmark {
             ],
         )?;
         if path.is_none() {
-            return Err(super::paired::no_path(ID, self.paths()));
+            return Err(ParamError::needs_path(ID, self.paths()));
         }
         let server = CommandCall {
             listens: Some(Transport::Tcp),
@@ -178,7 +178,7 @@ impl Workload for RedisBenchmark {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let text = command_output::stdout(&report);
         let mut rows = text.lines().map(cells).filter(|cells| !cells.is_empty());
         let first = rows

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn ran(usage: &[(&str, f64)]) -> CommandReport {
-        let mut report = report(&raw(0, b"", b""), &[]).unwrap();
+        let mut report = report(&raw(0, b"", b"")).unwrap();
         report.wall_ns = 1_000_000_000;
         report.usage = usage
             .iter()

@@ -14,8 +14,10 @@ use tare_model::{
 };
 
 use super::probe_output::{Accepts, checked};
-use super::tool_text::{fitting, garbled, number, one_end, said, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{fitting, garbled, number, said, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "stress-ng";
 /// The file with the figures.
@@ -160,7 +162,7 @@ impl Workload for StressNg {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let log = said(&report);
         complaint(&log)?;
         let row = match report.files.get(METRICS_FILE) {

@@ -11,8 +11,10 @@ use tare_model::{
 
 use super::probe_output::{Accepts, checked};
 use super::sysbench_output::{tool, totals};
-use super::tool_text::{after, agreeing, garbled, number, one_end, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{after, agreeing, garbled, number, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "sysbench-cpu";
 
@@ -103,7 +105,7 @@ impl Workload for SysbenchCpu {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let text = command_output::stdout(&report);
         let totals = totals(&text)?;
         if !(text.contains("CPU speed:") || text.contains("Prime") || text.contains("prime number"))

@@ -14,8 +14,10 @@ use tare_model::{
 
 use super::probe_output::{Accepts, checked};
 use super::sysbench_output::{Totals, tool, totals};
-use super::tool_text::{after, garbled, leading_number, one_end, text, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{after, garbled, leading_number, text, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "sysbench-fileio";
 /// Makes the files, then uses them in place of the shell. Its arguments are the program and the options.
@@ -164,7 +166,7 @@ impl Workload for SysbenchFileio {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let text = command_output::stdout(&report);
         let totals = totals(&text)?;
         let mut samples = Vec::new();

@@ -13,8 +13,10 @@ use tare_model::{
 
 use super::probe_output::{Accepts, checked};
 use super::sysbench_output::{tool, totals};
-use super::tool_text::{MIB, after, agreeing, garbled, leading_number, one_end, text, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
 
 const ID: &str = "sysbench-memory";
 /// Smaller blocks stay in a core's own caches on every processor of today.
@@ -135,7 +137,7 @@ impl Workload for SysbenchMemory {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let text = command_output::stdout(&report);
         let totals = totals(&text)?;
         let transferred = transferred(&text)?;

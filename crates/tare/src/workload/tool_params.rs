@@ -1,10 +1,10 @@
-//! Parameters as the users of tools write them: `4k`, `500ms`, and the refusals that adapters share.
+//! Parameters as the users of tools write them: `4k`, `500ms`, as one number in one unit.
 //!
 //! A size has binary suffixes, as fio, iozone and dd have them; a duration without a suffix is in seconds. Both
 //! are brought into one unit here, so that equal parameters are equal arguments.
 //! This file is no workload.
 
-use tare_model::{Params, Path, Value};
+use tare_model::{Params, Value};
 
 use super::ParamError;
 
@@ -32,10 +32,10 @@ pub fn size(params: &Params, name: &str, low: u64, high: u64) -> Result<u64, Par
         _ => None,
     };
     within(bytes, low, high).ok_or_else(|| {
-        refused(
+        ParamError::refused(
             name,
             given,
-            &format!("use a size between {low} and {high} bytes, such as `4k` or `64m`"),
+            format!("use a size between {low} and {high} bytes, such as `4k` or `64m`"),
         )
     })
 }
@@ -61,7 +61,7 @@ pub fn bit_rate(params: &Params, name: &str, low: u64, high: u64) -> Result<u64,
     };
     within(rate, low, high).ok_or_else(|| {
         let hint = format!("use a rate between {low} and {high} bits per second, such as `100m`");
-        refused(name, given, &hint)
+        ParamError::refused(name, given, hint)
     })
 }
 
@@ -89,34 +89,12 @@ pub fn duration_ms(params: &Params, name: &str, low: u64, high: u64) -> Result<u
         _ => None,
     };
     within(ms, low, high).ok_or_else(|| {
-        refused(
+        ParamError::refused(
             name,
             given,
-            &format!("use a duration between {low} and {high} ms, such as `500ms`, `1s` or `5m`"),
+            format!("use a duration between {low} and {high} ms, such as `500ms`, `1s` or `5m`"),
         )
     })
-}
-
-/// A workload with one end was given a path.
-pub fn no_path(workload: &str, path: Path) -> ParamError {
-    ParamError {
-        param: "path".to_owned(),
-        problem: format!("`{workload}` has one end and no path `{}`", path.label()),
-        hint: Some("leave the path out".to_owned()),
-    }
-}
-
-/// A workload with two ends was given none of its paths.
-pub fn needs_path(workload: &str, paths: &[Path]) -> ParamError {
-    let labels: Vec<String> = paths
-        .iter()
-        .map(|path| format!("`{}`", path.label()))
-        .collect();
-    ParamError {
-        param: "path".to_owned(),
-        problem: format!("`{workload}` has two ends and needs one of its paths"),
-        hint: Some(format!("use one of {}", labels.join(", "))),
-    }
 }
 
 /// Digits with one of the suffixes.
@@ -133,15 +111,6 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 fn within(value: Option<u64>, low: u64, high: u64) -> Option<u64> {
     value.filter(|value| (low..=high).contains(value))
-}
-
-fn refused(name: &str, given: Option<&Value>, hint: &str) -> ParamError {
-    let given = given.map_or_else(String::new, ToString::to_string);
-    ParamError {
-        param: name.to_owned(),
-        problem: format!("`{name}` cannot be `{}`", given.escape_default()),
-        hint: Some(hint.to_owned()),
-    }
 }
 
 #[cfg(test)]

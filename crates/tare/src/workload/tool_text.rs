@@ -6,7 +6,7 @@
 //! What it cannot see: a tool that prints a wrong number twice.
 //! This file is no workload.
 
-use tare_model::{CommandReport, Params, Path, Value};
+use tare_model::{CommandReport, Params, Value};
 
 use super::{DecodeError, ParamError};
 
@@ -82,18 +82,6 @@ pub fn file<'a>(tool: &str, report: &'a CommandReport, name: &str) -> Result<&'a
     std::str::from_utf8(&bytes.0).map_err(|_| garbled(tool, format!("`{name}` is no UTF-8")))
 }
 
-/// Refuses a path for a workload with one end.
-pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
-    match path {
-        None => Ok(()),
-        Some(path) => Err(ParamError {
-            param: "path".to_owned(),
-            problem: format!("`{workload}` has one end and no path `{}`", path.label()),
-            hint: Some("leave the path out".to_owned()),
-        }),
-    }
-}
-
 /// The whole number under `name`, as an argument of a program; the parameters are complete and checked.
 pub fn whole(params: &Params, name: &str) -> String {
     params.int(name).unwrap_or_default().to_string()
@@ -113,17 +101,7 @@ pub fn fitting<'a>(
 ) -> Result<&'a str, ParamError> {
     match params.value(name) {
         Some(Value::Text(text)) if fits(text) => Ok(text),
-        other => Err(ParamError {
-            param: name.to_owned(),
-            problem: format!(
-                "`{name}` cannot be `{}`",
-                other
-                    .map(ToString::to_string)
-                    .unwrap_or_default()
-                    .escape_debug()
-            ),
-            hint: Some(hint.to_owned()),
-        }),
+        other => Err(ParamError::refused(name, other, hint)),
     }
 }
 

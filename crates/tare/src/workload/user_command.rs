@@ -173,7 +173,7 @@ impl Workload for UserCommand {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         let mut samples = vec![command_output::sample(
             &METRICS[0],
             vec![report.wall_ns as f64],

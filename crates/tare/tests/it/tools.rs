@@ -67,7 +67,7 @@ impl Workload for RunsTool {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw, &[])?;
+        let report = command_output::report(raw)?;
         Ok(vec![Sample {
             metric: tare_model::MetricId::new(METRICS[0].id).unwrap(),
             observations: vec![report.wall_ns as f64],

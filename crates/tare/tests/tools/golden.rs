@@ -4,12 +4,13 @@
 //! The bytes are those of the tool. `provenance.toml` says which program in which version, its arguments, how
 //! it ended, where it ran; and, for what the tool cannot know, the wall time and the counters of its trial.
 //! `expected.toml` says what has to be read from it: `values` by metric and the kinds of `remarks`, or the
-//! words with which it is `refused`. A folder without one only has to be decodable.
+//! words with which it is `refused`. A folder without one stands in the table of `cases.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tare_model::command::Pick;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{CommandReport, ProbeReport, RawOutput};
@@ -32,6 +33,9 @@ pub(crate) struct Provenance {
     /// What the program used.
     #[serde(default)]
     usage: BTreeMap<String, f64>,
+    /// Which number of the output was wanted.
+    #[serde(default)]
+    pick: Option<Pick>,
 }
 
 /// What has to be read.
@@ -130,7 +134,8 @@ impl Capture {
                 wall_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
                 usage: provenance.usage.clone(),
                 left_running: 0,
-                pick: None,
+                pick: provenance.pick.clone(),
+                tolerated: Vec::new(),
                 seen: None,
             }),
             span: None,

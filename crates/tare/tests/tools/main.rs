@@ -9,7 +9,9 @@
     reason = "a test fails by panicking, and a search tells what it found"
 )]
 
+mod cases;
 mod fuzz;
 mod golden;
+mod processor;
 mod traps;
 mod whole;

@@ -5,6 +5,7 @@
 //! is asked for.
 
 use super::super::SettingSpec;
+use super::super::reader::{FILES, PACKAGES, PROGRAMS};
 
 /// What `docker` arms take.
 pub(super) static SETTINGS: &[SettingSpec] = &[
@@ -12,18 +13,9 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         name: "image",
         doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
     },
-    SettingSpec {
-        name: "programs",
-        doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
-    },
-    SettingSpec {
-        name: "packages",
-        doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
-    },
-    SettingSpec {
-        name: "files",
-        doc: "files and folders of this machine to pack, a list of absolute paths",
-    },
+    PROGRAMS,
+    PACKAGES,
+    FILES,
     SettingSpec {
         name: "lower_file",
         doc: "size of a file for the workload `copy-up` to put into the image, for example `100m`; default: none",

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tare_model::Params;
 
 use super::super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user};
-use super::super::reader::{Reader, Ulimit};
+use super::super::reader::{FILES, PACKAGES, PROGRAMS, Reader, Ulimit};
 use super::super::{SettingSpec, SettingsError, Wanted};
 
 /// What `podman` arms take.
@@ -23,18 +23,9 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         name: "image",
         doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
     },
-    SettingSpec {
-        name: "programs",
-        doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
-    },
-    SettingSpec {
-        name: "packages",
-        doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
-    },
-    SettingSpec {
-        name: "files",
-        doc: "files and folders of this machine to pack, a list of absolute paths",
-    },
+    PROGRAMS,
+    PACKAGES,
+    FILES,
     SettingSpec {
         name: "network",
         doc: "`default` (podman's own choice), `bridge`, `host`, `none`, `slirp4netns` or `pasta`",
