@@ -10,6 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -46,6 +47,8 @@ struct Plant {
     before: Option<String>,
     /// A script of the shell that runs meanwhile.
     beside: Option<String>,
+    /// A script of the shell that takes back what the other two did, however it ends.
+    after: Option<String>,
     /// Programs that must be here.
     #[serde(default)]
     needs: Vec<String>,
@@ -92,7 +95,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (mut found, mut clean) = ((0, 0), (0, 0));
     for (name, plant) in &plants {
         step(&format!("{name}: {}", plant.what));
+        let begin = Instant::now();
         let verdict = tried(&tare, host.as_deref(), name, plant)?;
+        let seconds = begin.elapsed().as_secs();
         let count = if plant.cause.is_some() {
             &mut found
         } else {
@@ -101,7 +106,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         count.0 += u32::from(verdict.is_right);
         count.1 += 1;
         let word = if verdict.is_right { "right" } else { "WRONG" };
-        println!("{word:<6} {name:<28} {}", verdict.told);
+        println!("{word:<6} {name:<28} {seconds:>3} s  {}", verdict.told);
     }
     println!(
         "planted {} of {}, clean {} of {}",
@@ -144,6 +149,23 @@ impl Drop for Beside {
     }
 }
 
+/// A script that takes back what was done; run when dropped.
+struct After<'a> {
+    script: &'a str,
+    folder: &'a Path,
+}
+
+impl Drop for After<'_> {
+    fn drop(&mut self) {
+        match shell(self.script, self.folder).status() {
+            Ok(status) if status.success() => {}
+            other => step(&format!(
+                "`after` ended with {other:?}: look for what is left"
+            )),
+        }
+    }
+}
+
 fn shell(script: &str, folder: &Path) -> Command {
     let mut command = Command::new("setsid");
     command
@@ -167,6 +189,10 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     for (file, text) in &plant.files {
         fs::write(work.join(file), text)?;
     }
+    let after = plant.after.as_deref().map(|script| After {
+        script,
+        folder: &work,
+    });
     if let Some(script) = &plant.before {
         let status = shell(script, &work).status()?;
         if !status.success() {
@@ -207,6 +233,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     }
     let output = command.output().context("cannot run `tare why`")?;
     drop(beside);
+    drop(after);
     if !output.status.success() {
         return Ok(Verdict {
             is_right: false,
@@ -279,6 +306,7 @@ mod tests {
             files: std::collections::BTreeMap::new(),
             before: None,
             beside: None,
+            after: None,
             needs: Vec::new(),
             small: false,
         };
