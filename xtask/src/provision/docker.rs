@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 /// How long an engine may take to answer its first request.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(90);
 /// How long it may take to end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const BRIDGE: &str = "docker0";

@@ -50,8 +50,7 @@ pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
 pub mod paired;
-pub mod pi_loop;
-pub mod pi_numpy;
+pub mod pi;
 pub mod ping;
 pub mod probe_output;
 pub mod pyperf;
@@ -102,8 +101,8 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &mutex::ENTRY,
     &netcat::WORKLOAD,
     &page_load::ENTRY,
-    &pi_loop::PiLoop,
-    &pi_numpy::PiNumpy,
+    &pi::PI_LOOP,
+    &pi::PI_NUMPY,
     &ping::WORKLOAD,
     &pipe::ENTRY,
     &pyperf::Pyperf,

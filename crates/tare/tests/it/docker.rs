@@ -455,7 +455,7 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(30));
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
@@ -485,7 +485,7 @@ fn an_engine_that_never_answers_is_given_up_within_the_limit() {
     let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let begin = Instant::now();
     let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
-    assert!(begin.elapsed() < Duration::from_secs(5), "{why}");
+    assert!(begin.elapsed() < Duration::from_secs(30), "{why}");
     assert!(why.contains("longer than 3 s"), "{why}");
 }
 

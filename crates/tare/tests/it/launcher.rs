@@ -103,11 +103,11 @@ fn clear(world: &World) {
     std::fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
 }
 
-/// Waits until something is so, at most five seconds.
+/// Waits until something is so, at most half a minute.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(5), "not so: {what}");
+        assert!(begin.elapsed() < Duration::from_secs(30), "not so: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::product::{Product, assert_valid_dossier, broken_agent};
 use crate::world::labelled;
 
-/// Three blocks of short trials of one workload, each given up after half a second.
+/// Three blocks of short trials of one workload, each given up after a quarter of a second.
 fn study(workload: &str) -> String {
     format!(
         r#"id = "mine"
 [design]
 trial = "20ms"
-limit = "500ms"
+limit = "250ms"
 blocks_min = 3
 blocks_max = 3
 [[arm]]
@@ -85,7 +85,7 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     let product = Product::new();
     product.file(
         "study.toml",
-        study("getppid").replace("trial = \"20ms\"\nlimit = \"500ms\"", "trial = \"400ms\""),
+        study("getppid").replace("trial = \"20ms\"\nlimit = \"250ms\"", "trial = \"400ms\""),
     );
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, 1);

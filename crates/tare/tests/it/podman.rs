@@ -312,21 +312,18 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
         return;
     };
     account::set_mode(place.world.folder.path(), 0o711);
+    // What an ordinary user may write, root may.
     for storage in ["layer", "volume", "bind", "tmpfs"] {
-        for user in ["0", "65534:65534"] {
-            let settings = Params::new().with("storage", storage).with("user", user);
-            place.with_instance(&settings, StartMode::Resident, |instance, _| {
-                let facts = inner_facts(instance);
-                let kind = facts.get("mount./tare-work.fstype");
-                let kind = kind.unwrap_or_else(|| panic!("{storage}: {facts:?}"));
-                assert_eq!(kind == "tmpfs", storage == "tmpfs", "{storage}: {kind}");
-                let reply = trial(instance, "files");
-                assert!(
-                    matches!(reply, Reply::Done { .. }),
-                    "{storage} {user}: {reply:?}"
-                );
-            });
-        }
+        let user = "65534:65534";
+        let settings = Params::new().with("storage", storage).with("user", user);
+        place.with_instance(&settings, StartMode::Resident, |instance, _| {
+            let facts = inner_facts(instance);
+            let kind = facts.get("mount./tare-work.fstype");
+            let kind = kind.unwrap_or_else(|| panic!("{storage}: {facts:?}"));
+            assert_eq!(kind == "tmpfs", storage == "tmpfs", "{storage}: {kind}");
+            let reply = trial(instance, "files");
+            assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+        });
     }
 }
 
@@ -513,7 +510,7 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(30));
     instance.stop(&cx).unwrap();
     environment.remove(&cx).unwrap();
     place.assert_nothing_is_left();

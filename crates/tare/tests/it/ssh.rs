@@ -455,7 +455,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
     server.drop_connections();
     let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(5), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(30), "{error}");
     assert!(
         matches!(&error, ChannelError::Closed(why) if why.contains("connection to `server` is lost")),
         "{error}"

@@ -12,6 +12,27 @@ use tare_model::{Facts, Params, Value};
 use crate::env::grammar::{parse_bind, parse_size};
 use crate::env::{SettingSpec, SettingsError};
 
+/// Processor time.
+pub(in crate::env) const CPUS: SettingSpec = SettingSpec {
+    name: "cpus",
+    doc: "processor time as a number of processors, for example 0.5; becomes a quota per 100 ms",
+};
+/// Processors.
+pub(in crate::env) const CPUSET: SettingSpec = SettingSpec {
+    name: "cpuset",
+    doc: "processors that may be used, for example \"0-1,3\"",
+};
+/// Memory.
+pub(in crate::env) const MEMORY: SettingSpec = SettingSpec {
+    name: "memory",
+    doc: "memory limit in bytes, or with k, m or g (powers of 1024), for example \"512m\"",
+};
+/// Processes and threads.
+pub(in crate::env) const PIDS: SettingSpec = SettingSpec {
+    name: "pids",
+    doc: "the most processes and threads",
+};
+
 /// What the driver takes.
 pub(super) static SETTINGS: &[SettingSpec] = &[
     SettingSpec {
@@ -53,22 +74,10 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         name: "cgroup",
         doc: "true (default): membership in cgroups of its own",
     },
-    SettingSpec {
-        name: "cpus",
-        doc: "processor time as a number of processors, for example 0.5; becomes a quota per 100 ms",
-    },
-    SettingSpec {
-        name: "cpuset",
-        doc: "processors that may be used, for example \"0-1,3\"",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory limit in bytes, or with k, m or g (powers of 1024), for example \"512m\"",
-    },
-    SettingSpec {
-        name: "pids",
-        doc: "the most processes and threads",
-    },
+    CPUS,
+    CPUSET,
+    MEMORY,
+    PIDS,
     SettingSpec {
         name: "network",
         doc: "\"veth\" (default): a pair of devices to the host; \"none\": loopback only; \"host\": the host's \

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use tare_model::launch::{Limits, Network};
 use tare_model::{Facts, Params, Value};
 
-use crate::env::container::settings::{capabilities, choice, limits, shown, switch, words, wrong};
+use crate::env::container::settings::{
+    CPUS, CPUSET, MEMORY, PIDS, capabilities, choice, limits, shown, switch, words, wrong,
+};
 use crate::env::{SettingSpec, SettingsError};
 
 /// What the driver takes.
@@ -55,22 +57,10 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         name: "masked_paths",
         doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
     },
-    SettingSpec {
-        name: "cpus",
-        doc: "processor time as a number of processors, for example 0.5; becomes a quota per 100 ms",
-    },
-    SettingSpec {
-        name: "cpuset",
-        doc: "processors that may be used, for example \"0-1,3\"",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory limit in bytes, or with k, m or g (powers of 1024), for example \"512m\"",
-    },
-    SettingSpec {
-        name: "pids",
-        doc: "the most processes and threads",
-    },
+    CPUS,
+    CPUSET,
+    MEMORY,
+    PIDS,
     SettingSpec {
         name: "network",
         doc: "\"none\" (default): what the runtime makes itself, loopback only; \"veth\": a pair of devices to the \

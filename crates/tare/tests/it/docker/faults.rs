@@ -240,7 +240,11 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     assert!(matches!(error, ChannelError::Timeout(_)), "{error}");
     let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("longer than 3 s"), "{why}");
-    assert!(begin.elapsed() < Duration::from_secs(8));
+    assert!(
+        begin.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        begin.elapsed()
+    );
     signal("-CONT");
     assert!(matches!(
         instance.channel().receive(LIMIT),
@@ -271,7 +275,7 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("not running"), "{why}");
     assert!(
-        begin.elapsed() < Duration::from_secs(10),
+        begin.elapsed() < Duration::from_secs(30),
         "{:?}",
         begin.elapsed()
     );

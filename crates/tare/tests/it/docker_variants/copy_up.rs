@@ -14,7 +14,7 @@ fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
         trial,
         call: tare_model::ProbeCall {
             name: "copy-up".into(),
-            args: Params::new().with("mib", 100i64),
+            args: Params::new().with("mib", 24i64),
         },
         target_ns: 0,
         limit_ns: 30_000_000_000,
@@ -42,7 +42,7 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
     let mut arms: Vec<_> = ["layer", "volume", "bind"]
         .map(|storage| {
             let settings = Params::new()
-                .with("lower_file", "100m")
+                .with("lower_file", "24m")
                 .with("network", "none")
                 .with("storage", storage);
             environment(&DOCKER, storage, &settings)

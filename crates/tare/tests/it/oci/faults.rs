@@ -38,7 +38,7 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "not so: {what}");
+        assert!(begin.elapsed() < Duration::from_secs(30), "not so: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
