@@ -427,21 +427,22 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
     let mut packed = place.environment("packed", &Params::new());
     packed.prepare(&cx).unwrap();
     let name = packed.describe(&cx)["image.name"].clone();
-    for mode in [StartMode::Resident, StartMode::Once] {
-        for storage in ["layer", "volume"] {
-            let settings = Params::new()
-                .with("image", name.as_str())
-                .with("storage", storage)
-                .with("user", "65534");
-            let mut foreign = place.environment("foreign", &settings);
-            foreign.prepare(&cx).unwrap();
-            let mut instance = foreign.start(&cx, mode).unwrap();
-            hello(instance.as_mut());
-            let reply = trial(instance.as_mut(), "files");
-            assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
-            instance.stop(&cx).unwrap();
-            foreign.remove(&cx).unwrap();
-        }
+    for (mode, storage) in [
+        (StartMode::Resident, "layer"),
+        (StartMode::Once, "volume"),
+    ] {
+        let settings = Params::new()
+            .with("image", name.as_str())
+            .with("storage", storage)
+            .with("user", "65534");
+        let mut foreign = place.environment("foreign", &settings);
+        foreign.prepare(&cx).unwrap();
+        let mut instance = foreign.start(&cx, mode).unwrap();
+        hello(instance.as_mut());
+        let reply = trial(instance.as_mut(), "files");
+        assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+        instance.stop(&cx).unwrap();
+        foreign.remove(&cx).unwrap();
     }
     // Removing the foreign arm leaves the image, which it did not make.
     let mut instance = packed.start(&cx, StartMode::Resident).unwrap();
