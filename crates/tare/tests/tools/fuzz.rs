@@ -207,7 +207,7 @@ fn damage_capture(capture: &mut Capture, random: &mut Random) {
 fn damaged_report(mut raw: RawOutput, random: &mut Random) -> RawOutput {
     for _ in 0..=random.below(4) {
         match random.below(AROUND) {
-            0 => raw.exit = [Exit::Code(1), Exit::Signal(11)][random.below(2)].clone(),
+            0 => raw.exit = [Exit::Code(1), Exit::Signal(11)][random.below(2)],
             1 => damage(&mut raw.stderr.0, random),
             2 => {
                 let mut format = std::mem::take(&mut raw.format).into_bytes();
