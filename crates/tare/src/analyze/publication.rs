@@ -73,7 +73,14 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
                         && number.arm.as_deref() == Some(column.arm.as_str())
                         && number.instances == column.instances
                 })
-                .map(|number| format!("{} {}", number.printed, number.unit))
+                .map(|number| {
+                    // Some are printed with their unit.
+                    if number.printed.ends_with(&number.unit) {
+                        number.printed.clone()
+                    } else {
+                        format!("{} {}", number.printed, number.unit)
+                    }
+                })
                 .collect();
             match look.value(name, &column.arm, column.instances) {
                 Ok((span, cell)) => {

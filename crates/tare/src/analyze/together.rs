@@ -181,8 +181,8 @@ fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
     let affinity = f64::from(demands.iter().map(|it| it.cpus).max()?);
     let quota = first.quota.map(|quota| quota * groups as f64);
     let cpus = quota.map_or(affinity, |quota| quota.min(affinity));
-    let threads: u32 = demands.iter().map(|it| it.threads).sum();
-    if f64::from(threads) <= cpus {
+    let threads: f64 = demands.iter().map(|it| f64::from(it.threads)).sum();
+    if threads <= cpus {
         return None;
     }
     let each = if demands.iter().all(|it| it.threads == first.threads) {

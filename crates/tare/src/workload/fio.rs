@@ -3,7 +3,8 @@
 //! One job in one group, time-based, on a file in the trial's own folder; laying the file out is outside of
 //! fio's timed region. Rates are bytes and operations over fio's own run time; the time of an operation is
 //! fio's `lat`, from before the submission to the completion: `clat` alone would flatter an engine that does
-//! the work inside of the submission. Options are fio's and have fio's meaning (fio(1)).
+//! the work inside of the submission. Both parts are told beside it. Options are fio's and have fio's meaning
+//! (fio(1)).
 //! What it cannot see: caches below the block device, and what the file system does after the last operation.
 
 use tare_model::{
@@ -47,11 +48,21 @@ static METRICS: &[MetricSpec] = metrics! {
     "disk.fio-read.throughput", BytePerSecond, Higher, "Bytes read per second of fio's run time.";
     "disk.fio-read.time", Nanosecond, Lower, "Mean time of a read from before its submission to its completion.";
     "disk.fio-read-p99.time", Nanosecond, Lower, "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
+    "disk.fio-read-submission.time", Nanosecond, Lower, "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
+    "disk.fio-read-completion.time", Nanosecond, Lower, "Mean time of a read from the end of its submission to its completion.";
     "disk.fio-write.rate", OperationPerSecond, Higher, "Writes completed per second of fio's run time.";
     "disk.fio-write.throughput", BytePerSecond, Higher, "Bytes written per second of fio's run time.";
     "disk.fio-write.time", Nanosecond, Lower, "Mean time of a write from before its submission to its completion.";
     "disk.fio-write-p99.time", Nanosecond, Lower, "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
+    "disk.fio-write-submission.time", Nanosecond, Lower, "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
+    "disk.fio-write-completion.time", Nanosecond, Lower, "Mean time of a write from the end of its submission to its completion.";
 };
+
+/// The metrics of reads and those of writes.
+fn read_and_write() -> [&'static [MetricSpec]; 2] {
+    let (read, write) = METRICS.split_at(METRICS.len() / 2);
+    [read, write]
+}
 
 static PARAMS: &[ParamSpec] = &[
     param(
@@ -202,7 +213,7 @@ impl Workload for Fio {
         let output = Output::parse(&command_output::stdout(&report))?;
         let job = output.total()?;
         let mut samples = Vec::new();
-        for (direction, metrics) in [(&job.read, &METRICS[..4]), (&job.write, &METRICS[4..])] {
+        for (direction, metrics) in [&job.read, &job.write].into_iter().zip(read_and_write()) {
             // Zeros mean that nothing of the kind was asked for.
             if direction.operations == 0.0 {
                 continue;
@@ -212,6 +223,9 @@ impl Workload for Fio {
                 Some(direction.bytes_per_s),
                 Some(direction.time_ns),
                 direction.p99_ns,
+                // None, rather than no time at all, where there is no queue.
+                Some(direction.submission_ns).filter(|ns| *ns != 0.0),
+                Some(direction.completion_ns).filter(|ns| *ns != 0.0),
             ];
             for (metric, value) in metrics.iter().zip(values) {
                 if let Some(value) = value {

@@ -99,18 +99,27 @@ fn present() -> Vec<&'static Tool> {
     present
 }
 
-/// Runs a study of the host and an arm of this driver, and finds readings of every metric in both.
+/// Runs a study of every tool that is here on the host and in an arm of this driver.
 fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
     let tools = present();
+    let lines: Vec<&str> = tools.iter().map(|tool| tool.lines).collect();
+    let metrics: Vec<&str> = tools
+        .iter()
+        .flat_map(|tool| tool.metrics)
+        .copied()
+        .collect();
+    assert_measured(driver, settings, &lines, &metrics);
+}
+
+/// Runs a study of the host and an arm of this driver, and finds readings of every metric in both.
+fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[&str]) {
     let product = Product::new();
     let mut study = format!(
         "id = \"tools\"\n[design]\ntrial = \"20ms\"\nblocks_min = 2\nblocks_max = 2\n\
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
     );
-    for tool in &tools {
-        study += "[[workload]]\n";
-        study += tool.lines;
-        study += "\n";
+    for lines in workloads {
+        study.extend(["[[workload]]\n", lines, "\n"]);
     }
     product.file("tools.toml", &study);
     let dossier = product
@@ -119,7 +128,7 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
         .json();
     assert_eq!(dossier["failures"], Value::Array(Vec::new()));
     let cells = dossier["cells"].as_array().unwrap();
-    for metric in tools.iter().flat_map(|tool| tool.metrics) {
+    for metric in metrics {
         let cell = cells
             .iter()
             .find(|cell| cell["metric"] == *metric)
@@ -138,6 +147,48 @@ fn every_tool_is_measured_on_the_host_and_in_the_built_in_container() {
 fn every_tool_is_measured_in_docker_from_files_of_the_host() {
     if crate::docker::world("tools-cpu").is_some() {
         each_is_measured_on_the_host_and_in("docker", "");
+    }
+}
+
+/// An interpreter that finds pyperf: what TARE_PYPERF names, such as one of a virtual environment (few
+/// distributions package pyperf), else the distribution's.
+fn python_with_pyperf() -> Option<String> {
+    let named = std::env::var("TARE_PYPERF").ok();
+    let python = named.clone().unwrap_or_else(|| PYTHON.to_owned());
+    if has(&python, &["-c", "import pyperf"]) {
+        return Some(python);
+    }
+    assert!(
+        named.is_none(),
+        "TARE_PYPERF names `{python}`, which finds no pyperf"
+    );
+    skip(
+        "pyperf",
+        "`/usr/bin/python3` finds no pyperf and TARE_PYPERF names no other",
+    );
+    None
+}
+
+fn pyperf_is_measured_on_the_host_and_in(driver: &str) {
+    let Some(python) = python_with_pyperf() else {
+        return;
+    };
+    let lines = format!(
+        "id = \"pyperf\"\nparams = {{ python = {python:?}, processes = 2, values = 2, warmups = 1, loops = 100, \
+         statement = \"sorted(words)\", setup = \"words = 'one two three'.split()\" }}"
+    );
+    assert_measured(driver, "", &[&lines], &["pyperf.statement.time"]);
+}
+
+#[test]
+fn pyperf_is_measured_on_the_host_and_in_the_built_in_container() {
+    pyperf_is_measured_on_the_host_and_in("container");
+}
+
+#[test]
+fn pyperf_is_measured_in_docker_from_files_of_the_host() {
+    if crate::docker::world("tools-pyperf").is_some() {
+        pyperf_is_measured_on_the_host_and_in("docker");
     }
 }
 

@@ -43,6 +43,11 @@ fn arms() -> Vec<&'static str> {
 
 /// Runs a study of `workloads` in `arms` and gives its dossier.
 fn run(arms: &[&str], workloads: &str) -> Value {
+    run_and_show(arms, workloads).0
+}
+
+/// The same, and what `tare show` makes of it, in one line.
+fn run_and_show(arms: &[&str], workloads: &str) -> (Value, String) {
     let product = Product::new();
     let mut study = "id = \"tools\"\n[design]\ntrial = \"20ms\"\n".to_owned();
     for arm in arms {
@@ -53,9 +58,11 @@ fn run(arms: &[&str], workloads: &str) -> Value {
     let arguments = ["run", &file, "--blocks", BLOCKS, "--json", "-"];
     let dossier = product.run(arguments).expect(0).json();
     assert_valid_dossier(&dossier);
-    println!("{}", product.run(["show"]).expect(0).stdout);
+    let shown = product.run(["show"]).expect(0).stdout;
+    println!("{shown}");
     product.assert_nothing_left();
-    dossier
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    (dossier, words.join(" "))
 }
 
 /// The cells of one metric.
@@ -134,7 +141,7 @@ fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
     if !has_container() {
         return skip("container", "the built-in container cannot be made here");
     }
-    let dossier = run(
+    let (dossier, shown) = run_and_show(
         &["host", "container"],
         "[[workload]]\nid = \"fio\"\nparams = { ioengine = \"libaio\", direct = 0, iodepth = 32, \
          size = \"4m\", runtime = \"100ms\" }\n",
@@ -145,6 +152,7 @@ fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
     assert!(told.contains("effective depth about 1 of 32"), "{told}");
     assert!(told.starts_with("in 2 of 2 trials"), "{told}");
     assert!(told.contains("baseline, in 2 of 2 trials"), "{told}");
+    assert!(shown.contains("effective depth about 1 of 32"), "{shown}");
 }
 
 #[test]
@@ -206,6 +214,27 @@ fn iozone_is_measured_wherever_it_runs() {
     for cell in cells(&dossier, "disk.iozone-write.throughput") {
         assert!(flag(cell, "page-cache").is_some(), "{cell:#}");
     }
+}
+
+#[test]
+fn iozone_on_a_file_of_64_kib_is_labelled_as_the_page_cache_and_as_short_against_its_clock() {
+    if !has("iozone") {
+        return;
+    }
+    let (dossier, shown) = run_and_show(
+        &arms(),
+        "[[workload]]\nid = \"iozone\"\n\
+         params = { size = \"64k\", record = \"64k\", direct = 0, fsync = 0 }\n",
+    );
+    for cell in cells(&dossier, "disk.iozone-reread.throughput") {
+        let cached = flag(cell, "page-cache").unwrap();
+        assert!(cached.contains("the device saw 0"), "{cached}");
+        // How many steps depends on the machine, one among them.
+        let short = flag(cell, "short-interval").unwrap();
+        assert!(short.contains("timer step"), "{short}");
+    }
+    assert!(shown.contains("but the page cache"), "{shown}");
+    assert!(shown.contains("timer step"), "{shown}");
 }
 
 /// One workload over each of these paths.

@@ -1,26 +1,36 @@
 //! A deterministic search for output that makes a decoder panic or read a number that is none.
 //!
-//! Captures are damaged in the ways that pipes, full disks, other versions and other locales damage them:
-//! cut off, a byte changed, a line left out, repeated or moved, a number replaced by one of those that have
-//! broken parsers before. Whatever comes, a decoder gives an error or finite positive numbers, and neither it
-//! nor its remarks panic. The generator is seeded with the execution's own number, so that a finding can be
-//! repeated; without more time than a test has, the search is short (`cargo xtask fuzz` makes it long).
+//! What real tools printed and real probes reported is damaged in the ways that pipes, full disks, other versions
+//! and other locales damage it: cut off, a byte changed, a line left out, repeated or moved, a number replaced by
+//! one of those that have broken parsers before. A tool's text is damaged within the report that holds it, and
+//! sometimes the report itself. Whatever comes, a decoder gives an error or finite positive numbers, and neither
+//! it nor its remarks panic. Every workload is searched by itself, so that a slow decoder takes no time from the
+//! others. The generator is seeded with the execution's own number, so that a finding can be repeated; without
+//! more time than a test has, the search is short (`cargo xtask fuzz` makes it long).
 //! What it cannot see: a wrong number that is finite and positive.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tare::workload::{self, Workload};
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::{LIFECYCLE_FORMAT, RawOutput};
 
-use crate::golden::{Capture, captures};
+use crate::golden::{Capture, captures, folders};
 
-/// How long to search, seconds; set by `cargo xtask fuzz`.
+/// How long to search each decoder, seconds; set by `cargo xtask fuzz`.
 const SECONDS: &str = "TARE_FUZZ_SECONDS";
 /// The only workload that is searched; set by `cargo xtask fuzz`.
 const ONLY: &str = "TARE_FUZZ_WORKLOAD";
-/// Executions for each capture where nobody said for how long.
+/// Executions for each seed where nobody said for how long.
 const SHORT: u64 = 60;
+/// One in so many executions damages the report around a tool's text, or how the worker ended.
+const AROUND: usize = 16;
+/// Findings of one decoder after which its search ends.
+const ENOUGH: usize = 5;
 
 thread_local! {
     /// Whether a panic of this thread is a finding.
@@ -134,34 +144,132 @@ fn with_lines(text: &mut Vec<u8>, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     *text = lines.join(&b'\n');
 }
 
-/// The capture of one execution: damaged one to four times.
-fn damaged(capture: &Capture, number: u64) -> Capture {
-    let mut random = Random(number);
-    let mut capture = capture.clone();
-    for _ in 0..=random.below(4) {
-        let n_files = capture.files.len();
-        match random.below(4 + n_files) {
-            0 if !capture.stderr.is_empty() => damage(&mut capture.stderr, &mut random),
-            place if place >= 4 => {
-                let file = capture.files.values_mut().nth(place - 4);
-                damage(file.expect("the place is below their number"), &mut random);
-            }
-            _ => damage(&mut capture.stdout, &mut random),
-        }
-    }
-    capture
+/// What a search begins with.
+enum Seed {
+    /// What a tool left.
+    Tool(Capture),
+    /// What a worker left.
+    Worker { name: String, raw: RawOutput },
 }
 
-/// Whether a decoder reads the capture, and what is wrong with how it takes it.
-fn finding(workload: &dyn Workload, capture: &Capture) -> (bool, Option<String>) {
-    let raw = capture.raw();
+impl Seed {
+    /// A report as a worker left it.
+    fn worker(path: &Path, format: &str) -> Self {
+        Self::Worker {
+            name: path.display().to_string(),
+            raw: RawOutput {
+                format: format.to_owned(),
+                stdout: Bytes(std::fs::read(path).unwrap()),
+                stderr: Bytes::default(),
+                exit: Exit::Code(0),
+            },
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Tool(capture) => &capture.name,
+            Self::Worker { name, .. } => name,
+        }
+    }
+
+    /// What one execution is given: damaged one to four times.
+    fn damaged(&self, number: u64) -> RawOutput {
+        let mut random = Random(number);
+        match self {
+            Self::Tool(capture) if random.below(AROUND) > 0 => {
+                let mut capture = capture.clone();
+                for _ in 0..=random.below(4) {
+                    damage_capture(&mut capture, &mut random);
+                }
+                capture.raw()
+            }
+            Self::Tool(capture) => damaged_report(capture.raw(), &mut random),
+            Self::Worker { raw, .. } => damaged_report(raw.clone(), &mut random),
+        }
+    }
+}
+
+/// Damages one of the texts that a tool left.
+fn damage_capture(capture: &mut Capture, random: &mut Random) {
+    let n_files = capture.files.len();
+    match random.below(4 + n_files) {
+        0 if !capture.stderr.is_empty() => damage(&mut capture.stderr, random),
+        place if place >= 4 => {
+            let file = capture.files.values_mut().nth(place - 4);
+            damage(file.expect("the place is below their number"), random);
+        }
+        _ => damage(&mut capture.stdout, random),
+    }
+}
+
+/// A worker's output, damaged as a whole; mostly its numbers, because little else leaves it a report.
+fn damaged_report(mut raw: RawOutput, random: &mut Random) -> RawOutput {
+    for _ in 0..=random.below(4) {
+        match random.below(AROUND) {
+            0 => raw.exit = [Exit::Code(1), Exit::Signal(11)][random.below(2)],
+            1 => damage(&mut raw.stderr.0, random),
+            2 => {
+                let mut format = std::mem::take(&mut raw.format).into_bytes();
+                damage(&mut format, random);
+                raw.format = String::from_utf8_lossy(&format).into_owned();
+            }
+            3..=6 => damage(&mut raw.stdout.0, random),
+            _ => replace_number(&mut raw.stdout.0, random),
+        }
+    }
+    raw
+}
+
+/// Everything real that there is of this workload's output.
+fn seeds(workload: &dyn Workload, captures: &[Capture]) -> Vec<Seed> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let id = workload.id();
+    let of_tool = captures
+        .iter()
+        .filter(|capture| capture.workload == id)
+        .cloned();
+    let mut seeds: Vec<Seed> = of_tool.map(Seed::Tool).collect();
+    if id == "hpcc" {
+        let nested = folders(&golden.join("hpcc"));
+        let nested = nested.iter().flat_map(|version| folders(version));
+        seeds.extend(
+            nested
+                .filter_map(|folder| Capture::read(id, &folder))
+                .map(Seed::Tool),
+        );
+    }
+    let report = golden.join("probe").join(format!("{id}.json"));
+    if report.is_file() {
+        seeds.push(Seed::worker(&report, PROBE_FORMAT));
+    }
+    for folder in folders(&golden.join("probe-1")) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if name == id || name.strip_suffix("-blocked") == Some(id) {
+            seeds.push(Seed::worker(&folder.join("stdout"), PROBE_FORMAT));
+        }
+    }
+    let trial = golden.join("trials").join(format!("{id}.json"));
+    if trial.is_file() {
+        let format = if id == "start-up" {
+            LIFECYCLE_FORMAT
+        } else {
+            PROBE_FORMAT
+        };
+        seeds.push(Seed::worker(&trial, format));
+    }
+    seeds
+}
+
+/// Whether a decoder reads the output, and what is wrong with how it takes it.
+fn finding(workload: &dyn Workload, raw: &RawOutput) -> (bool, Option<String>) {
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let decoded = workload.decode(&raw);
-        let remarks = workload.remarks(&raw);
-        (decoded, remarks)
+        // What analysis asks beside: neither may panic, and it is held against limits elsewhere.
+        let _ = (workload.demand(raw), workload.span(raw));
+        (workload.decode(raw), workload.remarks(raw))
     }));
     let Ok((decoded, remarks)) = ended else {
-        return (false, Some("it panics".to_owned()));
+        return (false, Some(PANICS.to_owned()));
     };
     let is_read = decoded.is_ok();
     let detail = remarks
@@ -171,6 +279,15 @@ fn finding(workload: &dyn Workload, capture: &Capture) -> (bool, Option<String>)
         let what = format!("a remark holds control characters: {remark:?}");
         return (is_read, Some(what));
     }
+    let is_wrong = |sample: &&tare_model::Sample| {
+        let values = &sample.observations;
+        let is_known = |id: &str| workload.metrics().iter().any(|metric| metric.id == id);
+        values.is_empty()
+            || values
+                .iter()
+                .any(|value| !(value.is_finite() && *value > 0.0))
+            || !is_known(sample.metric.as_str())
+    };
     let what = match decoded {
         Err(error) => error
             .to_string()
@@ -179,20 +296,59 @@ fn finding(workload: &dyn Workload, capture: &Capture) -> (bool, Option<String>)
             .then(|| format!("its refusal holds control characters: {error:?}")),
         Ok(samples) => samples
             .iter()
-            .find(|sample| {
-                let values = &sample.observations;
-                values.is_empty()
-                    || values
-                        .iter()
-                        .any(|value| !(value.is_finite() && *value > 0.0))
-                    || !workload
-                        .metrics()
-                        .iter()
-                        .any(|it| it.id == sample.metric.as_str())
-            })
+            .find(is_wrong)
             .map(|sample| format!("it reads {sample:?}")),
     };
     (is_read, what)
+}
+
+/// What a finding is that is a panic.
+const PANICS: &str = "it panics";
+
+/// What the search of one decoder came to.
+#[derive(Default)]
+struct Searched {
+    inputs: u64,
+    /// How many of them were read all the same.
+    read: u64,
+    panics: u64,
+    findings: Vec<String>,
+    took: Duration,
+}
+
+/// Searches one decoder, for so long or for a fixed number of rounds.
+fn search(workload: &dyn Workload, seeds: &[Seed], limit: Option<Duration>) -> Searched {
+    let begin = Instant::now();
+    let mut searched = Searched::default();
+    'search: for round in 0.. {
+        for seed in seeds {
+            let is_over = match limit {
+                Some(limit) => begin.elapsed() >= limit,
+                None => round >= SHORT,
+            };
+            if is_over || searched.findings.len() >= ENOUGH {
+                break 'search;
+            }
+            let raw = seed.damaged(round);
+            searched.inputs += 1;
+            let (is_read, what) = finding(workload, &raw);
+            searched.read += u64::from(is_read);
+            let Some(what) = what else {
+                continue;
+            };
+            searched.panics += u64::from(what == PANICS);
+            searched.findings.push(format!(
+                "{}/{} in round {round}: {what}\n--- {} {:?}\n{}",
+                workload.id(),
+                seed.name(),
+                raw.format.escape_debug(),
+                raw.exit,
+                String::from_utf8_lossy(&raw.stdout.0).escape_debug()
+            ));
+        }
+    }
+    searched.took = begin.elapsed();
+    searched
 }
 
 #[test]
@@ -202,16 +358,13 @@ fn whatever_a_tool_prints_gives_an_error_or_finite_positive_numbers() {
         let seconds: f64 = text.parse().expect("a number of seconds");
         Duration::from_secs_f64(seconds)
     });
-    let captures: Vec<Capture> = captures()
-        .into_iter()
-        .filter(|capture| only.as_ref().is_none_or(|only| *only == capture.workload))
+    let captures = captures();
+    let workloads: Vec<&dyn Workload> = workload::WORKLOADS
+        .iter()
+        .copied()
+        .filter(|workload| only.as_ref().is_none_or(|only| only == workload.id()))
         .collect();
-    assert!(
-        !captures.is_empty(),
-        "no capture is of the workload {only:?}"
-    );
-    let begin = Instant::now();
-    let (mut executions, mut read) = (0_u64, 0_u64);
+    assert!(!workloads.is_empty(), "there is no workload {only:?}");
     let mut findings: Vec<String> = Vec::new();
     // Panics are findings; their words would hide the summary. Other threads' panics are not ours.
     let others = std::panic::take_hook();
@@ -220,41 +373,35 @@ fn whatever_a_tool_prints_gives_an_error_or_finite_positive_numbers() {
             others(panic);
         }
     }));
-    IS_SEARCHING.set(true);
-    'search: for round in 0.. {
-        for capture in &captures {
-            let is_over = match limit {
-                Some(limit) => begin.elapsed() >= limit,
-                None => round >= SHORT,
-            };
-            if is_over || findings.len() >= 20 {
-                break 'search;
-            }
-            let workload = workload::find(&capture.workload).expect("captures are of workloads");
-            let damaged = damaged(capture, round);
-            executions += 1;
-            let (is_read, what) = finding(workload, &damaged);
-            read += u64::from(is_read);
-            if let Some(what) = what {
-                let (tool, name) = (&capture.workload, &capture.name);
-                findings.push(format!(
-                    "{tool}/{name} in round {round}: {what}\n--- stdout\n{}\n--- stderr\n{}",
-                    String::from_utf8_lossy(&damaged.stdout).escape_debug(),
-                    String::from_utf8_lossy(&damaged.stderr).escape_debug()
-                ));
-            }
-        }
-    }
-    IS_SEARCHING.set(false);
+    // `cargo xtask fuzz` counts these lines.
     println!(
-        "{executions} executions over {} captures in {:.1} s, {read} of them read, {} findings",
-        captures.len(),
-        begin.elapsed().as_secs_f64(),
-        findings.len()
+        "{:<18} {:>8} {:>10} {:>10} {:>7}",
+        "decoder", "seconds", "inputs", "read", "panics"
     );
+    for workload in workloads {
+        let seeds = seeds(workload, &captures);
+        assert!(
+            !seeds.is_empty(),
+            "there is no real output of `{}`",
+            workload.id()
+        );
+        IS_SEARCHING.set(true);
+        let searched = search(workload, &seeds, limit);
+        IS_SEARCHING.set(false);
+        println!(
+            "{:<18} {:>8.1} {:>10} {:>10} {:>7}",
+            workload.id(),
+            searched.took.as_secs_f64(),
+            searched.inputs,
+            searched.read,
+            searched.panics
+        );
+        let is_too_rough = searched.read == 0 && searched.findings.is_empty();
+        findings.extend(is_too_rough.then(|| {
+            let id = workload.id();
+            format!("{id}: no damaged output was read: the search is too rough to find anything")
+        }));
+        findings.extend(searched.findings);
+    }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
-    assert!(
-        read > 0,
-        "no damaged output was read: the search is too rough to find anything"
-    );
 }

@@ -66,7 +66,8 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    fn read(workload: &str, folder: &Path) -> Option<Self> {
+    /// The capture in this folder; `None` where there is none.
+    pub(crate) fn read(workload: &str, folder: &Path) -> Option<Self> {
         let stdout = std::fs::read(folder.join("stdout")).ok()?;
         let text = std::fs::read_to_string(folder.join("provenance.toml"))
             .unwrap_or_else(|error| panic!("{}: provenance.toml: {error}", folder.display()));
@@ -174,7 +175,7 @@ pub(crate) fn capture(workload: &str, name: &str) -> Capture {
         .unwrap_or_else(|| panic!("there is no capture {workload}/{name}"))
 }
 
-fn folders(of: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(of)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -372,6 +372,9 @@ fn additive(cell: &DossierCell) -> Option<String> {
     Some(difference(&cell.difference?, &cell.unit))
 }
 
+/// Different details of one mark that are told below the table.
+const MOST_SEEN: usize = 2;
+
 /// The marks behind verdicts, numbered in the order in which the table needs them.
 struct Marks {
     flags: Vec<String>,
@@ -412,34 +415,56 @@ impl Marks {
         }
     }
 
-    /// Explains the marks; where one cell alone has it, with what was seen there.
+    /// Explains the marks; with what was seen, where one cell alone has it or it puts readings in doubt.
     fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
         if !self.flags.is_empty() || !self.common.is_empty() {
             out.push('\n');
         }
         for (id, count) in &self.common {
             let meaning = words::meaning(id).unwrap_or_default();
-            let line = format!("in {count} of {} cells: {meaning}", dossier.cells.len());
+            let seen = seen(dossier, id);
+            let line = format!(
+                "in {count} of {} cells: {meaning}{seen}",
+                dossier.cells.len()
+            );
             paragraph(out, "* ", &line, style.width);
         }
         for (number, id) in (1..).zip(&self.flags) {
             let Some(meaning) = words::meaning(id) else {
                 continue;
             };
-            let on: Vec<&str> = dossier
-                .cells
-                .iter()
-                .flat_map(marked)
-                .filter(|flag| flag.id == *id)
-                .map(|flag| flag.detail.as_str())
-                .collect();
-            let seen = match on.as_slice() {
-                [only] => format!(" ({})", harmless(only)),
-                _ => String::new(),
-            };
+            let seen = seen(dossier, id);
             let mark = format!("{} ", superscript(number));
             paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
         }
+    }
+}
+
+/// What was seen in the cells with this mark, in brackets: all of it in the only one, and of a doubt what differs,
+/// as far as it is not too much to read; a number that all measured is no news in each.
+fn seen(dossier: &Dossier, id: &str) -> String {
+    let mut details: Vec<&str> = Vec::new();
+    let mut n_cells = 0;
+    for flag in dossier.cells.iter().flat_map(marked) {
+        if flag.id == id {
+            n_cells += 1;
+            if !details.contains(&flag.detail.as_str()) {
+                details.push(&flag.detail);
+            }
+        }
+    }
+    if n_cells > 1 && !words::is_doubt(id) {
+        return String::new();
+    }
+    let shown: Vec<String> = details
+        .iter()
+        .take(MOST_SEEN)
+        .map(|it| harmless(it))
+        .collect();
+    match details.len().saturating_sub(MOST_SEEN) {
+        _ if shown.is_empty() => String::new(),
+        0 => format!(" ({})", shown.join("; ")),
+        more => format!(" ({}; and {more} more)", shown.join("; ")),
     }
 }
 

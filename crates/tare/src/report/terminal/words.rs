@@ -209,6 +209,11 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a flag says that something else was measured than the metric's name promises.
+pub(super) fn is_doubt(flag: &str) -> bool {
+    meaning(flag).is_some_and(|meaning| meaning.starts_with("DOUBTFUL"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

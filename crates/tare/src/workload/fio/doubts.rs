@@ -32,20 +32,17 @@ pub(super) fn of(raw: &RawOutput) -> Option<Vec<Remark>> {
     remarks.extend(sanity::threads(jobs, report));
     remarks.extend(cpu_share(&job));
     let touched = touched(&job, output.devices, &whole);
-    for (remark, metrics) in touched
-        .iter()
-        .zip([&super::METRICS[..4], &super::METRICS[4..]])
-    {
+    for (remark, metrics) in touched.iter().zip(super::read_and_write()) {
         let of_each = metrics
             .iter()
             .filter_map(|metric| Some(remark.clone()?.about(metric.id)));
         remarks.extend(of_each);
     }
     let has_no_device = touched.iter().any(Option::is_some);
-    for (direction, metrics) in [
-        (&job.read, &super::METRICS[..4]),
-        (&job.write, &super::METRICS[4..]),
-    ] {
+    for (direction, metrics) in [&job.read, &job.write]
+        .into_iter()
+        .zip(super::read_and_write())
+    {
         if direction.operations == 0.0 {
             continue;
         }
