@@ -176,7 +176,9 @@ fn shell(script: &str, folder: &Path, engine: Option<&str>) -> Command {
     command
         .args(["sh", "-euc", script])
         .current_dir(folder)
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        // The table is all that is printed; what goes wrong is told on the other stream.
+        .stdout(Stdio::null());
     command
 }
 

@@ -212,10 +212,10 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     found.in_the_kernel(base, arm, sys);
     // With several threads the time on processors may grow by more than the wall time; then nothing waits.
     let on_cpu = user.unwrap_or(0.0) + sys.unwrap_or(0.0);
-    let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0));
-    if found.share(off_cpu) >= SHARE
-        && !found.has(&[Family::Quota, Family::Contention, Family::Steal])
-    {
+    // What others took is no waiting for a peer; a quota stops every thread, and is not told apart.
+    let taken = delay.unwrap_or(0.0).max(0.0) + steal.unwrap_or(0.0).max(0.0);
+    let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0) - taken);
+    if found.share(off_cpu) >= SHARE && !found.has(&[Family::Quota]) {
         let from_device = grew(base.read_bytes, arm.read_bytes, 4096.0)
             || grew(base.majflt, arm.majflt, FEWEST_FAULTS);
         if from_device {
@@ -455,6 +455,20 @@ mod tests {
             ..usage(0.532, 0.015, 0.048)
         };
         assert_eq!(triage(&base, &crowded)[0].family, Family::Contention);
+    }
+
+    #[test]
+    fn who_waits_for_a_peer_on_a_crowded_machine_is_seen_to_wait_for_both() {
+        let base = Usage {
+            run_delay_ns: Some(0.09e9),
+            ..usage(0.11, 0.012, 0.004)
+        };
+        let arm = Usage {
+            run_delay_ns: Some(0.257e9),
+            ..usage(0.48, 0.012, 0.005)
+        };
+        let families: Vec<Family> = triage(&base, &arm).iter().map(|lead| lead.family).collect();
+        assert_eq!(families, [Family::Waiting, Family::Contention]);
     }
 
     #[test]
