@@ -15,6 +15,8 @@ use crate::workload::user_command::CPU;
 const WITHOUT_COUNTERS: f64 = 0.8;
 /// From this share of the command's time on a port proxy has work to do.
 const BUSY_PROXY: f64 = 0.05;
+/// Bytes of a packet that networks and engines use by default.
+const USUAL_MTU: f64 = 1500.0;
 /// How many times the arm's packets fit into those of the way out before they count as small.
 const SMALL: f64 = 1.5;
 /// How much busier it must be than while the command ran outside: others may use it too.
@@ -145,12 +147,13 @@ impl<'a> Case<'a> {
     }
 
     /// The largest packets of the arm and of the machine's way out where the arm's are much smaller: by a third
-    /// at least, so that half as many packets more are needed for the same data.
+    /// at least, so that half as many packets more are needed for the same data. What networks use by default is
+    /// not small beside the largest frames of a data centre.
     pub fn small_packets(&self) -> Option<(f64, f64)> {
         let here = self.number("net.default.mtu")?;
         let uplink = number(self.host, "net.default.mtu")
             .or_else(|| number(&self.baseline.facts, "net.default.mtu"))?;
-        (here * SMALL <= uplink).then_some((here, uplink))
+        (here * SMALL <= uplink.min(USUAL_MTU)).then_some((here, uplink))
     }
 
     /// Whether the command inside kept the engine's port proxies busy, and the one outside did not.
