@@ -9,10 +9,11 @@ use tare_model::dossier::DossierCell;
 use super::kind::Kind;
 use super::triage::{Family, Lead, Usage, triage};
 use super::{ArmEvidence, Case};
-use crate::workload::user_command::CPU;
 
 /// Likelihood left when no counter was read.
 const WITHOUT_COUNTERS: f64 = 0.8;
+/// The metric that asks about time on processors; a test holds it against the workload's own name.
+const CPU: &str = "command.cpu.time";
 /// From this share of the command's time on a port proxy has work to do.
 const BUSY_PROXY: f64 = 0.05;
 /// Bytes of a packet that networks and engines use by default.
@@ -361,6 +362,11 @@ mod tests {
         pairs
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn time_on_processors_is_called_as_the_workload_calls_it() {
+        assert_eq!(CPU, crate::workload::user_command::CPU);
     }
 
     #[test]
