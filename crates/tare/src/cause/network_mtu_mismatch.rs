@@ -30,7 +30,7 @@ const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::Mo
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     if let Some((here, uplink)) = case.small_packets() {
-        return small(case, here, uplink);
+        return Some(small(case, here, uplink));
     }
     let here = case.number("net.default.mtu")?;
     let uplink = number(case.host, "net.default.mtu")
@@ -70,7 +70,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
-fn small(case: &Case<'_>, here: f64, uplink: f64) -> Option<Found> {
+fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
     // A command of which nothing is known has to wait, or to have more to do in the kernel.
     let cells: Vec<usize> = case
         .costs(&[Kind::Network])
@@ -81,8 +81,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> Option<Found> {
                 || leads.iter().any(|lead| FAMILIES.contains(&lead.family))
         })
         .collect();
-    Some(
-        Found::new(
+    Found::new(
             cells.clone(),
             0.7 * case.fit(&cells, FAMILIES).max(0.7),
             format!(
@@ -94,8 +93,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> Option<Found> {
             "the arm's default route has an MTU of {here}, the machine's of {uplink}"
         ))
         .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::default_network(case)),
-    )
+        .by(switch::default_network(case))
 }
 
 #[cfg(test)]
