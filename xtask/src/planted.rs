@@ -153,11 +153,12 @@ impl Drop for Beside {
 struct After<'a> {
     script: &'a str,
     folder: &'a Path,
+    engine: Option<&'a str>,
 }
 
 impl Drop for After<'_> {
     fn drop(&mut self) {
-        match shell(self.script, self.folder).status() {
+        match shell(self.script, self.folder, self.engine).status() {
             Ok(status) if status.success() => {}
             other => step(&format!(
                 "`after` ended with {other:?}: look for what is left"
@@ -166,12 +167,18 @@ impl Drop for After<'_> {
     }
 }
 
-fn shell(script: &str, folder: &Path) -> Command {
+/// A script of the shell in a session of its own, which finds the engine where `tare` does.
+fn shell(script: &str, folder: &Path, engine: Option<&str>) -> Command {
     let mut command = Command::new("setsid");
+    if let Some(host) = engine {
+        command.env("DOCKER_HOST", host);
+    }
     command
         .args(["sh", "-euc", script])
         .current_dir(folder)
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        // The table is all that is printed; what goes wrong is told on the other stream.
+        .stdout(Stdio::null());
     command
 }
 
@@ -192,9 +199,10 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     let after = plant.after.as_deref().map(|script| After {
         script,
         folder: &work,
+        engine: host,
     });
     if let Some(script) = &plant.before {
-        let status = shell(script, &work).status()?;
+        let status = shell(script, &work, host).status()?;
         if !status.success() {
             bail!("`before` of {name} ended with {status}");
         }
@@ -202,7 +210,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     let beside = plant
         .beside
         .as_ref()
-        .map(|script| shell(script, &work).spawn())
+        .map(|script| shell(script, &work, host).spawn())
         .transpose()?
         .map(Beside);
     let mut command = Command::new(tare);

@@ -2,7 +2,8 @@
 //!
 //! Devices are asked through `ioctl` on a socket and never through `/sys/class/net`: sysfs shows the network
 //! namespace in which it was mounted, which need not be ours (a device of the host was once read that way).
-//! Sources: netdevice(7), resolv.conf(5), the kernel's Documentation/networking/ip-sysctl.rst.
+//! How devices queue is asked of the kernel's route interface, which tells it of this namespace to everybody.
+//! Sources: netdevice(7), rtnetlink(7), resolv.conf(5), the kernel's Documentation/networking/ip-sysctl.rst.
 //! What it cannot see: an IPv6 default route where there is none for IPv4, and what lies behind the device.
 
 use std::io;
@@ -10,6 +11,10 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use super::Collector;
+use crate::launch::network::queues;
+
+/// Kinds of queues that hold packets back: by a rate, or to imitate a long line.
+const HOLDING: [&str; 6] = ["tbf", "netem", "htb", "hfsc", "cake", "cbq"];
 
 /// Settings that a new network namespace resets to the kernel's defaults.
 const SETTINGS: &[&str] = &[
@@ -34,6 +39,7 @@ pub(super) fn collect(facts: &mut Collector) {
         Err(error) => facts.unreadable("net.default.device", &error),
     }
     of_device(facts, "net.loopback", "lo");
+    facts.try_set("net.held_back", queues().map(|queues| held_back(&queues)));
     for name in SETTINGS {
         let path = format!("/proc/sys/{name}");
         // A setting of a module that is not loaded does not exist: that is no failure to read it.
@@ -63,6 +69,21 @@ fn default_device(table: &str) -> Option<&str> {
     routes
         .min_by_key(|(metric, _)| *metric)
         .map(|(_, device)| device)
+}
+
+/// Devices whose queue holds packets back, `eth0 tbf, docker0 htb`; `none` if there are none.
+fn held_back(queues: &[(String, String)]) -> String {
+    let mut held: Vec<String> = queues
+        .iter()
+        .filter(|(_, kind)| HOLDING.contains(&kind.as_str()))
+        .map(|(device, kind)| format!("{device} {kind}"))
+        .collect();
+    held.sort_unstable();
+    if held.is_empty() {
+        "none".to_owned()
+    } else {
+        held.join(", ")
+    }
 }
 
 fn of_device(facts: &mut Collector, name: &str, device: &str) {
@@ -175,6 +196,28 @@ eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
 ";
         assert_eq!(default_device(table), Some("eth0"));
         assert_eq!(default_device("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn only_queues_that_hold_packets_back_are_told() {
+        let queues = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, kind)| ((*name).into(), (*kind).into()))
+                .collect()
+        };
+        assert_eq!(
+            held_back(&queues(&[("lo", "noqueue"), ("eth0", "fq_codel")])),
+            "none"
+        );
+        assert_eq!(
+            held_back(&queues(&[
+                ("veth1", "tbf"),
+                ("lo", "noqueue"),
+                ("docker0", "htb")
+            ])),
+            "docker0 htb, veth1 tbf"
+        );
     }
 
     #[test]

@@ -198,8 +198,8 @@ pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>
     Ok(None)
 }
 
-/// Every device that has an alias: index, name, alias.
-pub(super) fn aliases(socket: &OwnedFd) -> io::Result<Vec<(i32, String, String)>> {
+/// Every device that has a text under an attribute (`IFLA_IFALIAS`, `IFLA_QDISC`): index, name, text.
+pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, String, String)>> {
     let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
     sys::send(socket, &message.finish())?;
     let mut found = Vec::new();
@@ -228,8 +228,8 @@ pub(super) fn aliases(socket: &OwnedFd) -> io::Result<Vec<(i32, String, String)>
                     })
             };
             let index = u32_at(answer.body, 4).unwrap_or(0) as i32;
-            if let (Some(name), Some(alias)) = (text(libc::IFLA_IFNAME), text(libc::IFLA_IFALIAS)) {
-                found.push((index, name, alias));
+            if let (Some(name), Some(text)) = (text(libc::IFLA_IFNAME), text(wanted)) {
+                found.push((index, name, text));
             }
         }
     }
@@ -288,6 +288,15 @@ mod tests {
             assert!(answers(&bytes[..length]).is_empty());
         }
         assert_eq!(answers(&bytes).len(), 1);
+    }
+
+    #[test]
+    fn the_kernel_tells_how_the_loopback_queues() {
+        let socket = sys::route_socket().unwrap();
+        let queues = texts(&socket, libc::IFLA_QDISC).unwrap();
+        let loopback = queues.iter().find(|(_, name, _)| name == "lo").unwrap();
+        assert!(!loopback.2.is_empty(), "{queues:?}");
+        assert_eq!(texts(&socket, 0x3fff).unwrap(), []);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use tare_model::RunId;
 use tare_model::launch::{LaunchError, PairAddresses, SiblingLink};
 
-use super::netlink::{Message, aliases, ask, destinations, link_index};
+use super::netlink::{Message, ask, destinations, link_index, texts};
 use super::{refused, sys};
 
 /// 198.18.0.0/15.
@@ -283,6 +283,15 @@ pub(crate) fn raise_sibling(address: Ipv4Addr, prefix_bits: u8) -> Result<(), La
         .map_err(refused("give the device between the instances its address"))
 }
 
+/// How each device of this network namespace queues what is sent: its name and the kind of its root queue.
+pub(crate) fn queues() -> io::Result<Vec<(String, String)>> {
+    let found = texts(&sys::route_socket()?, libc::IFLA_QDISC)?;
+    Ok(found
+        .into_iter()
+        .map(|(_, name, kind)| (name, kind))
+        .collect())
+}
+
 /// Removes a device; whether it was there.
 pub(super) fn remove(name: &str) -> io::Result<bool> {
     let socket = sys::route_socket()?;
@@ -302,7 +311,7 @@ pub(super) fn remove(name: &str) -> io::Result<bool> {
 /// The outer devices that are here: name and run.
 pub(super) fn labelled() -> io::Result<Vec<(String, String)>> {
     let socket = sys::route_socket()?;
-    Ok(aliases(&socket)?
+    Ok(texts(&socket, libc::IFLA_IFALIAS)?
         .into_iter()
         .filter_map(|(_, name, alias)| {
             let run = alias.strip_prefix(ALIAS)?.to_owned();

@@ -17,7 +17,13 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A thread that could run and has no processor waits for a competitor on the same kernel, or the \
                 hypervisor has given the processor to another guest. Neither is a cost of the environment, and both \
                 change from one minute to the next.",
-    needs: &["run_delay_ns", "steal_ticks", "flags of the cells"],
+    needs: &[
+        "run_delay_ns",
+        "steal_ticks",
+        "cpu.affinity",
+        "settings: cpuset",
+        "flags of the cells",
+    ],
     size: "Up to the number of competitors; typical values wandered by 30–60 % on a shared machine while the best of \
            many repeated within 1–2 %.",
     advice: "Repeat when the machine is quiet, pin both sides to processors of their own, and compare paired trials; \
@@ -69,9 +75,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             ),
         )
         .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::not_here(
-            "who else uses the machine is not a setting of an arm: the run has to be repeated",
-        )),
+        .by(switch::other_cpus(case)),
     )
 }
 

@@ -61,7 +61,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         // One thread does not miss the other processors, unless several instances share them.
         .filter(|index| {
             let cell = &case.cells[*index];
-            nodes.is_some() || !is_own_probe(cell) || cell.instances > 1
+            let is_alone = is_own_probe(cell) || is_single(case);
+            nodes.is_some() || !is_alone || cell.instances > 1
         })
         .collect();
     Some(
@@ -81,6 +82,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
+/// Whether the command was seen to be one thread and nothing else.
+fn is_single(case: &Case<'_>) -> bool {
+    case.number("command.threads") == Some(1.0) && case.number("command.processes") == Some(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::composed::{Composed, check};
@@ -98,6 +104,9 @@ mod tests {
             &super::CAUSE,
             &[
                 cpus("0-3", "0", "command.wall.time"),
+                cpus("0-3", "0", "command.wall.time")
+                    .fact("command.threads", "1")
+                    .fact("command.processes", "2"),
                 cpus("0,2", "0-1", "hpcc.hpl.rate")
                     .base("cpu.cores", "2")
                     .fact("cpu.cores", "1"),
@@ -110,6 +119,9 @@ mod tests {
                 cpus("0-3", "0", "cpu.integer.time"),
                 cpus("0-3", "0-3", "command.wall.time"),
                 cpus("0", "0-3", "command.wall.time"),
+                cpus("0-3", "0", "command.wall.time")
+                    .fact("command.threads", "1")
+                    .fact("command.processes", "1"),
             ],
         );
     }

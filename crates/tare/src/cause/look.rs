@@ -12,6 +12,18 @@ use super::{ArmEvidence, Case};
 
 /// Likelihood left when no counter was read.
 const WITHOUT_COUNTERS: f64 = 0.8;
+/// The metric that asks about time on processors; a test holds it against the workload's own name.
+const CPU: &str = "command.cpu.time";
+/// From this share of the command's time on a port proxy has work to do.
+const BUSY_PROXY: f64 = 0.05;
+/// Bytes of a packet that networks and engines use by default.
+const USUAL_MTU: f64 = 1500.0;
+/// How many times the arm's packets fit into those of the way out before they count as small.
+const SMALL: f64 = 1.5;
+/// How much busier it must be than while the command ran outside: others may use it too.
+const BUSIER: f64 = 3.0;
+/// No machine has a processor of a higher number: a recorded list of a broken one is not followed.
+const MOST_CPUS: usize = 1 << 16;
 /// Likelihood left when the counters speak for other families.
 const AGAINST_COUNTERS: f64 = 0.35;
 
@@ -110,6 +122,47 @@ impl<'a> Case<'a> {
         Some(self.arm.settings.value(name)?.to_string())
     }
 
+    /// How busy the engine's port proxies were while the command ran in the baseline and in the arm, as shares of
+    /// the time that it took; `None` where there were none or nobody looked.
+    pub fn proxy_busy(&self) -> Option<(f64, f64)> {
+        let busy = |facts: &Facts| {
+            let took = number(facts, "command.wall_ns").filter(|took| *took > 0.0)?;
+            Some(number(facts, "command.engine_proxy_ns")? / took)
+        };
+        // Without a proxy on this side nothing was copied there.
+        Some((
+            busy(&self.baseline.facts).unwrap_or(0.0),
+            busy(&self.arm.facts)?,
+        ))
+    }
+
+    /// The device of the arm's own network, and the kind of its queue, that holds packets back; `None` where
+    /// there is none or the arm has no network of its own.
+    pub fn link_held_back(&self) -> Option<&'a str> {
+        let held = self.fact("net.held_back").filter(|list| *list != "none")?;
+        let shares = matches!(
+            (self.baseline.fact("ns.net"), self.fact("ns.net")),
+            (Some(there), Some(here)) if there == here
+        );
+        (!shares).then_some(held)
+    }
+
+    /// The largest packets of the arm and of the machine's way out where the arm's are much smaller: by a third
+    /// at least, so that half as many packets more are needed for the same data. What networks use by default is
+    /// not small beside the largest frames of a data centre.
+    pub fn small_packets(&self) -> Option<(f64, f64)> {
+        let here = self.number("net.default.mtu")?;
+        let uplink = number(self.host, "net.default.mtu")
+            .or_else(|| number(&self.baseline.facts, "net.default.mtu"))?;
+        (here * SMALL <= uplink.min(USUAL_MTU)).then_some((here, uplink))
+    }
+
+    /// Whether the command inside kept the engine's port proxies busy, and the one outside did not.
+    pub fn is_proxied(&self) -> bool {
+        self.proxy_busy()
+            .is_some_and(|(there, here)| here >= BUSY_PROXY && here >= BUSIER * there)
+    }
+
     /// What the counters of the cells' workloads speak for, the strongest of each workload first.
     pub fn leads(&self, cells: &[usize]) -> Vec<Lead> {
         let mut leads: Vec<Lead> = Vec::new();
@@ -119,7 +172,14 @@ impl<'a> Case<'a> {
                 continue;
             }
             seen.push(&cell.workload);
-            let of = |arm: &ArmEvidence| arm.counters.get(&cell.workload).map(Usage::of);
+            let of = |arm: &ArmEvidence| {
+                let usage = Usage::of(arm.counters.get(&cell.workload)?);
+                Some(if cell.metric == CPU {
+                    usage.on_processor_only()
+                } else {
+                    usage
+                })
+            };
             if let (Some(base), Some(arm)) = (of(self.baseline), of(self.arm)) {
                 leads.extend(triage(&base, &arm));
             }
@@ -213,17 +273,21 @@ pub fn kernel(facts: &Facts) -> Option<(u32, u32)> {
 
 /// How many processors a list such as `0-3,6` names.
 pub fn cpus_in(list: &str) -> Option<usize> {
-    let mut count = 0;
+    cpu_list(list).map(|cpus| cpus.len())
+}
+
+/// The processors that a list such as `0-3,6` names; `None` where it names none.
+pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
-        count += match part.split_once('-') {
-            Some((first, last)) => {
-                let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-                (last + 1).checked_sub(first)?
-            }
-            None => part.parse::<usize>().map(|_| 1).ok()?,
-        };
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last > MOST_CPUS {
+            return None;
+        }
+        cpus.extend(first..=last);
     }
-    (count > 0).then_some(count)
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// Processors that a control group's quota amounts to; `None` without a quota.
@@ -298,6 +362,11 @@ mod tests {
         pairs
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn time_on_processors_is_called_as_the_workload_calls_it() {
+        assert_eq!(CPU, crate::workload::user_command::CPU);
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod memory_limit_cache_and_oom;
 mod memory_swap_limit;
 mod network_bridge_nat;
 mod network_dns;
+mod network_link_rate;
 mod network_mtu_mismatch;
 mod network_netns_sysctl_reset;
 mod network_rootless_usermode_stack;
@@ -87,6 +88,7 @@ pub static CAUSES: &[&dyn Cause] = &[
     &network_bridge_nat::CAUSE,
     &network_dns::CAUSE,
     &network_mtu_mismatch::CAUSE,
+    &network_link_rate::CAUSE,
     &stdio_log_driver::CAUSE,
     &cpu_contention_and_steal::CAUSE,
     &time_clocksource::CAUSE,

@@ -53,6 +53,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || (separate && case.is_driver(&["docker", "podman", "container", "oci"])))
         || rootless
         || none
+        // What a proxy copies, a queue holds back or a small packet multiplies does not cost because of the
+        // bridge, and the host's network would take that away with it.
+        || case.is_proxied()
+        || case.link_held_back().is_some()
+        || case.small_packets().is_some()
     {
         return None;
     }
@@ -102,6 +107,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 mod tests {
     use super::super::composed::{Composed, check};
 
+    const WAITING: [(&str, f64, f64); 3] = [
+        ("wall_ns", 1e9, 3e9),
+        ("user_ns", 0.1e9, 0.1e9),
+        ("sys_ns", 0.2e9, 0.2e9),
+    ];
+
     #[test]
     fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
         let bridged = || {
@@ -115,9 +126,16 @@ mod tests {
             &super::CAUSE,
             &[
                 bridged().cost("net.tcp.throughput.rate", 1.4),
+                bridged()
+                    .both("net.default.mtu", "1500")
+                    .fact("net.held_back", "none")
+                    .cost("net.tcp.throughput.rate", 1.4),
                 Composed::of("container")
                     .setting("network", "veth")
                     .cost("net.tcp.round-trip.time", 1.3),
+                bridged()
+                    .cost("command.wall.time", 3.0)
+                    .counted("command", &WAITING),
             ],
             &[
                 bridged().cost("cpu.integer.time", 1.4),
@@ -132,6 +150,18 @@ mod tests {
                     .fact("ns.net", "net:[2]")
                     .cost("net.tcp.throughput.rate", 2.0),
                 bridged().cost("command.wall.time", 1.4),
+                bridged()
+                    .cost("command.wall.time", 3.0)
+                    .counted("command", &WAITING)
+                    .fact("command.wall_ns", "3e9")
+                    .fact("command.engine_proxy_ns", "1e9"),
+                bridged()
+                    .fact("net.held_back", "eth0 tbf")
+                    .cost("net.tcp.throughput.rate", 9.0),
+                bridged()
+                    .base("net.default.mtu", "1500")
+                    .fact("net.default.mtu", "576")
+                    .cost("net.tcp.throughput.rate", 2.0),
             ],
         );
     }

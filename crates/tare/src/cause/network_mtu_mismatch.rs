@@ -1,7 +1,8 @@
-//! Packets that are too large for the way out of the machine.
+//! Packets that are too large for the way out of the machine, or much smaller than it allows.
 //!
-//! Matters only for traffic that leaves the machine, and for one that stays only where fragments or repeated
-//! packets were counted. What it cannot see: a smaller size somewhere behind the first link.
+//! Too large matters only for traffic that leaves the machine, and for one that stays only where fragments or repeated
+//! packets were counted; much smaller matters for all data that is sent in bulk. What it cannot see: a smaller
+//! size somewhere behind the first link.
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
@@ -12,18 +13,25 @@ use super::{Case, switch};
 /// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.mtu-mismatch",
-    title: "Packets of the environment are larger than the machine's way out allows",
+    title: "Packets of the environment are larger than the machine's way out allows, or much smaller",
     mechanism: "Engines give their bridge 1500 bytes and do not ask what the machine's own link takes; behind a tunnel or \
                 in a cloud that is less. Large packets are then cut up, or vanish where the note that they are too \
-                large is filtered: small requests work and bulk data stalls.",
+                large is filtered: small requests work and bulk data stalls. A network that was given a small \
+                size, for a tunnel that is not there any more, cuts the same data into many packets.",
     needs: &["net.default.mtu", "tcp_retransmits", "ip_fragment_failures"],
-    size: "From repeated packets up to a connection that hangs for good (several reports).",
+    size: "From repeated packets up to a connection that hangs for good (several reports); as many times the work per \
+           byte as there are more packets, where the size is small.",
     advice: "Set the engine's `mtu` to that of the machine's link, for its default network and for each of one's own.",
     price: "Slightly more packets for the same data; nothing in security.",
     suspect,
 };
 
+const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::MoreCalls];
+
 fn suspect(case: &Case<'_>) -> Option<Found> {
+    if let Some((here, uplink)) = case.small_packets() {
+        return Some(small(case, here, uplink));
+    }
     let here = case.number("net.default.mtu")?;
     let uplink = number(case.host, "net.default.mtu")
         .or_else(|| number(&case.baseline.facts, "net.default.mtu"))?;
@@ -62,6 +70,32 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
+fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
+    // A command of which nothing is known has to wait, or to have more to do in the kernel.
+    let cells: Vec<usize> = case
+        .costs(&[Kind::Network])
+        .into_iter()
+        .filter(|index| {
+            let leads = case.leads(&[*index]);
+            Kind::of(&case.cells[*index]) == Kind::Network
+                || leads.iter().any(|lead| FAMILIES.contains(&lead.family))
+        })
+        .collect();
+    Found::new(
+            cells.clone(),
+            0.7 * case.fit(&cells, FAMILIES).max(0.7),
+            format!(
+                "The arm sends packets of at most {here} bytes where the machine's link takes {uplink}, and {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen(format!(
+            "the arm's default route has an MTU of {here}, the machine's of {uplink}"
+        ))
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(switch::default_network(case))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::composed::{Composed, check};
@@ -78,6 +112,15 @@ mod tests {
             &super::CAUSE,
             &[
                 sizes("1400", "1500", "iperf3.tcp.rate"),
+                sizes("1500", "576", "net.tcp.throughput.rate"),
+                sizes("1500", "576", "command.wall.time").counted(
+                    "command",
+                    &[
+                        ("wall_ns", 1e9, 2e9),
+                        ("user_ns", 0.1e9, 0.1e9),
+                        ("sys_ns", 0.1e9, 0.9e9),
+                    ],
+                ),
                 sizes("1400", "1500", "net.tcp.throughput.rate")
                     .counted("net", &[("tcp_retransmits", 0.0, 9.0)]),
             ],
@@ -86,6 +129,16 @@ mod tests {
                 sizes("9000", "1500", "iperf3.tcp.rate"),
                 sizes("1400", "1500", "net.tcp.throughput.rate"),
                 sizes("1400", "65520", "iperf3.tcp.rate"),
+                sizes("1500", "1400", "net.tcp.throughput.rate"),
+                sizes("1500", "576", "cpu.integer.time"),
+                sizes("1500", "576", "command.wall.time").counted(
+                    "command",
+                    &[
+                        ("wall_ns", 1e9, 2e9),
+                        ("user_ns", 0.9e9, 1.9e9),
+                        ("sys_ns", 0.1e9, 0.1e9),
+                    ],
+                ),
                 sizes("1400", "1500", "cpu.integer.time"),
             ],
         );

@@ -1,5 +1,7 @@
 //! A published port that is reached through a copying process.
 //!
+//! Either the arm's own port is published, or its command goes through somebody else's: then the proxies on this
+//! machine are busy while it runs inside, and not while it runs outside.
 //! What it cannot see: whether the engine's proxy is switched off; then the measurement shows no cost.
 
 use super::entry::{Entry, Found};
@@ -25,6 +27,8 @@ pub(super) static CAUSE: Entry = Entry {
         "settings: network, port",
         "asked.PortBindings",
         "paths of two-ended cells",
+        "command.engine_proxy_ns",
+        "command.wall_ns",
     ],
     size: "Round trip 12 µs to the container's address, 13 µs through the host's address, 29–35 µs through the published \
            port on the loopback; a stream fell from 35 to 14–17 Gbit/s. Another report: 264 000 to 118 000 requests a \
@@ -39,7 +43,9 @@ pub(super) static CAUSE: Entry = Entry {
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_published = case.setting("network").as_deref() == Some("published")
         || case.fact("asked.PortBindings").is_some();
-    if !is_published || !case.is_driver(&["docker", "podman"]) {
+    let busy = case.proxy_busy();
+    let is_proxied = case.is_proxied();
+    if !(is_published || is_proxied) || !case.is_driver(&["docker", "podman"]) {
         return None;
     }
     let cells: Vec<usize> = case
@@ -52,19 +58,37 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .as_deref()
                 .is_none_or(|path| path.starts_with("host"))
         })
+        // Somebody looked, and the proxies had nothing to do with the command.
+        .filter(|index| busy.is_none() || is_proxied || Kind::of(&case.cells[*index]) != Kind::Any)
         .collect();
     Some(
         Found::new(
             cells.clone(),
             0.9 * case.fit(&cells, FAMILIES).max(0.7),
             format!(
-                "Connections to the published port are copied by the engine's proxy, and {}.",
+                "Connections to {} are copied by the engine's proxy, and {}.",
+                if is_published { "the published port" } else { "a published port" },
                 case.told(&cells)
             ),
         )
-        .seen("the arm's port is published on the loopback address")
+        .seen_if(
+            is_published.then(|| "the arm's port is published on the loopback address".to_owned()),
+        )
+        .seen_if(busy.filter(|_| is_proxied).map(|(there, here)| {
+            format!(
+                "the engine's port proxies were on a processor for {:.0} % of the command's time inside, for {:.0} % of it outside",
+                here * 100.0,
+                there * 100.0
+            )
+        }))
         .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::bridge_network(case)),
+        // Who goes through the port himself loses it with the setting; on the host's network the kernel rewrites
+        // the same address.
+        .by(if is_proxied {
+            switch::host_network(case)
+        } else {
+            switch::bridge_network(case)
+        }),
     )
 }
 
@@ -79,6 +103,13 @@ mod tests {
                 .setting("network", network)
                 .cost("net.tcp.round-trip.time", 2.7)
         };
+        let proxied = |inside: &str, outside: &str| {
+            Composed::of("docker")
+                .both("command.wall_ns", "1e9")
+                .base("command.engine_proxy_ns", outside)
+                .fact("command.engine_proxy_ns", inside)
+                .cost("command.wall.time", 3.0)
+        };
         let mut away = cell("net.tcp.round-trip.time", 2.7);
         away.path = Some("arm→host".into());
         check(
@@ -88,9 +119,14 @@ mod tests {
                 Composed::of("docker")
                     .fact("asked.PortBindings", "{}")
                     .cost("redis.get.rate", 2.0),
+                proxied("4e8", "0"),
+                proxied("4e8", "1e7"),
             ],
             &[
                 reached("bridge"),
+                proxied("1e6", "0"),
+                proxied("4e8", "3e8"),
+                proxied("0", "0").setting("network", "published"),
                 reached("host"),
                 Composed::of("docker")
                     .setting("network", "published")

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use tare_model::{Params, Value};
 
+use super::look::cpu_list;
 use super::{Case, Counterfactual};
 
 /// These settings changed, if the arm's driver knows the mechanism; else why not.
@@ -56,6 +57,18 @@ pub fn host_network(case: &Case<'_>) -> Counterfactual {
         ],
         "the network",
     )
+}
+
+/// On the network that containers get by default where the arm has another one; else on the host's own.
+pub fn default_network(case: &Case<'_>) -> Counterfactual {
+    let is_of_another = case
+        .setting("network")
+        .is_some_and(|name| name.starts_with("container:"));
+    if is_of_another && case.is_driver(&["docker", "podman"]) {
+        bridge_network(case)
+    } else {
+        host_network(case)
+    }
 }
 
 /// Through the bridge, not through a published port.
@@ -176,6 +189,32 @@ pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
     Counterfactual::Settings(Params::new().with("cpus", "").with("cpuset", set))
 }
 
+/// On as many other processors, where the arm was given some and the baseline has enough beside them: leaves the
+/// neighbours behind and everything else as it is.
+pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
+    let list =
+        |facts: &tare_model::Facts| facts.get("cpu.affinity").and_then(|list| cpu_list(list));
+    let Some((all, own)) = list(&case.baseline.facts)
+        .zip(list(&case.arm.facts))
+        .filter(|_| case.arm.settings.value("cpuset").is_some())
+    else {
+        return Counterfactual::NotHere(
+            "who else uses the machine is not a setting of an arm: the run has to be repeated"
+                .into(),
+        );
+    };
+    let others: Vec<String> = all
+        .iter()
+        .filter(|cpu| !own.contains(cpu))
+        .take(own.len())
+        .map(usize::to_string)
+        .collect();
+    if others.len() < own.len() {
+        return Counterfactual::NotHere("there are not as many other processors to move to".into());
+    }
+    Counterfactual::Settings(one("cpuset", others.join(",")))
+}
+
 /// With these variables in the environment.
 pub fn variables(pairs: &[(&str, String)]) -> Counterfactual {
     let pairs = pairs.iter();
@@ -199,10 +238,11 @@ mod tests {
 
     #[test]
     fn every_setting_that_a_counterfactual_names_is_one_that_the_driver_takes() {
-        let all: [fn(&Case<'_>) -> Counterfactual; 12] = [
+        let all: [fn(&Case<'_>) -> Counterfactual; 13] = [
             without_seccomp,
             host_network,
             bridge_network,
+            default_network,
             volume,
             tmpfs,
             bind,
@@ -230,6 +270,26 @@ mod tests {
             }
         }
         assert!(settled > 20, "{settled}");
+    }
+
+    #[test]
+    fn a_pinned_arm_moves_to_as_many_other_processors_where_there_are_some() {
+        let pinned = |all: &str, own: &str| {
+            Composed::of("container")
+                .setting("cpuset", own)
+                .base("cpu.affinity", all)
+                .fact("cpu.affinity", own)
+        };
+        let moved = |composed: &Composed| match other_cpus(&composed.case()) {
+            Counterfactual::Settings(params) => Some(params.value("cpuset").unwrap().to_string()),
+            _ => None,
+        };
+        assert_eq!(moved(&pinned("0-1", "0")).as_deref(), Some("1"));
+        assert_eq!(moved(&pinned("0-7", "2,4-5")).as_deref(), Some("0,1,3"));
+        assert_eq!(moved(&pinned("0-3", "0-2")), None, "too few others");
+        assert_eq!(moved(&pinned("0-1", "0-1")), None);
+        let unpinned = Composed::of("container").both("cpu.affinity", "0-1");
+        assert_eq!(moved(&unpinned), None);
     }
 
     #[test]

@@ -130,6 +130,26 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// Time on processors, in user space and in the kernel.
+    fn on_processor_ns(&self) -> Option<f64> {
+        Some(self.user_ns? + self.sys_ns?)
+    }
+
+    /// The same where not wall time is asked about but time on processors: waiting, for whatever it be, is none.
+    #[must_use]
+    pub fn on_processor_only(self) -> Self {
+        Self {
+            wall_ns: self.on_processor_ns(),
+            run_delay_ns: None,
+            throttled_ns: None,
+            nr_throttled: None,
+            steal_ns: None,
+            ..self
+        }
+    }
+}
+
 /// The families that the counters speak for, the strongest first; none where wall times are not known or
 /// hardly differ.
 pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
@@ -146,6 +166,22 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
             family: Family::Faster,
             because: format!("the arm took {percent:.0} % less wall time per unit of work"),
         }];
+    }
+    // Who works more on a busy machine also waits more for it: that part of the waiting belongs to the work.
+    let delay = grown(base.run_delay_ns, arm.run_delay_ns);
+    let by_work = base
+        .on_processor_ns()
+        .filter(|before| *before > 0.0)
+        .zip(arm.on_processor_ns())
+        .zip(base.run_delay_ns)
+        .map_or(0.0, |((before, now), waited)| {
+            waited * (now / before - 1.0).max(0.0)
+        })
+        .min(delay.unwrap_or(0.0).max(0.0));
+    let delay = delay.map(|delay| delay - by_work);
+    let extra = extra - by_work;
+    if extra <= 0.0 {
+        return Vec::new();
     }
     let mut found = Extra {
         extra,
@@ -167,7 +203,6 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
             format!("the hypervisor took the processor away for {share} of the extra time")
         });
     }
-    let delay = grown(base.run_delay_ns, arm.run_delay_ns);
     if found.share(delay) >= SHARE && !is_throttled {
         found.add(Family::Contention, found.share(delay), |share| {
             format!("it was runnable and had no processor for {share} of the extra time")
@@ -177,10 +212,10 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     found.in_the_kernel(base, arm, sys);
     // With several threads the time on processors may grow by more than the wall time; then nothing waits.
     let on_cpu = user.unwrap_or(0.0) + sys.unwrap_or(0.0);
-    let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0));
-    if found.share(off_cpu) >= SHARE
-        && !found.has(&[Family::Quota, Family::Contention, Family::Steal])
-    {
+    // What others took is no waiting for a peer; a quota stops every thread, and is not told apart.
+    let taken = delay.unwrap_or(0.0).max(0.0) + steal.unwrap_or(0.0).max(0.0);
+    let off_cpu = (user.is_some() && sys.is_some()).then_some(extra - on_cpu.max(0.0) - taken);
+    if found.share(off_cpu) >= SHARE && !found.has(&[Family::Quota]) {
         let from_device = grew(base.read_bytes, arm.read_bytes, 4096.0)
             || grew(base.majflt, arm.majflt, FEWEST_FAULTS);
         if from_device {
@@ -390,6 +425,62 @@ mod tests {
         };
         let free = usage(0.1, 0.1, 0.0);
         assert_eq!(triage(&free, &quota)[0].family, Family::Quota);
+    }
+
+    #[test]
+    fn waiting_in_proportion_to_the_work_is_not_laid_on_others() {
+        // On a crowded machine: two and a half times the work in the kernel, and as much more waiting.
+        let base = Usage {
+            run_delay_ns: Some(0.172e9),
+            ..usage(0.317, 0.015, 0.048)
+        };
+        let arm = Usage {
+            run_delay_ns: Some(0.387e9),
+            ..usage(0.574, 0.036, 0.114)
+        };
+        let leads = triage(&base, &arm);
+        assert!(
+            leads
+                .iter()
+                .any(|lead| lead.family == Family::CostlierCalls),
+            "{leads:?}"
+        );
+        assert!(
+            leads.iter().all(|lead| lead.family != Family::Contention),
+            "{leads:?}"
+        );
+        // As much work and more waiting is somebody else's doing.
+        let crowded = Usage {
+            run_delay_ns: Some(0.387e9),
+            ..usage(0.532, 0.015, 0.048)
+        };
+        assert_eq!(triage(&base, &crowded)[0].family, Family::Contention);
+    }
+
+    #[test]
+    fn who_waits_for_a_peer_on_a_crowded_machine_is_seen_to_wait_for_both() {
+        let base = Usage {
+            run_delay_ns: Some(0.09e9),
+            ..usage(0.11, 0.012, 0.004)
+        };
+        let arm = Usage {
+            run_delay_ns: Some(0.257e9),
+            ..usage(0.48, 0.012, 0.005)
+        };
+        let families: Vec<Family> = triage(&base, &arm).iter().map(|lead| lead.family).collect();
+        assert_eq!(families, [Family::Waiting, Family::Contention]);
+    }
+
+    #[test]
+    fn of_time_on_processors_waiting_is_no_part() {
+        let base = usage(1.0, 0.8, 0.1).on_processor_only();
+        let delayed = Usage {
+            run_delay_ns: Some(3e9),
+            ..usage(4.0, 0.8, 0.1)
+        };
+        assert!(triage(&base, &delayed.on_processor_only()).is_empty());
+        let costlier = usage(4.0, 0.8, 0.5).on_processor_only();
+        assert_eq!(triage(&base, &costlier)[0].family, Family::CostlierCalls);
     }
 
     #[test]

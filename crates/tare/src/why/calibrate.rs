@@ -13,7 +13,7 @@ use tare_model::{
 };
 
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, Trouble, arm};
+use super::{Ask, Trouble, arm, proxied};
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::{Availability, Channel, ChannelError, EnvError, Instance, StartMode};
 use crate::workload::user_command;
@@ -24,6 +24,9 @@ const SLICE: Duration = Duration::from_millis(250);
 const GRACE: Duration = Duration::from_secs(3);
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
+
+/// The counter of what engines' port proxies did meanwhile, nanoseconds on a processor.
+pub const PROXIED: &str = "engine_proxy_ns";
 
 /// What was seen of the command in one place.
 #[derive(Debug, Clone, PartialEq)]
@@ -259,9 +262,15 @@ fn reported(
         place: place.to_owned(),
         why,
     };
+    let proxied_before = proxied::on_processor_ns();
     match once(cx, place, call, instance, limit)? {
         Outcome::Completed(raw) => {
-            probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))
+            let (report, mut counters) =
+                probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))?;
+            if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
+                counters.insert(PROXIED.to_owned(), after.saturating_sub(before) as f64);
+            }
+            Ok((report, counters))
         }
         Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
             env: place.to_owned(),

@@ -24,6 +24,7 @@ pub mod carry;
 pub mod conclude;
 pub mod counterfactual;
 pub mod ladder;
+pub mod proxied;
 pub mod readings;
 pub mod trouble;
 
@@ -163,6 +164,9 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         ),
         ("command.wall_ns".to_owned(), look.wall_ns.to_string()),
     ]);
+    if let Some(time) = look.counters.get(calibrate::PROXIED) {
+        facts.insert("command.engine_proxy_ns".to_owned(), time.to_string());
+    }
     if let Some(seen) = &look.report.seen {
         let mapped: Vec<&str> = seen.mapped.iter().map(String::as_str).collect();
         facts.insert("command.threads".to_owned(), seen.threads.to_string());

@@ -1,0 +1,61 @@
+//! How busy an engine's port proxies are: the processor time of every process that copies published ports.
+//!
+//! A connection that such a process copies leaves no trace in the environment, whose counters only say that it
+//! waits; the process itself is on this machine and its time can be read before and after a run. Its threads are
+//! summed from `/proc/<pid>/task/<tid>/schedstat` (nanoseconds; proc(5)), because `stat` counts in ticks.
+//! What it cannot see: whose bytes were copied; so a run on the host is set beside one inside. Engines on other
+//! machines, and in virtual machines, show nothing here.
+
+use std::path::Path;
+
+use crate::cx::files;
+
+/// Names of the processes that copy published ports: Docker's, and that of rootless engines.
+const NAMES: [&str; 2] = ["docker-proxy", "rootlessport"];
+
+/// The time that all of them were on a processor so far, nanoseconds; `None` where there is none of them.
+pub fn on_processor_ns() -> Option<u64> {
+    let processes = files::names(Path::new("/proc")).ok()?;
+    let times = processes
+        .iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|pid| Path::new("/proc").join(pid))
+        .filter(|folder| {
+            files::read_text(&folder.join("comm")).is_ok_and(|name| NAMES.contains(&name.trim()))
+        })
+        .map(|folder| of_threads(&folder.join("task")));
+    times.reduce(|sum, time| sum + time)
+}
+
+/// The sum over a process's threads; one that is gone meanwhile counts nothing.
+fn of_threads(tasks: &Path) -> u64 {
+    let threads = files::names(tasks).unwrap_or_default();
+    threads
+        .iter()
+        .filter_map(|thread| {
+            let text = files::read_text(&tasks.join(thread).join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        })
+        .sum()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_process_is_that_of_its_threads() {
+        let before = of_threads(Path::new("/proc/self/task"));
+        let worker = std::thread::spawn(|| {
+            // Some work that cannot be left out, whatever it takes.
+            (0..2_000_000u64).fold(1u64, |sum, n| std::hint::black_box(sum.rotate_left(3) ^ n))
+        });
+        while !worker.is_finished() {
+            std::thread::yield_now();
+        }
+        let after = of_threads(Path::new("/proc/self/task"));
+        worker.join().unwrap();
+        assert!(after > before, "{before} then {after}");
+        assert_eq!(of_threads(Path::new("/proc/self/no-such")), 0);
+    }
+}
