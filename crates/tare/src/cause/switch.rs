@@ -162,6 +162,17 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     }
 }
 
+/// Whether a bind (`source:target[:ro]`) shows something else at the place of `path`.
+pub fn is_over(bind: &str, path: &str) -> bool {
+    let mut parts = bind.split(':');
+    match (parts.next(), parts.next()) {
+        (Some(source), Some(target)) => {
+            source != target && std::path::Path::new(path).starts_with(target)
+        }
+        _ => false,
+    }
+}
+
 /// The quota replaced by as many processors of its own.
 pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
     if case.arm.settings.value("cpus").is_none() {
@@ -230,6 +241,15 @@ mod tests {
             }
         }
         assert!(settled > 20, "{settled}");
+    }
+
+    #[test]
+    fn only_another_place_that_lies_over_the_path_is_over_it() {
+        assert!(is_over("/new/bin:/srv/bin:ro", "/srv/bin/tool"));
+        assert!(is_over("/new/tool:/srv/bin/tool", "/srv/bin/tool"));
+        for bind in ["/srv/bin:/srv/bin", "/new:/srv/bi", "/srv/bin", ""] {
+            assert!(!is_over(bind, "/srv/bin/tool"), "{bind}");
+        }
     }
 
     #[test]

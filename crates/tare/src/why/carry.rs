@@ -80,6 +80,8 @@ pub struct Carried {
     pub userland: Vec<String>,
     /// What must be shown inside any environment.
     pub own: Vec<String>,
+    /// What would have to be shown inside for the host's own program, where an image brings another.
+    pub instead: Vec<String>,
     /// What was done, a line each.
     pub told: Vec<String>,
 }
@@ -110,10 +112,16 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
         }
         (path, true) => {
             carried.told.push(match path {
-                Some(path) => format!(
-                    "program: on the host `{}`; inside, what the image has under `{name}`",
-                    path.display()
-                ),
+                Some(path) => {
+                    let mut of_host = Shown::default();
+                    show_program(path, &mut of_host);
+                    carried.instead = userland();
+                    carried.instead.extend(of_host.binds()?);
+                    format!(
+                        "program: on the host `{}`; inside, what the image has under `{name}`",
+                        path.display()
+                    )
+                }
                 None => return Err(not_here(name)),
             });
         }

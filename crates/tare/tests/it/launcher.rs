@@ -56,6 +56,7 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         no_new_privs: false,
         seccomp: Seccomp::DockerDefault,
         seccomp_spec_allow: false,
+        ssbd: false,
         cgroup: true,
         limits: Limits::default(),
         network: Network::Veth,
