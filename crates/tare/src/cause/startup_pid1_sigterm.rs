@@ -60,7 +60,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     (stop > least).then(|| {
         Found::new(
             vec![index],
-            if is_known { 0.9 } else { 0.6 },
+            if is_known { 0.97 } else { 0.6 },
             format!(
                 "Stopping the arm takes {:.1} s, of {:.0} s that its engine waits before it kills.",
                 stop / 1e9,
@@ -81,7 +81,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 }
             )
         }))
-        .by(switch::engine(case, "init", true))
+        .by(switch::init(case))
     })
 }
 

@@ -151,6 +151,24 @@ pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
     settings(case, &[("vm", name, value)], "virtual hardware")
 }
 
+/// With a small init as process 1. Docker lays its own at `/sbin/docker-init`, where a folder shown at `/sbin`
+/// would hide it.
+pub fn init(case: &Case<'_>) -> Counterfactual {
+    let counterfactual = engine(case, "init", true);
+    match (counterfactual, case.arm.settings.value("binds")) {
+        (Counterfactual::Settings(params), Some(Value::List(binds))) => {
+            let hides = |bind: &Value| bind.to_string().split(':').nth(1) == Some("/sbin");
+            let left: Vec<Value> = binds.iter().filter(|bind| !hides(bind)).cloned().collect();
+            Counterfactual::Settings(if left.len() < binds.len() {
+                params.with("binds", Value::List(left))
+            } else {
+                params
+            })
+        }
+        (other, _) => other,
+    }
+}
+
 /// Without a setting of the arm's own.
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
@@ -250,6 +268,22 @@ mod tests {
         for bind in ["/srv/bin:/srv/bin", "/new:/srv/bi", "/srv/bin", ""] {
             assert!(!is_over(bind, "/srv/bin/tool"), "{bind}");
         }
+    }
+
+    #[test]
+    fn what_would_hide_the_init_is_not_shown_beside_it() {
+        let with = |binds: &[&str]| {
+            let binds: Vec<Value> = binds.iter().map(|bind| Value::from(*bind)).collect();
+            let composed = Composed::of("docker").setting("binds", Value::List(binds));
+            match init(&composed.case()) {
+                Counterfactual::Settings(params) => params,
+                other => panic!("{other:?}"),
+            }
+        };
+        let changed = with(&["/usr:/usr:ro", "/sbin:/sbin:ro"]);
+        assert_eq!(changed.value("init"), Some(&Value::Bool(true)));
+        assert_eq!(changed.value("binds").unwrap().to_string(), "/usr:/usr:ro");
+        assert!(with(&["/usr:/usr:ro"]).value("binds").is_none());
     }
 
     #[test]

@@ -181,8 +181,13 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         .iter()
         .filter_map(|bind| bind.to_string().split(':').nth(1).map(str::to_owned))
         .collect();
-    let userland = has_own_root.then_some(&carried.userland);
-    let more = userland.into_iter().flatten().chain(&carried.own);
+    // Docker's init lies in `/sbin`, which the host's would hide.
+    let has_init = settings.value("init") == Some(&Value::Bool(true));
+    let userland = carried
+        .userland
+        .iter()
+        .filter(|bind| has_own_root && !(has_init && bind.starts_with("/sbin:")));
+    let more = userland.chain(&carried.own);
     for bind in more {
         // What the user shows at a place himself is shown there.
         if !bind
@@ -470,6 +475,17 @@ mod tests {
         assert_eq!(binds("container", &none).as_deref(), Some("/w:/w"));
         let image = Params::new().with("image", "x");
         assert_eq!(binds("docker", &image).as_deref(), Some("/w:/w"));
+        let init = Params::new().with("init", true);
+        let mut with_sbin = carried.clone();
+        with_sbin.userland.push("/sbin:/sbin:ro".into());
+        let driver = crate::env::find("docker").unwrap();
+        let shown = |settings: &Params| {
+            with_binds(driver, settings, &with_sbin)
+                .value("binds")
+                .map(Value::to_string)
+        };
+        assert!(shown(&none).unwrap().contains("/sbin"));
+        assert!(!shown(&init).unwrap().contains("/sbin"));
         let own = Params::new().with("binds", "/slow:/w");
         assert_eq!(binds("container", &own).as_deref(), Some("/slow:/w"));
         assert_eq!(binds("host", &none), None);

@@ -276,13 +276,10 @@ fn findings(
     findings
 }
 
-/// A switch that leaves the environment as it is explains as much as a wider one from this share of it on.
-const AS_MUCH: f64 = 0.8;
-
-/// Puts first, of those that are confirmed, the one that changes only the command, where it explains nearly as much
-/// as the first. A wider switch may take its mechanism away too: processors of its own instead of a quota also
-/// make the command's pools smaller. That smaller pools alone are as good shows that the quota, which was still
-/// there, costs little by itself.
+/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
+/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
+/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
+/// alone remove, under the quota as it is, is none of the quota's.
 fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&str) -> bool) {
     let is_narrow =
         |finding: &DossierFinding| finding.arm.as_deref().is_some_and(&keeps_environment);
@@ -297,7 +294,7 @@ fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&s
     };
     let narrow = confirmed
         .iter()
-        .position(|finding| is_narrow(finding) && share(finding) >= AS_MUCH * most);
+        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
     if let Some(place) = narrow {
         confirmed[..=place].rotate_right(1);
     }
@@ -578,8 +575,9 @@ mod tests {
             findings[0].cause.clone()
         };
         assert_eq!(first(0.93, Status::Confirmed), "narrow");
-        // A part of the cost, and one that was not proved.
-        assert_eq!(first(0.55, Status::Confirmed), "wide");
+        assert_eq!(first(0.55, Status::Confirmed), "narrow");
+        // The lesser part of the cost, and one that was not proved.
+        assert_eq!(first(0.45, Status::Confirmed), "wide");
         assert_eq!(first(0.93, Status::Supported), "wide");
         narrower_first(&mut [], |_| true);
     }

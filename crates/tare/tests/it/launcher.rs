@@ -138,6 +138,34 @@ fn status(text: &str, name: &str) -> String {
 }
 
 #[test]
+fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("ssbd");
+    let mut spec = shell(&world, "cat /proc/self/status");
+    spec.ssbd = true;
+    let (output, report) = launch(&world, &spec);
+    match report.error {
+        None => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let state = status(&text, "Speculation_Store_Bypass");
+            assert!(state.contains("mitigated"), "{state}");
+            clear(&world);
+        }
+        // What the kernel says of itself must agree that there is no choice.
+        Some(error) => {
+            assert_eq!(error.step, "forbid loads to pass stores", "{error:?}");
+            assert!(error.hint.is_some(), "{error:?}");
+            let own = std::fs::read_to_string("/proc/self/status").unwrap();
+            let state = status(&own, "Speculation_Store_Bypass");
+            assert!(!state.starts_with("thread"), "{state}: {error:?}");
+        }
+    }
+}
+
+#[test]
 fn the_defaults_are_dockers_capabilities_and_filter() {
     if !is_root() {
         return;
