@@ -238,6 +238,9 @@ fn words(changes: &Params) -> String {
         .map(|(name, value)| {
             if *value == Value::Text(String::new()) {
                 format!("no `{name}`")
+            } else if matches!(value, Value::List(_)) {
+                // Every folder of the userland may stand there; the study has them all.
+                format!("other `{name}`")
             } else {
                 format!("`{name} = {}`", value.to_string().escape_debug())
             }
