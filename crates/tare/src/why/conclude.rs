@@ -269,7 +269,8 @@ fn findings(
     narrower_first(&mut findings, |arm| {
         let study = &run.head.study;
         let spec = study.arms.iter().find(|spec| spec.id.as_str() == arm);
-        spec.is_some_and(|spec| {
+        // The environment's own arm switches nothing off.
+        spec.filter(|spec| spec.id != env.id).is_some_and(|spec| {
             spec.driver == env.driver && arm::own(&spec.settings) == arm::own(&env.settings)
         })
     });
