@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let threads = case.counter(&cells, "threads").map(|(_, threads)| threads);
     let crowded = threads
         .zip(usable)
-        .filter(|(threads, usable)| *threads > 1.5 * usable);
+        .filter(|(threads, usable)| *threads > 1.0 && *threads > 1.5 * usable);
     let (which, likelihood) = if !spinning.is_empty() {
         (spinning, 0.92)
     } else if let Some((cells, _)) = &unfair {

@@ -321,6 +321,8 @@ mod tests {
             .with("cap_drop", Value::List(vec![Value::Text("ALL".into())]))
             .with("no_new_privileges", true)
             .with("init", true)
+            .with("entry", "sleep infinity")
+            .with("stop_after", 3i64)
             .with("runtime", "runc")
             .with("storage", "bind")
             .with("log_driver", "json-file")
