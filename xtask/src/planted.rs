@@ -3,7 +3,8 @@
 //!
 //! Each file in `fixtures/planted` is one. Of one with a cause, `tare why` must name that cause first and confirm
 //! it by switching it off; of a clean one it must find nothing. What a plant needs and this machine has not is
-//! told, and counts as not found. The last line is `planted P of N, clean C of M`.
+//! told, and counts as not found; what no installation could bring, such as a switch of the processor, is told
+//! and not counted. The last line is `planted P of N, clean C of M`.
 //! `TARE` names a program that is built already, for example with another agent.
 //! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
 
@@ -31,7 +32,7 @@ struct Plant {
     cause: Option<String>,
     /// The environment.
     env: String,
-    /// Its settings.
+    /// Its settings; `{folder}` is the folder above the working directory, here and in the command.
     #[serde(default)]
     set: Vec<String>,
     /// What is compared.
@@ -49,6 +50,9 @@ struct Plant {
     beside: Option<String>,
     /// A script of the shell that takes back what the other two did, however it ends.
     after: Option<String>,
+    /// A script of the shell that succeeds where the machine can have this cause at all; what it prints says why
+    /// not.
+    possible: Option<String>,
     /// Programs that must be here.
     #[serde(default)]
     needs: Vec<String>,
@@ -62,6 +66,23 @@ struct Plant {
 struct Verdict {
     is_right: bool,
     told: String,
+}
+
+/// What comes of trying one.
+#[derive(Debug)]
+enum Tried {
+    Judged(Verdict),
+    /// This machine cannot have it, and why.
+    Impossible(String),
+}
+
+impl Tried {
+    fn wrong(told: String) -> Self {
+        Self::Judged(Verdict {
+            is_right: false,
+            told,
+        })
+    }
 }
 
 /// Runs them and prints a table.
@@ -93,10 +114,18 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         .transpose()?;
     let host = engine.as_ref().map(|engine| engine.host().to_owned());
     let (mut found, mut clean) = ((0, 0), (0, 0));
+    let mut n_impossible = 0;
     for (name, plant) in &plants {
         step(&format!("{name}: {}", plant.what));
         let begin = Instant::now();
-        let verdict = tried(&tare, host.as_deref(), name, plant)?;
+        let verdict = match tried(&tare, host.as_deref(), name, plant)? {
+            Tried::Judged(verdict) => verdict,
+            Tried::Impossible(why) => {
+                n_impossible += 1;
+                println!("{:<6} {name:<28}   –    not possible here: {why}", "–");
+                continue;
+            }
+        };
         let seconds = begin.elapsed().as_secs();
         let count = if plant.cause.is_some() {
             &mut found
@@ -108,8 +137,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         let word = if verdict.is_right { "right" } else { "WRONG" };
         println!("{word:<6} {name:<28} {seconds:>3} s  {}", verdict.told);
     }
+    let rest = match n_impossible {
+        0 => String::new(),
+        n => format!(", {n} not possible here"),
+    };
     println!(
-        "planted {} of {}, clean {} of {}",
+        "planted {} of {}, clean {} of {}{rest}",
         found.0, found.1, clean.0, clean.1
     );
     let is_fine = found.0 == found.1 && clean.0 == clean.1;
@@ -152,13 +185,19 @@ impl Drop for Beside {
 /// A script that takes back what was done; run when dropped.
 struct After<'a> {
     script: &'a str,
+    place: Place<'a>,
+}
+
+/// Where scripts run, and the engine that they may use.
+#[derive(Clone, Copy)]
+struct Place<'a> {
     folder: &'a Path,
-    engine: Option<&'a str>,
+    host: Option<&'a str>,
 }
 
 impl Drop for After<'_> {
     fn drop(&mut self) {
-        match shell(self.script, self.folder, self.engine).status() {
+        match shell(self.script, self.place).status() {
             Ok(status) if status.success() => {}
             other => step(&format!(
                 "`after` ended with {other:?}: look for what is left"
@@ -168,26 +207,23 @@ impl Drop for After<'_> {
 }
 
 /// A script of the shell in a session of its own, which finds the engine where `tare` does.
-fn shell(script: &str, folder: &Path, engine: Option<&str>) -> Command {
+fn shell(script: &str, place: Place<'_>) -> Command {
     let mut command = Command::new("setsid");
-    if let Some(host) = engine {
-        command.env("DOCKER_HOST", host);
-    }
     command
         .args(["sh", "-euc", script])
-        .current_dir(folder)
+        .current_dir(place.folder)
         .stdin(Stdio::null())
         // The table is all that is printed; what goes wrong is told on the other stream.
         .stdout(Stdio::null());
+    if let Some(host) = place.host {
+        command.env("DOCKER_HOST", host);
+    }
     command
 }
 
-fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
+fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Tried> {
     if let Some(missing) = plant.needs.iter().find(|program| !packages::has(program)) {
-        return Ok(Verdict {
-            is_right: false,
-            told: format!("not tried: `{missing}` is not here"),
-        });
+        return Ok(Tried::wrong(format!("not tried: `{missing}` is not here")));
     }
     let folder = target_folder().join("planted").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -196,13 +232,21 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     for (file, text) in &plant.files {
         fs::write(work.join(file), text)?;
     }
-    let after = plant.after.as_deref().map(|script| After {
-        script,
+    let place = Place {
         folder: &work,
-        engine: host,
-    });
+        host,
+    };
+    if let Some(script) = &plant.possible {
+        let output = shell(script, place).stdout(Stdio::piped()).output()?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            fs::remove_dir_all(&folder)?;
+            return Ok(Tried::Impossible(why));
+        }
+    }
+    let after = plant.after.as_deref().map(|script| After { script, place });
     if let Some(script) = &plant.before {
-        let status = shell(script, &work, host).status()?;
+        let status = shell(script, place).status()?;
         if !status.success() {
             bail!("`before` of {name} ended with {status}");
         }
@@ -210,7 +254,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     let beside = plant
         .beside
         .as_ref()
-        .map(|script| shell(script, &work, host).spawn())
+        .map(|script| shell(script, place).spawn())
         .transpose()?
         .map(Beside);
     let mut command = Command::new(tare);
@@ -223,15 +267,17 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
         "--json",
         "-",
     ]);
-    for setting in &plant.set {
-        command.args(["--set", setting]);
+    let above = folder.display().to_string();
+    let filled = |text: &String| text.replace("{folder}", &above);
+    for setting in plant.set.iter().map(filled) {
+        command.args(["--set", &setting]);
     }
     if let Some(metric) = &plant.metric {
         command.args(["--metric", metric]);
     }
     command
         .arg("--")
-        .args(&plant.command)
+        .args(plant.command.iter().map(filled))
         .current_dir(&work)
         .env("TARE_HOME", folder.join("home"))
         .stdin(Stdio::null())
@@ -243,10 +289,10 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     drop(beside);
     drop(after);
     if !output.status.success() {
-        return Ok(Verdict {
-            is_right: false,
-            told: format!("`tare why` ended with {}", output.status),
-        });
+        return Ok(Tried::wrong(format!(
+            "`tare why` ended with {}",
+            output.status
+        )));
     }
     let dossier: serde_json::Value =
         serde_json::from_slice(&output.stdout).context("`tare why --json -` printed no JSON")?;
@@ -256,7 +302,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
     } else {
         fs::write(folder.join("dossier.json"), &output.stdout)?;
     }
-    Ok(verdict)
+    Ok(Tried::Judged(verdict))
 }
 
 /// Whether the answer is the right one.
@@ -315,6 +361,7 @@ mod tests {
             before: None,
             beside: None,
             after: None,
+            possible: None,
             needs: Vec::new(),
             small: false,
         };

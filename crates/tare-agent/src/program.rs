@@ -8,9 +8,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 /// Where programs are looked for in a place that has no search path.
 pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -40,6 +42,31 @@ pub fn look_up_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(folders)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
+}
+
+/// SHA-256 of a file as hexadecimal digits.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => hash.update(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut digits = String::with_capacity(64);
+    for byte in hash.finalize() {
+        for half in [byte >> 4, byte & 15] {
+            digits.push(char::from_digit(u32::from(half), 16).expect("four bits are one digit"));
+        }
+    }
+    Ok(digits)
 }
 
 /// What loads or interprets a program; `None` for a static one.

@@ -118,6 +118,12 @@ pub struct Seen {
     pub mapped: BTreeSet<String>,
     /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
     pub status: BTreeMap<String, String>,
+    /// The file that its first process executed, of several the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed: Option<String>,
+    /// SHA-256 of the files of `mapped` that could be read, as hexadecimal digits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sha256: BTreeMap<String, String>,
 }
 
 impl CommandCall {

@@ -55,6 +55,10 @@ pub struct LaunchSpec {
     /// Loads the filter with `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: before Linux 5.16 a filter without it also
     /// switched speculative store bypass off.
     pub seccomp_spec_allow: bool,
+    /// Forbids everything inside to let loads pass older stores (SSBD, prctl(2) `PR_SET_SPECULATION_CTRL`), as
+    /// kernels before Linux 5.16 do with every filter.
+    #[serde(default)]
+    pub ssbd: bool,
     /// Makes the instance a member of cgroups of its own.
     pub cgroup: bool,
     /// Limits; each needs `cgroup`.

@@ -67,10 +67,13 @@ pub(super) fn collect(facts: &mut Collector) {
             if let Some(name) = field("Name") {
                 facts.set("init.name", name);
             }
-            let caught = field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-            if let Some(caught) = caught {
+            let mask = |name: &str| u64::from_str_radix(field(name)?, 16).ok();
+            if let (Some(caught), Some(blocked)) = (mask("SigCgt"), mask("SigBlk")) {
                 let sigterm = 1u64 << (libc::SIGTERM - 1);
-                facts.set("init.handles_sigterm", (caught & sigterm != 0).to_string());
+                // One that is blocked is kept for who waits for it with sigwait(3), as small inits do; only one
+                // that is neither caught nor blocked is lost on process 1.
+                let is_heard = (caught | blocked) & sigterm != 0;
+                facts.set("init.handles_sigterm", is_heard.to_string());
             }
         }
         Err(error) => facts.unreadable("init", &error),

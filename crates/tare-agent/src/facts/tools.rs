@@ -6,7 +6,6 @@
 //! What it cannot see: shared libraries (the interpreter is the one that is hashed), and files that a program
 //! opens by name at run time.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -14,11 +13,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
 use tare_model::tool::{NOT_INSTALLED, ToolQuestion, tool_fact};
 
 use super::Collector;
-use crate::program::{SEARCH_PATH, interpreter, look_up};
+use crate::program::{SEARCH_PATH, interpreter, look_up, sha256};
 
 /// How long a program may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -69,28 +67,6 @@ fn one(facts: &mut Collector, tool: &ToolQuestion) {
         // By the name that was found: a program may do different things under different names.
         facts.try_set(&fact("version"), version(&path, &tool.version));
     }
-}
-
-/// SHA-256 of a file as hexadecimal digits.
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut bytes = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut bytes) {
-            Ok(0) => break,
-            Ok(count) => hash.update(&bytes[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut digits = String::with_capacity(64);
-    for byte in hash.finalize() {
-        for half in [byte >> 4, byte & 15] {
-            digits.push(char::from_digit(u32::from(half), 16).expect("four bits are one digit"));
-        }
-    }
-    Ok(digits)
 }
 
 /// The first line with something on it that the program prints.

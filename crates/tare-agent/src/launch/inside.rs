@@ -17,7 +17,7 @@ use super::cgroup::Group;
 use super::rootfs::{self, Layers};
 use super::seccomp::Filter;
 use super::spec::Plan;
-use super::{capabilities, mounts, network, refused, sys};
+use super::{capabilities, mounts, network, refused, speculation, sys};
 
 /// What the first process tells the launcher, one JSON value a line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -153,6 +153,10 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
             Err(refused("close inherited descriptors")(error))
         }
     })?;
+    if spec.ssbd {
+        // Before the filter, which may refuse it.
+        speculation::forbid_store_bypass()?;
+    }
     if spec.no_new_privs {
         sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(refused("set no_new_privs"))?;
     } else {

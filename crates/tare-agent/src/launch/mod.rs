@@ -22,6 +22,7 @@ pub mod private_mounts;
 mod rootfs;
 mod seccomp;
 mod spec;
+mod speculation;
 mod supervise;
 pub mod sweep;
 pub(crate) mod sys;

@@ -237,6 +237,7 @@ mod tests {
             no_new_privs: false,
             seccomp: Seccomp::Off,
             seccomp_spec_allow: false,
+            ssbd: false,
             cgroup: true,
             limits: Limits::default(),
             network: Network::Veth,

@@ -73,6 +73,25 @@ pub(crate) fn prctl(option: libc::c_int, argument: libc::c_ulong) -> io::Result<
     })
 }
 
+/// Forbids this thread, and all that it will start, to let loads pass older stores. The numbers are those of
+/// include/uapi/linux/prctl.h, which not every C library's bindings have.
+pub(crate) fn forbid_store_bypass() -> io::Result<()> {
+    const PR_SET_SPECULATION_CTRL: libc::c_int = 53;
+    const PR_SPEC_STORE_BYPASS: libc::c_ulong = 0;
+    const PR_SPEC_DISABLE: libc::c_ulong = 1 << 2;
+    // SAFETY: the option takes numbers only; the unused ones must be 0 and are.
+    check(unsafe {
+        libc::prctl(
+            PR_SET_SPECULATION_CTRL,
+            PR_SPEC_STORE_BYPASS,
+            PR_SPEC_DISABLE,
+            0 as libc::c_ulong,
+            0 as libc::c_ulong,
+        )
+    })
+    .map(drop)
+}
+
 /// Mounts; empty texts are passed as null.
 pub(crate) fn mount(
     source: &OsStr,

@@ -63,15 +63,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     {
         return None;
     }
-    // A single thread waits for no other: its switches are those of a busy machine.
-    let is_single = |cell: usize| {
-        case.counter(&[cell], "threads")
-            .is_some_and(|(_, threads)| threads <= 1.0)
-    };
     let spinning: Vec<usize> = cells
         .iter()
         .copied()
-        .filter(|cell| !is_single(*cell))
+        .filter(|cell| !is_single(case, *cell))
         .filter(|cell| {
             case.leads(&[*cell])
                 .iter()
@@ -82,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let threads = case.counter(&cells, "threads").map(|(_, threads)| threads);
     let crowded = threads
         .zip(usable)
-        .filter(|(threads, usable)| *threads > 1.5 * usable);
+        .filter(|(threads, usable)| *threads > 1.0 && *threads > 1.5 * usable);
     let (which, likelihood) = if !spinning.is_empty() {
         (spinning, 0.92)
     } else if let Some((cells, _)) = &unfair {
@@ -133,6 +128,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     Some(found.by(switch::variables(&pairs)))
 }
 
+/// Whether one thread did the work: it waits for no other, and its switches are those of a busy machine.
+fn is_single(case: &Case<'_>, cell: usize) -> bool {
+    case.counter(&[cell], "threads")
+        .is_some_and(|(_, threads)| threads <= 1.0)
+}
+
 /// Cells of several instances whose time grew far more than n-fold from that of one instance, in the arm.
 fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String)> {
     let mut found = Vec::new();
@@ -171,7 +172,7 @@ fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
     let cells: Vec<usize> = cells
         .iter()
         .copied()
-        .filter(|index| !is_own_probe(&case.cells[*index]))
+        .filter(|index| !is_own_probe(&case.cells[*index]) && !is_single(case, *index))
         .collect();
     (paid < visible && !cells.is_empty()).then_some(cells)
 }
@@ -247,6 +248,10 @@ mod tests {
         };
         assert!(with(1.0).suspects(&super::CAUSE).is_none());
         assert!(with(2.0).suspects(&super::CAUSE).is_some());
+        // A quota that a library would not see is no harm to who has no library with threads.
+        let under_quota = |threads: f64| with(threads).fact("cgroup.cpu.max", "50000 100000");
+        assert!(under_quota(1.0).suspects(&super::CAUSE).is_none());
+        assert!(under_quota(2.0).suspects(&super::CAUSE).is_some());
     }
 
     #[test]

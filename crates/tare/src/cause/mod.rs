@@ -186,6 +186,9 @@ pub enum Counterfactual {
     Variables(BTreeMap<String, String>),
     /// The same command behind this prefix of words, in the same arm.
     Prefix(Vec<String>),
+    /// The same arm with the host's own program and what it loads, in place of those that an image or a folder
+    /// shows there.
+    HostProgram,
     /// The baseline with these settings changed: switches the cause on outside.
     BaselineSettings(Params),
     /// The baseline behind this prefix of words: switches the cause on outside.

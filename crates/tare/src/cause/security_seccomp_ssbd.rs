@@ -17,6 +17,10 @@ const SPARED: f64 = 1.15;
 /// An interpreter is said to suffer from this cost on.
 const SUFFERS: f64 = 1.15;
 
+/// What helps where the kernel does not tie them to the filter.
+const ASKED_FOR: &str = "Find what asks for the mitigation: a setting of the environment, a wrapper that calls prctl, or the boot option \
+     `spec_store_bypass_disable` (`prctl` leaves it to the programs that want it); the seccomp filter has no part in it, keep it.";
+
 /// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.seccomp-ssbd",
@@ -86,8 +90,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             }
         }
     };
+    let is_tied = version.is_none_or(|version| version < UNTIED);
     match version {
-        Some((major, minor)) if (major, minor) < UNTIED => {
+        Some((major, minor)) if is_tied => {
             evidence.push(format!(
                 "the kernel is {major}.{minor}: before 5.16 a filter brings the mitigations with it"
             ));
@@ -100,15 +105,26 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if let Some(text) = policy {
         evidence.push(format!("the kernel's policy: `{text}`"));
     }
-    Some(
-        Found::new(
-            cells.clone(),
-            likelihood,
-            format!("Speculation mitigations that came with the seccomp filter slow user code down, and {}.", case.told(&cells)),
-        )
-        .seen_all(evidence)
-        .by(counterfactual(case)),
+    let found = Found::new(
+        cells.clone(),
+        likelihood,
+        format!(
+            "Speculation mitigations {}slow user code down, and {}.",
+            if is_tied {
+                "that came with the seccomp filter "
+            } else {
+                ""
+            },
+            case.told(&cells)
+        ),
     )
+    .seen_all(evidence)
+    .by(counterfactual(case, is_tied));
+    Some(if is_tied {
+        found
+    } else {
+        found.advising(ASKED_FOR)
+    })
 }
 
 /// Interpreters suffer and numerical kernels do not: the mark of this cause where nothing else was recorded.
@@ -126,7 +142,16 @@ fn pattern(case: &Case<'_>) -> Option<String> {
 }
 
 /// Whatever keeps the filter is tried first.
-fn counterfactual(case: &Case<'_>) -> Counterfactual {
+fn counterfactual(case: &Case<'_>, is_tied: bool) -> Counterfactual {
+    if case.setting("ssbd").as_deref() == Some("true") {
+        // Asked for by name, so that the filter is not what brings it.
+        return switch::without(case, "ssbd");
+    }
+    if !is_tied {
+        return switch::not_here(
+            "the filter does not bring it here, and who asks for it is not known",
+        );
+    }
     if case.is_driver(&["container"]) {
         let params = tare_model::Params::new().with("seccomp_spec_allow", true);
         return Counterfactual::Settings(params);
@@ -186,6 +211,26 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn on_a_new_kernel_who_asks_for_it_is_named_and_the_filter_is_cleared() {
+        let mut forced = filtered("6.18.44")
+            .base("status.Speculation_Store_Bypass", "thread vulnerable")
+            .fact("status.Speculation_Store_Bypass", "thread mitigated");
+        let on_docker = forced.suspects(&super::CAUSE).unwrap();
+        assert!(on_docker.likelihood > 0.9);
+        assert!(!on_docker.claim.contains("seccomp"), "{}", on_docker.claim);
+        let advice = on_docker.advice;
+        assert!(advice.contains("spec_store_bypass_disable"), "{advice}");
+        assert!(!advice.contains("unconfined"), "{advice}");
+        forced.arm.driver = "container".into();
+        let built_in = forced
+            .setting("ssbd", true)
+            .suspects(&super::CAUSE)
+            .unwrap();
+        let expected = format!("{:?}", tare_model::Params::new().with("ssbd", ""));
+        assert!(format!("{:?}", built_in.counterfactual).contains(&expected));
     }
 
     #[test]

@@ -6,7 +6,11 @@
 use super::entry::{Entry, Found};
 use super::{Case, switch};
 
-/// An end that takes longer than this is one by force: engines wait ten seconds, and nothing else takes as long.
+/// How long engines wait before they kill, where the arm does not say otherwise, nanoseconds.
+const PATIENCE_NS: f64 = 10e9;
+/// An end that takes this share of the patience is one by force.
+const SPENT: f64 = 0.8;
+/// Nothing else takes as long: below it process 1 must be known not to hear the signal.
 const SLOW_STOP_NS: f64 = 5e9;
 
 /// The registered cause.
@@ -43,17 +47,24 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let (index, total) = find("start-up.total.time")?;
     let ready = find("start-up.ready.time").map_or(0.0, |(_, extra)| extra);
     let stop = total - ready;
-    (stop > SLOW_STOP_NS).then(|| {
+    let asked = case
+        .setting("stop_after")
+        .and_then(|text| text.parse::<f64>().ok());
+    let patience = asked.map_or(PATIENCE_NS, |seconds| seconds * 1e9);
+    let is_known = case.fact("init.handles_sigterm") == Some("false");
+    let least = if is_known {
+        SPENT * patience
+    } else {
+        (SPENT * patience).max(SLOW_STOP_NS)
+    };
+    (stop > least).then(|| {
         Found::new(
             vec![index],
-            if case.fact("init.handles_sigterm") == Some("false") {
-                0.9
-            } else {
-                0.6
-            },
+            if is_known { 0.97 } else { 0.6 },
             format!(
-                "Stopping the arm takes {:.1} s, as long as engines wait before they kill.",
-                stop / 1e9
+                "Stopping the arm takes {:.1} s, of {:.0} s that its engine waits before it kills.",
+                stop / 1e9,
+                patience / 1e9
             ),
         )
         .seen(format!(
@@ -70,7 +81,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 }
             )
         }))
-        .by(switch::engine(case, "init", true))
+        .by(switch::init(case))
     })
 }
 
@@ -99,10 +110,19 @@ mod tests {
             &[
                 life(0.3, 10.4),
                 life(0.3, 10.4).fact("init.handles_sigterm", "false"),
+                life(0.3, 2.4)
+                    .setting("stop_after", 2)
+                    .fact("init.handles_sigterm", "false"),
             ],
             &[
                 life(0.3, 0.5),
                 life(9.0, 9.5),
+                // As long as a busy disk takes: only who is known not to hear is suspected of it.
+                life(0.3, 2.2).setting("stop_after", 2),
+                life(0.3, 2.2).fact("init.handles_sigterm", "false"),
+                life(0.3, 0.9)
+                    .setting("stop_after", 2)
+                    .fact("init.handles_sigterm", "false"),
                 life(0.3, 10.4).fact("init.handles_sigterm", "true"),
             ],
         );

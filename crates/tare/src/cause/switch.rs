@@ -164,6 +164,24 @@ pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
     settings(case, &[("vm", name, value)], "virtual hardware")
 }
 
+/// With a small init as process 1. Docker lays its own at `/sbin/docker-init`, where a folder shown at `/sbin`
+/// would hide it.
+pub fn init(case: &Case<'_>) -> Counterfactual {
+    let counterfactual = engine(case, "init", true);
+    match (counterfactual, case.arm.settings.value("binds")) {
+        (Counterfactual::Settings(params), Some(Value::List(binds))) => {
+            let hides = |bind: &Value| bind.to_string().split(':').nth(1) == Some("/sbin");
+            let left: Vec<Value> = binds.iter().filter(|bind| !hides(bind)).cloned().collect();
+            Counterfactual::Settings(if left.len() < binds.len() {
+                params.with("binds", Value::List(left))
+            } else {
+                params
+            })
+        }
+        (other, _) => other,
+    }
+}
+
 /// Without a setting of the arm's own.
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
@@ -172,6 +190,17 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
         Counterfactual::NotHere(format!(
             "no setting `{name}` of this arm asks for it: it comes from elsewhere"
         ))
+    }
+}
+
+/// Whether a bind (`source:target[:ro]`) shows something else at the place of `path`.
+pub fn is_over(bind: &str, path: &str) -> bool {
+    let mut parts = bind.split(':');
+    match (parts.next(), parts.next()) {
+        (Some(source), Some(target)) => {
+            source != target && std::path::Path::new(path).starts_with(target)
+        }
+        _ => false,
     }
 }
 
@@ -290,6 +319,31 @@ mod tests {
         assert_eq!(moved(&pinned("0-1", "0-1")), None);
         let unpinned = Composed::of("container").both("cpu.affinity", "0-1");
         assert_eq!(moved(&unpinned), None);
+    }
+
+    #[test]
+    fn only_another_place_that_lies_over_the_path_is_over_it() {
+        assert!(is_over("/new/bin:/srv/bin:ro", "/srv/bin/tool"));
+        assert!(is_over("/new/tool:/srv/bin/tool", "/srv/bin/tool"));
+        for bind in ["/srv/bin:/srv/bin", "/new:/srv/bi", "/srv/bin", ""] {
+            assert!(!is_over(bind, "/srv/bin/tool"), "{bind}");
+        }
+    }
+
+    #[test]
+    fn what_would_hide_the_init_is_not_shown_beside_it() {
+        let with = |binds: &[&str]| {
+            let binds: Vec<Value> = binds.iter().map(|bind| Value::from(*bind)).collect();
+            let composed = Composed::of("docker").setting("binds", Value::List(binds));
+            match init(&composed.case()) {
+                Counterfactual::Settings(params) => params,
+                other => panic!("{other:?}"),
+            }
+        };
+        let changed = with(&["/usr:/usr:ro", "/sbin:/sbin:ro"]);
+        assert_eq!(changed.value("init"), Some(&Value::Bool(true)));
+        assert_eq!(changed.value("binds").unwrap().to_string(), "/usr:/usr:ro");
+        assert!(with(&["/usr:/usr:ro"]).value("binds").is_none());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Hashes and versions of programs, the C library and the distribution are compared where both sides tell them.
 //! Tare's own probes are the same bytes everywhere and are never affected, unless the agents' hashes differ.
-//! What it cannot see: flags of a compiler and libraries that are loaded later.
+//! Of a command of the user's the bytes that ran are compared, its libraries included.
+//! What it cannot see: scripts and other files that are read and not mapped as code.
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
@@ -24,6 +25,8 @@ pub(super) static CAUSE: Entry = Entry {
                 libraries. What looks like the cost of the environment is then the difference between two programs.",
     needs: &[
         "program.*.sha256",
+        "library.*.sha256",
+        "command.libc",
         "tool.*",
         "libc",
         "os.name",
@@ -74,7 +77,20 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         evidence.push("the agents are not the same bytes".to_owned());
         likelihood = 0.95;
     }
-    for (name, weight) in [("libc", 0.6), ("os", 0.85), ("os.name", 0.45)] {
+    for (name, there, here) in case.all_differing("library.").into_iter().take(3) {
+        evidence.push(format!(
+            "`{name}`: {} here, {} in the baseline",
+            short(here),
+            short(there)
+        ));
+        likelihood = likelihood.max(0.8);
+    }
+    for (name, weight) in [
+        ("command.libc", 0.8),
+        ("libc", 0.6),
+        ("os", 0.85),
+        ("os.name", 0.45),
+    ] {
         if let Some((there, here)) = case.differs(name) {
             evidence.push(format!(
                 "`{name}`: `{here}` here, `{there}` in the baseline"
@@ -86,14 +102,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if evidence.is_empty() {
         return None;
     }
-    let counterfactual =
-        if case.arm.settings.value("image").is_some() && case.is_driver(&["docker", "podman"]) {
-            switch::without(case, "image")
-        } else {
-            Counterfactual::NotHere(
-                "the same program would have to be brought to both sides".to_owned(),
-            )
-        };
+    let has_image =
+        case.arm.settings.value("image").is_some() && case.is_driver(&["docker", "podman"]);
+    let counterfactual = if has_image || has_folder_over_it(case) {
+        Counterfactual::HostProgram
+    } else {
+        switch::not_here("the same program would have to be brought to both sides")
+    };
     Some(
         Found::new(
             cells.clone(),
@@ -104,6 +119,17 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_all(case.because(&cells, FAMILIES))
         .by(counterfactual),
     )
+}
+
+/// Whether a folder or file of the user's lies over the program inside.
+fn has_folder_over_it(case: &Case<'_>) -> bool {
+    let Some(program) = case.fact("command.program") else {
+        return false;
+    };
+    let binds = case.setting("binds").unwrap_or_default();
+    binds
+        .split(',')
+        .any(|bind| switch::is_over(bind.trim(), program))
 }
 
 fn differs(case: &Case<'_>, cells: &[usize]) -> String {

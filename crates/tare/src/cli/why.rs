@@ -288,6 +288,7 @@ impl Why {
             seed: self.seed,
             call,
             carried: carried.told,
+            instead: carried.instead,
         };
         let first = why::calibrate::look(&cx, &ask, &ask.settings)?;
         output::tell(&format!(

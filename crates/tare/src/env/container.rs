@@ -193,6 +193,7 @@ fn specification(
         no_new_privs: settings.no_new_privs,
         seccomp: settings.seccomp,
         seccomp_spec_allow: settings.seccomp_spec_allow,
+        ssbd: settings.ssbd,
         cgroup: settings.cgroup,
         limits: settings.limits.clone(),
         network: settings.network,

@@ -222,6 +222,39 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A container's own program with its arguments: a list, or a text that is split at spaces.
+    pub(super) fn entry(&self) -> Result<Vec<String>, SettingsError> {
+        let words: Vec<String> = match self.params.value("entry") {
+            None => Vec::new(),
+            Some(Value::Text(text)) => text.split(' ').map(str::to_owned).collect(),
+            Some(_) => self
+                .texts("entry", "a program and its arguments")?
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+        };
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        match self.params.value("entry") {
+            Some(value) if words.is_empty() || words.iter().any(|word| word.contains('\0')) => {
+                Err(Self::wrong(
+                    "entry",
+                    value,
+                    "a program and its arguments, for example `sleep infinity`",
+                ))
+            }
+            _ => Ok(words),
+        }
+    }
+
+    /// How long a container may take to obey the request to stop, seconds.
+    pub(super) fn stop_after(&self) -> Result<Option<u16>, SettingsError> {
+        match self.params.value("stop_after") {
+            None => Ok(None),
+            Some(Value::Int(seconds @ 1..=600)) => Ok(Some(*seconds as u16)),
+            Some(value) => Err(Self::wrong("stop_after", value, "seconds from 1 to 600")),
+        }
+    }
+
     /// A port of this machine.
     pub(super) fn port(&self, name: &str) -> Result<Option<u16>, SettingsError> {
         match self.params.value(name) {

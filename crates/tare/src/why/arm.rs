@@ -31,6 +31,8 @@ pub const VARIABLES: &str = "command.variables";
 pub const STDOUT: &str = "command.stdout";
 /// A program that is to be packed where nothing can be shown.
 pub const PROGRAM: &str = "command.program";
+/// What must be shown inside so that the host's own program runs there, where an image brings another: a list.
+pub const HOST_FILES: &str = "command.host_files";
 /// The causes that are switched off, or on, in this arm: a list.
 pub const CAUSES: &str = "command.causes";
 /// The arm's place on the ladder, from 1.

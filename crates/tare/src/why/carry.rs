@@ -80,6 +80,8 @@ pub struct Carried {
     pub userland: Vec<String>,
     /// What must be shown inside any environment.
     pub own: Vec<String>,
+    /// What would have to be shown inside for the host's own program, where an image brings another.
+    pub instead: Vec<String>,
     /// What was done, a line each.
     pub told: Vec<String>,
 }
@@ -110,10 +112,16 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
         }
         (path, true) => {
             carried.told.push(match path {
-                Some(path) => format!(
-                    "program: on the host `{}`; inside, what the image has under `{name}`",
-                    path.display()
-                ),
+                Some(path) => {
+                    let mut of_host = Shown::default();
+                    show_program(path, &mut of_host);
+                    carried.instead = userland();
+                    carried.instead.extend(of_host.binds()?);
+                    format!(
+                        "program: on the host `{}`; inside, what the image has under `{name}`",
+                        path.display()
+                    )
+                }
                 None => return Err(not_here(name)),
             });
         }
@@ -173,8 +181,13 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         .iter()
         .filter_map(|bind| bind.to_string().split(':').nth(1).map(str::to_owned))
         .collect();
-    let userland = has_own_root.then_some(&carried.userland);
-    let more = userland.into_iter().flatten().chain(&carried.own);
+    // Docker's init lies in `/sbin`, which the host's would hide.
+    let has_init = settings.value("init") == Some(&Value::Bool(true));
+    let userland = carried
+        .userland
+        .iter()
+        .filter(|bind| has_own_root && !(has_init && bind.starts_with("/sbin:")));
+    let more = userland.chain(&carried.own);
     for bind in more {
         // What the user shows at a place himself is shown there.
         if !bind
@@ -462,6 +475,17 @@ mod tests {
         assert_eq!(binds("container", &none).as_deref(), Some("/w:/w"));
         let image = Params::new().with("image", "x");
         assert_eq!(binds("docker", &image).as_deref(), Some("/w:/w"));
+        let init = Params::new().with("init", true);
+        let mut with_sbin = carried.clone();
+        with_sbin.userland.push("/sbin:/sbin:ro".into());
+        let driver = crate::env::find("docker").unwrap();
+        let shown = |settings: &Params| {
+            with_binds(driver, settings, &with_sbin)
+                .value("binds")
+                .map(Value::to_string)
+        };
+        assert!(shown(&none).unwrap().contains("/sbin"));
+        assert!(!shown(&init).unwrap().contains("/sbin"));
         let own = Params::new().with("binds", "/slow:/w");
         assert_eq!(binds("container", &own).as_deref(), Some("/slow:/w"));
         assert_eq!(binds("host", &none), None);

@@ -264,7 +264,41 @@ fn findings(
         }
     }
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    judged.into_iter().map(|(_, _, finding)| finding).collect()
+    let mut findings: Vec<DossierFinding> =
+        judged.into_iter().map(|(_, _, finding)| finding).collect();
+    narrower_first(&mut findings, |arm| {
+        let study = &run.head.study;
+        let spec = study.arms.iter().find(|spec| spec.id.as_str() == arm);
+        // The environment's own arm switches nothing off.
+        spec.filter(|spec| spec.id != env.id).is_some_and(|spec| {
+            spec.driver == env.driver && arm::own(&spec.settings) == arm::own(&env.settings)
+        })
+    });
+    findings
+}
+
+/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
+/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
+/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
+/// alone remove, under the quota as it is, is none of the quota's.
+fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&str) -> bool) {
+    let is_narrow =
+        |finding: &DossierFinding| finding.arm.as_deref().is_some_and(&keeps_environment);
+    let share = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.point);
+    let n_confirmed = findings
+        .iter()
+        .take_while(|finding| finding.status == Status::Confirmed.name())
+        .count();
+    let confirmed = &mut findings[..n_confirmed];
+    let Some(most) = confirmed.first().map(share) else {
+        return;
+    };
+    let narrow = confirmed
+        .iter()
+        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
+    if let Some(place) = narrow {
+        confirmed[..=place].rotate_right(1);
+    }
 }
 
 /// The cause that is switched off by keeping an environment: every run tries that.
@@ -525,6 +559,28 @@ mod tests {
             arm: Some(arm.into()),
             tried: None,
         }
+    }
+
+    #[test]
+    fn a_switch_that_leaves_the_environment_alone_goes_first_where_it_explains_as_much() {
+        let first = |narrow: f64, status: Status| {
+            let mut findings = vec![
+                finding("wide", Status::Confirmed, "off-1", 0.96),
+                finding("other", Status::Confirmed, "off-3", 0.95),
+                finding("narrow", status, "off-2", narrow),
+            ];
+            narrower_first(&mut findings, |arm| arm == "off-2");
+            let mut left: Vec<String> = findings[1..].iter().map(|it| it.cause.clone()).collect();
+            left.sort();
+            assert_eq!(left.len(), 2, "{left:?}");
+            findings[0].cause.clone()
+        };
+        assert_eq!(first(0.93, Status::Confirmed), "narrow");
+        assert_eq!(first(0.55, Status::Confirmed), "narrow");
+        // The lesser part of the cost, and one that was not proved.
+        assert_eq!(first(0.45, Status::Confirmed), "wide");
+        assert_eq!(first(0.93, Status::Supported), "wide");
+        narrower_first(&mut [], |_| true);
     }
 
     #[test]

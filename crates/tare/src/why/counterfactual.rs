@@ -19,6 +19,7 @@ use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, PREFIX, VARIABLES};
 use super::readings::{Readings, differences, interval, share, span};
+use crate::cause::switch::is_over;
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 
 /// The least share of the cost that confirms a cause.
@@ -156,6 +157,13 @@ fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(St
                 Some((driver, settings.with(PREFIX, arm::list(prefix.clone())))),
             )
         }
+        Counterfactual::HostProgram => {
+            let (driver, settings) = inside();
+            (
+                "the same environment with the host's own program and what it loads".to_owned(),
+                Some((driver, with_host_program(settings, env))),
+            )
+        }
         Counterfactual::BaselineSettings(changes) => (
             format!("the host with {}", words(changes)),
             Some((HOST.to_owned(), changed(&Params::new(), changes))),
@@ -173,6 +181,41 @@ fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(St
 
 fn with_own(settings: &Params) -> Params {
     arm::own(settings)
+}
+
+/// Without an image of the user's and without folders that lie over the program; what the host's program needs
+/// is shown instead.
+fn with_host_program(mut settings: Params, env: &ArmSpec) -> Params {
+    let seen: std::collections::BTreeMap<String, String> = env
+        .settings
+        .text(arm::SEEN)
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let had_image = settings.0.remove("image").is_some();
+    let program = seen.get("command.program").map_or("", String::as_str);
+    let mut binds: Vec<String> = arm::texts(&settings, "binds")
+        .iter()
+        .flat_map(|text| text.split(','))
+        .map(|bind| {
+            let bind = bind.trim();
+            match bind.split(':').nth(1) {
+                Some(target) if is_over(bind, program) => format!("{target}:{target}:ro"),
+                _ => bind.to_owned(),
+            }
+        })
+        .collect();
+    if had_image {
+        let taken = |bind: &str| {
+            let at = |bind: &str| bind.split(':').nth(1).map(str::to_owned);
+            binds.iter().any(|own| at(own) == at(bind))
+        };
+        let more: Vec<String> = arm::texts(&env.settings, arm::HOST_FILES)
+            .into_iter()
+            .filter(|bind| !taken(bind))
+            .collect();
+        binds.extend(more);
+    }
+    settings.with("binds", arm::list(binds))
 }
 
 /// Settings with changes; one of the empty text is left out.
@@ -195,6 +238,9 @@ fn words(changes: &Params) -> String {
         .map(|(name, value)| {
             if *value == Value::Text(String::new()) {
                 format!("no `{name}`")
+            } else if matches!(value, Value::List(_)) {
+                // Every folder of the userland may stand there; the study has them all.
+                format!("other `{name}`")
             } else {
                 format!("`{name} = {}`", value.to_string().escape_debug())
             }

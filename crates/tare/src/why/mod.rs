@@ -77,6 +77,8 @@ pub struct Ask {
     pub call: CommandCall,
     /// How it was carried, a line each.
     pub carried: Vec<String>,
+    /// What would have to be shown inside for the host's own program, where an image brings another.
+    pub instead: Vec<String>,
 }
 
 impl Ask {
@@ -89,6 +91,9 @@ impl Ask {
             .with("command.carried", arm::list(self.carried.clone()))
             .with("command.metric", self.metric.as_str())
             .with(arm::SEEN, seen(&first.env));
+        if !self.instead.is_empty() {
+            settings = settings.with(arm::HOST_FILES, arm::list(self.instead.clone()));
+        }
         if let Some(value) = self.stdout() {
             settings = settings.with(arm::STDOUT, value);
         }
@@ -175,7 +180,34 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         for (name, value) in &seen.status {
             facts.insert(format!("status.{name}"), value.clone());
         }
+        facts.extend(bytes_of(seen));
     }
+    facts
+}
+
+/// Which bytes ran: the program's, its libraries', and whose C library is among them.
+fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut facts: BTreeMap<String, String> = seen
+        .sha256
+        .iter()
+        .filter(|(path, _)| Some(*path) != seen.executed.as_ref())
+        .map(|(path, digits)| (format!("library.{}.sha256", name(path)), digits.clone()))
+        .collect();
+    let Some(program) = &seen.executed else {
+        return facts;
+    };
+    if let Some(digits) = seen.sha256.get(program) {
+        facts.insert("program.command.sha256".to_owned(), digits.clone());
+    }
+    let mut names = seen.mapped.iter().map(|path| name(path));
+    let library = names.find_map(|name| {
+        let is_musl = name.starts_with("ld-musl-");
+        let is_glibc = name.starts_with("libc.so.") || name.starts_with("ld-linux");
+        (is_musl || is_glibc).then_some(if is_musl { "musl" } else { "glibc" })
+    });
+    let library = library.unwrap_or("none, or a static one");
+    facts.insert("command.libc".to_owned(), library.to_owned());
     facts
 }
 
@@ -509,6 +541,7 @@ mod tests {
             seed: 1,
             call: CommandCall::new("/bin/work", [""; 0]),
             carried: vec!["carried".into()],
+            instead: Vec::new(),
         }
     }
 

@@ -258,6 +258,40 @@ fn limits_terminal_and_init_are_found_inside() {
     assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
 }
 
+#[test]
+fn a_program_of_ones_own_is_process_1_and_is_asked_to_stop_and_then_killed() {
+    let Some(world) = world("entry") else {
+        return;
+    };
+    for (has_init, first) in [(false, "sleep"), (true, "docker-init")] {
+        let settings = Params::new()
+            .with("programs", Value::List(vec!["sleep".into()]))
+            .with("entry", "sleep infinity")
+            .with("stop_after", 1i64)
+            .with("init", has_init);
+        let mut environment = environment(&DOCKER, "arm", &settings);
+        environment.prepare(&world.cx()).unwrap();
+        for mode in [StartMode::Resident, StartMode::Once] {
+            let mut instance = environment.start(&world.cx(), mode).unwrap();
+            hello(instance.as_mut());
+            let facts = inner_facts(instance.as_mut());
+            let name = fact(&facts, "init.name");
+            assert!(
+                name == first || (has_init && name.contains("init")),
+                "{name}"
+            );
+            let is_heard = fact(&facts, "init.handles_sigterm");
+            assert_eq!(is_heard, has_init.to_string(), "{name}");
+            let begin = Instant::now();
+            instance.stop(&world.cx()).unwrap();
+            // One that does not hear is waited for; nothing is said about how fast the other one is.
+            assert!(has_init || begin.elapsed() >= Duration::from_secs(1));
+        }
+        environment.remove(&world.cx()).unwrap();
+        assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    }
+}
+
 /// What the engine says about a container of this run.
 fn inspect(world: &World, name: &str) -> serde_json::Value {
     let runtime = tokio::runtime::Builder::new_current_thread()

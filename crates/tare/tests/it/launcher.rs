@@ -56,6 +56,7 @@ fn shell(world: &World, script: &str) -> LaunchSpec {
         no_new_privs: false,
         seccomp: Seccomp::DockerDefault,
         seccomp_spec_allow: false,
+        ssbd: false,
         cgroup: true,
         limits: Limits::default(),
         network: Network::Veth,
@@ -134,6 +135,34 @@ fn status(text: &str, name: &str) -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
+}
+
+#[test]
+fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("ssbd");
+    let mut spec = shell(&world, "cat /proc/self/status");
+    spec.ssbd = true;
+    let (output, report) = launch(&world, &spec);
+    match report.error {
+        None => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let state = status(&text, "Speculation_Store_Bypass");
+            assert!(state.contains("mitigated"), "{state}");
+            clear(&world);
+        }
+        // What the kernel says of itself must agree that there is no choice.
+        Some(error) => {
+            assert_eq!(error.step, "forbid loads to pass stores", "{error:?}");
+            assert!(error.hint.is_some(), "{error:?}");
+            let own = std::fs::read_to_string("/proc/self/status").unwrap();
+            let state = status(&own, "Speculation_Store_Bypass");
+            assert!(!state.starts_with("thread"), "{state}: {error:?}");
+        }
+    }
 }
 
 #[test]

@@ -120,6 +120,92 @@ fn a_command_that_costs_nothing_more_is_not_accused() {
 }
 
 #[test]
+fn an_interpreter_in_a_container_on_a_new_kernel_is_not_blamed_on_the_filter() {
+    if !docker() {
+        return;
+    }
+    let product = Product::new();
+    let pi = "k = s = 0\nwhile k < 60000:\n s += (1 - k % 4) / (k + 1)\n k += 2\nprint(4 * s)";
+    let dossier = why(
+        &product,
+        &["--env", "docker", "--budget", "9s"],
+        &["/usr/bin/python3", "-S", "-c", pi],
+    )
+    .expect(0)
+    .json();
+    assert_valid_dossier(&dossier);
+    let release = dossier["arms"][0]["facts"]["kernel.release"]
+        .as_str()
+        .unwrap();
+    let mut numbers = release
+        .split('.')
+        .map_while(|part| part.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(5), Some(16)) {
+        skip(
+            "kernel",
+            "before Linux 5.16 the filter does cost an interpreter",
+        );
+        return;
+    }
+    for finding in dossier["findings"].as_array().unwrap() {
+        assert_ne!(finding["cause"], "security.seccomp-ssbd", "{finding:#}");
+        let advice = finding["advice"].as_str().unwrap();
+        assert!(!advice.contains("unconfined"), "{finding:#}");
+    }
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(!answer.contains("seccomp-ssbd"), "{answer}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn another_program_of_the_same_name_is_seen_by_its_bytes() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    for name in ["outside", "inside"] {
+        std::fs::create_dir(place(name)).unwrap();
+    }
+    let shell = std::fs::canonicalize("/bin/sh").unwrap();
+    std::fs::copy(&shell, place("outside/tool")).unwrap();
+    // The same program with a byte behind its end: other bytes that do the same.
+    std::fs::copy(&shell, place("inside/tool")).unwrap();
+    let mut bytes = std::fs::read(&shell).unwrap();
+    bytes.push(0);
+    std::fs::write(place("inside/tool"), bytes).unwrap();
+    let bind = format!(
+        "binds={}:{}:ro",
+        place("inside").display(),
+        place("outside").display()
+    );
+    let program = place("outside/tool").display().to_string();
+    let dossier = why(
+        &product,
+        &["--env", "container", "--set", &bind, "--budget", "9s"],
+        &[
+            &program,
+            "-c",
+            "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done",
+        ],
+    )
+    .expect(0)
+    .json();
+    let hash = |arm: &str| {
+        let arms = dossier["arms"].as_array().unwrap();
+        let found = arms.iter().find(|it| it["id"] == arm).unwrap();
+        let seen = found["settings"]["command.seen"].as_str().unwrap();
+        let seen: Value = serde_json::from_str(seen).unwrap();
+        let hash = seen["program.command.sha256"].as_str().unwrap().to_owned();
+        assert_eq!(hash.len(), 64, "{seen:#}");
+        hash
+    };
+    assert_ne!(hash("host"), hash("container"));
+    product.assert_nothing_left();
+}
+
+#[test]
 fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sides() {
     let mut environments = Vec::new();
     if container() {

@@ -1,16 +1,20 @@
 //! A look at a program's processes while it runs: threads, files mapped as code, how the kernel treats it.
 //!
 //! A thread of the worker walks from the program down through its children every few milliseconds. That costs
-//! the program a little, so it is done only when asked for, and not in trials that are compared.
+//! the program a little, so it is done only when asked for, and not in trials that are compared. Afterwards the
+//! files that were mapped as code are hashed, so that two places can be asked whether they ran the same bytes.
 //! What it cannot see: processes that live shorter than a step, and anything where there is no `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tare_model::command::Seen;
+
+use crate::program::sha256;
 
 /// Between the first looks, which must catch a short program.
 const FIRST_STEP: Duration = Duration::from_millis(1);
@@ -22,6 +26,8 @@ const FIRST_LOOKS: u32 = 20;
 const PROCESSES_LIMIT: usize = 64;
 /// More mapped files than this are not told.
 const MAPPED_LIMIT: usize = 400;
+/// Files larger than this, bytes, are not hashed: reading them would take longer than most commands.
+const HASHED_LIMIT: u64 = 64 << 20;
 /// Lines of the status that are kept.
 const STATUS: [&str; 6] = [
     "Seccomp",
@@ -54,6 +60,7 @@ impl Watch {
                     STEP
                 });
             }
+            seen.sha256 = hashed(&seen.mapped);
             seen
         });
         Self { is_over, thread }
@@ -69,6 +76,7 @@ impl Watch {
 fn look(process: u32, seen: &mut Seen) {
     let mut waiting = vec![process];
     let (mut threads, mut processes) = (0, 0);
+    let mut is_first = true;
     while let Some(process) = waiting.pop() {
         let folder = format!("/proc/{process}");
         let Ok(status) = std::fs::read_to_string(format!("{folder}/status")) else {
@@ -93,6 +101,10 @@ fn look(process: u32, seen: &mut Seen) {
         if let Ok(maps) = std::fs::read_to_string(format!("{folder}/maps")) {
             mapped(&maps, &mut seen.mapped);
         }
+        if let (true, Ok(file)) = (is_first, std::fs::read_link(format!("{folder}/exe"))) {
+            seen.executed = Some(file.to_string_lossy().into_owned());
+        }
+        is_first = false;
         for thread in std::fs::read_dir(format!("{folder}/task"))
             .into_iter()
             .flatten()
@@ -111,6 +123,16 @@ fn look(process: u32, seen: &mut Seen) {
     seen.processes = seen.processes.max(processes);
 }
 
+/// What the files hold, of those that are still there under their names.
+fn hashed(files: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let is_short = |path: &Path| std::fs::metadata(path).is_ok_and(|it| it.len() <= HASHED_LIMIT);
+    files
+        .iter()
+        .filter(|path| is_short(Path::new(path)))
+        .filter_map(|path| Some((path.clone(), sha256(Path::new(path)).ok()?)))
+        .collect()
+}
+
 /// The files that are mapped as code (proc_pid_maps(5)).
 fn mapped(maps: &str, files: &mut BTreeSet<String>) {
     for line in maps.lines() {
@@ -126,6 +148,21 @@ fn mapped(maps: &str, files: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_their_bytes_and_those_that_are_gone_are_left_out() {
+        let folder = std::env::temp_dir().join(format!("tare-watch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        for (name, bytes) in [("a", "one"), ("b", "one"), ("c", "two")] {
+            std::fs::write(path(name), bytes).unwrap();
+        }
+        let hashes = hashed(&["a", "b", "c", "gone"].map(path).into());
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(hashes.len(), 3);
+        assert_eq!(hashes[&path("a")], hashes[&path("b")]);
+        assert_ne!(hashes[&path("a")], hashes[&path("c")]);
+    }
 
     #[test]
     fn only_files_that_are_mapped_as_code_are_told() {

@@ -67,6 +67,11 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
               default false",
     },
     SettingSpec {
+        name: "ssbd",
+        doc: "true: forbid everything inside to let loads pass stores (SSBD), as kernels before 5.16 do with every \
+              filter; default false; not every processor offers it",
+    },
+    SettingSpec {
         name: "no_new_privs",
         doc: "true: set no_new_privs; default false",
     },
@@ -114,6 +119,7 @@ pub(super) struct Settings {
     pub(super) capabilities: Option<Vec<String>>,
     pub(super) seccomp: Seccomp,
     pub(super) seccomp_spec_allow: bool,
+    pub(super) ssbd: bool,
     pub(super) no_new_privs: bool,
     pub(super) cgroup: bool,
     pub(super) limits: Limits,
@@ -464,6 +470,7 @@ impl Settings {
             capabilities: capabilities(settings)?,
             seccomp: choice(settings, "seccomp", &filters)?.unwrap_or(Seccomp::DockerDefault),
             seccomp_spec_allow: switch(settings, "seccomp_spec_allow")?.unwrap_or(false),
+            ssbd: switch(settings, "ssbd")?.unwrap_or(false),
             no_new_privs: switch(settings, "no_new_privs")?.unwrap_or(false),
             cgroup,
             limits,
@@ -539,6 +546,7 @@ impl Settings {
                 }),
             ),
             ("seccomp_spec_allow", self.seccomp_spec_allow.to_string()),
+            ("ssbd", self.ssbd.to_string()),
             ("no_new_privs", self.no_new_privs.to_string()),
             ("cgroup", self.cgroup.to_string()),
             (
@@ -614,6 +622,7 @@ mod tests {
             ("caps", "NET_ROW".into()),
             ("seccomp", "strict".into()),
             ("no_new_privs", "yes".into()),
+            ("ssbd", "on".into()),
             ("network", "bridge".into()),
             ("stdio", "tty".into()),
             ("colour", "red".into()),

@@ -200,6 +200,20 @@ impl Api {
         Ok(labelled.collect())
     }
 
+    /// Stops a container as `docker stop` does: SIGTERM to its first process, and after `patience`, which the
+    /// container was created with, SIGKILL. Fine if it is gone.
+    pub(super) fn stop_container(&self, id: &str, patience: Duration) -> Result<(), EnvError> {
+        let limit = patience + CONTROL_LIMIT;
+        let stop = self
+            .client
+            .stop_container(id, None::<bollard::query_parameters::StopContainerOptions>);
+        match self.attempt(limit, stop) {
+            Ok(()) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(()),
+            Err(error) => Err(self.explain("stop a container", limit, &error)),
+        }
+    }
+
     /// Kills and removes a container with its anonymous volumes; fine if it is gone. Waits until it is.
     pub(super) fn remove_container(&self, id: &str) -> Result<(), EnvError> {
         const WHAT: &str = "remove a container";

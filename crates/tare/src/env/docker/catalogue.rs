@@ -77,6 +77,14 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         doc: "`true`: a small init is process 1; default: false",
     },
     SettingSpec {
+        name: "entry",
+        doc: "what runs as the container's own program, a list or a text that is split at spaces, for example `sleep infinity`; the agent then runs beside it, and the container is stopped as `docker stop` does. Default: the agent, which is told to end",
+    },
+    SettingSpec {
+        name: "stop_after",
+        doc: "with `entry`: how many seconds it may take to obey SIGTERM before it is killed; default: the engine's (10)",
+    },
+    SettingSpec {
         name: "tty",
         doc: "`true`: process 1 has a terminal (the agent keeps its pipes); default: false",
     },

@@ -32,6 +32,9 @@ use crate::cx::{CONTROL_LIMIT, Context, files};
 /// Where the volume that the instances share is mounted inside.
 const SHARED: &str = "/tare-shared";
 
+/// How long engines wait for a container to obey before they kill it (`docker stop --help`), seconds.
+const USUAL_PATIENCE_S: u16 = 10;
+
 /// One `docker` arm.
 pub(super) struct DockerEnvironment {
     driver: Docker,
@@ -109,6 +112,12 @@ impl DockerEnvironment {
             .unwrap_or(engine)
     }
 
+    /// How long the container may take to obey SIGTERM, if it is to be sent one.
+    fn patience(&self) -> Option<Duration> {
+        let seconds = u64::from(self.settings.stop_after.unwrap_or(USUAL_PATIENCE_S));
+        (!self.settings.entry.is_empty()).then(|| Duration::from_secs(seconds))
+    }
+
     fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
         HashMap::from([
             ("tare".to_owned(), "1".to_owned()),
@@ -171,6 +180,7 @@ impl DockerEnvironment {
         host_config.port_bindings =
             request::port_bindings(&self.settings.network, prepared.gateway);
         let is_once = mode == StartMode::Once;
+        let is_attached = is_once && self.settings.entry.is_empty();
         let shared = self.shared(cx).filter(|_| !is_once);
         let shared = shared.map(|name| self.volume(cx, &name, SHARED));
         let mounts: Vec<Mount> = self
@@ -186,18 +196,25 @@ impl DockerEnvironment {
                 .port_bindings
                 .is_some()
                 .then(|| vec![request::published_key()]),
-            entrypoint: Some(vec![AGENT_PATH.into()]),
-            cmd: Some(vec![if is_once { "serve" } else { "hold" }.into()]),
+            entrypoint: Some(match self.settings.entry.first() {
+                Some(program) => vec![program.clone()],
+                None => vec![AGENT_PATH.into()],
+            }),
+            cmd: Some(match self.settings.entry.get(1..) {
+                Some(arguments) => arguments.to_vec(),
+                None => vec![if is_once { "serve" } else { "hold" }.into()],
+            }),
+            stop_timeout: self.settings.stop_after.map(i64::from),
             env: Some(vec![format!("TARE_RUN={}", cx.run)]),
             labels: Some(self.labels(cx)),
             user: self.settings.user.clone(),
             // The agent's own streams are never a terminal: it would change the bytes of frames.
             tty: (self.settings.tty && !is_once).then_some(true),
-            attach_stdin: Some(is_once),
-            attach_stdout: Some(is_once),
-            attach_stderr: Some(is_once),
-            open_stdin: Some(is_once),
-            stdin_once: Some(is_once),
+            attach_stdin: Some(is_attached),
+            attach_stdout: Some(is_attached),
+            attach_stderr: Some(is_attached),
+            open_stdin: Some(is_attached),
+            stdin_once: Some(is_attached),
             // A foreign image's health check would run beside the trials.
             healthcheck: self.settings.image.is_some().then(|| HealthConfig {
                 test: Some(vec!["NONE".into()]),
@@ -237,7 +254,7 @@ impl DockerEnvironment {
             })
         };
         match mode {
-            StartMode::Once => {
+            StartMode::Once if self.settings.entry.is_empty() => {
                 let options = AttachContainerOptions {
                     stream: true,
                     stdin: true,
@@ -253,7 +270,7 @@ impl DockerEnvironment {
                 start()?;
                 Ok((attached.output, attached.input))
             }
-            StartMode::Resident => {
+            StartMode::Once | StartMode::Resident => {
                 start()?;
                 let config = ExecConfig {
                     attach_stdin: Some(true),
@@ -440,6 +457,7 @@ impl Environment for DockerEnvironment {
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
                         .then(|| SHARED.to_owned()),
                 },
+                self.patience(),
             ))),
             Err(error) => Err(and_cleanup(error, belongings.discard(&api))),
         }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tare_model::Reason;
 
@@ -53,6 +54,8 @@ pub(super) struct DockerInstance {
     network: Network,
     elsewhere: Option<String>,
     siblings: Siblings,
+    /// How long the container's own program may take to obey SIGTERM; `None` where that is the agent.
+    patience: Option<Duration>,
 }
 
 impl DockerInstance {
@@ -62,6 +65,7 @@ impl DockerInstance {
         network: Network,
         elsewhere: Option<String>,
         siblings: Siblings,
+        patience: Option<Duration>,
     ) -> Self {
         Self {
             channel,
@@ -69,6 +73,7 @@ impl DockerInstance {
             network,
             elsewhere,
             siblings,
+            patience,
         }
     }
 
@@ -162,6 +167,13 @@ impl Instance for DockerInstance {
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell();
-        self.belongings.discard(&self.channel.api)
+        let stopped = match self.patience {
+            Some(patience) => self
+                .channel
+                .api
+                .stop_container(&self.belongings.name, patience),
+            None => Ok(()),
+        };
+        stopped.and(self.belongings.discard(&self.channel.api))
     }
 }

@@ -94,6 +94,10 @@ pub(super) struct Settings {
     pub(super) privileged: bool,
     pub(super) no_new_privileges: bool,
     pub(super) init: bool,
+    /// The container's own program; empty for the agent.
+    pub(super) entry: Vec<String>,
+    /// How long that may take to obey, seconds.
+    pub(super) stop_after: Option<u16>,
     pub(super) tty: bool,
     pub(super) runtime: Option<String>,
     pub(super) platform: Option<String>,
@@ -134,6 +138,8 @@ impl Settings {
             privileged: read.flag("privileged")?,
             no_new_privileges: read.flag("no_new_privileges")?,
             init: read.flag("init")?,
+            entry: read.entry()?,
+            stop_after: read.stop_after()?,
             tty: read.flag("tty")?,
             runtime: read.word("runtime", is_plain_name, "a name such as `runc`")?,
             platform: read.word("platform", is_platform, "a pair such as `linux/arm64`")?,
@@ -195,6 +201,13 @@ impl Settings {
                 "bind_folder",
                 "`bind_folder` has no effect without `storage = \"bind\"`",
                 "add `storage = \"bind\"` or leave it out",
+            );
+        }
+        if self.stop_after.is_some() && self.entry.is_empty() {
+            return conflict(
+                "stop_after",
+                "`stop_after` has no effect without `entry`: the agent ends when it is told to",
+                "add `entry`, for example `sleep infinity`, or leave it out",
             );
         }
         if params.value("port").is_some() && !matches!(self.network, Network::Published(_)) {
@@ -308,6 +321,8 @@ mod tests {
             .with("cap_drop", Value::List(vec![Value::Text("ALL".into())]))
             .with("no_new_privileges", true)
             .with("init", true)
+            .with("entry", "sleep infinity")
+            .with("stop_after", 3i64)
             .with("runtime", "runc")
             .with("storage", "bind")
             .with("log_driver", "json-file")
@@ -380,6 +395,10 @@ mod tests {
             ("storage", Value::Text("/etc".into())),
             ("privileged", Value::Text("yes".into())),
             ("init", Value::Int(1)),
+            ("entry", Value::Int(1)),
+            ("entry", Value::Text("a\0b".into())),
+            ("stop_after", Value::Text("soon".into())),
+            ("stop_after", Value::Int(0)),
             ("network", Value::Text("container:".into())),
             ("network", Value::Text("container:NAME/..".into())),
             ("port", Value::Int(0)),
