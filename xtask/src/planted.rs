@@ -21,6 +21,9 @@ use crate::provision::packages;
 use crate::shell::step;
 use crate::workspace::{root, target_folder};
 
+/// Stands for the folder in which the command is started.
+const WORK: &str = "{work}";
+
 /// One environment.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,13 +34,16 @@ struct Plant {
     cause: Option<String>,
     /// The environment.
     env: String,
-    /// Its settings.
+    /// Its settings; [`WORK`] in them stands for the folder in which the command is started.
     #[serde(default)]
     set: Vec<String>,
     /// What is compared.
     metric: Option<String>,
     /// Time for it.
     budget: String,
+    /// Words before `tare`, for what it inherits from the shell that it is started from.
+    #[serde(default)]
+    under: Vec<String>,
     /// The command.
     command: Vec<String>,
     /// Files in its folder, by name.
@@ -205,7 +211,13 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
         .map(|script| shell(script, &work).spawn())
         .transpose()?
         .map(Beside);
-    let mut command = Command::new(tare);
+    let mut command = if plant.under.is_empty() {
+        Command::new(tare)
+    } else {
+        let mut command = Command::new(&plant.under[0]);
+        command.args(&plant.under[1..]).arg(tare);
+        command
+    };
     command.args([
         "why",
         "--env",
@@ -216,7 +228,8 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
         "-",
     ]);
     for setting in &plant.set {
-        command.args(["--set", setting]);
+        let setting = setting.replace(WORK, &work.display().to_string());
+        command.args(["--set", &setting]);
     }
     if let Some(metric) = &plant.metric {
         command.args(["--metric", metric]);
@@ -301,6 +314,7 @@ mod tests {
             env: "container".into(),
             set: Vec::new(),
             metric: None,
+            under: Vec::new(),
             budget: "1m".into(),
             command: vec!["x".into()],
             files: std::collections::BTreeMap::new(),
