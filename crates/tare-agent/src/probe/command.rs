@@ -292,7 +292,10 @@ mod unix {
     #[cfg(target_os = "linux")]
     fn make_cold(path: &str) -> Result<(), ProbeError> {
         let failed = |error: io::Error| {
-            ProbeError::system(&format!("drop `{}` from the cache", path.escape_debug()), &error)
+            ProbeError::system(
+                &format!("drop `{}` from the cache", path.escape_debug()),
+                &error,
+            )
         };
         match std::fs::File::open(path) {
             Ok(file) => {

@@ -53,11 +53,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         here,
         likelihood,
     } = found.max_by(|a, b| a.likelihood.total_cmp(&b.likelihood))?;
-    let devices = place.part(case, "device").filter(|(there, here)| there != here);
+    let devices = place
+        .part(case, "device")
+        .filter(|(there, here)| there != here);
     let cells = case.costs(&[Kind::Disk, Kind::Metadata]);
-    let files = place
-        .path
-        .map_or_else(|| "The files".to_owned(), |path| format!("The files of `{path}`"));
+    let files = place.path.map_or_else(
+        || "The files".to_owned(),
+        |path| format!("The files of `{path}`"),
+    );
     Some(
         Found::new(
             cells.clone(),
@@ -201,6 +204,9 @@ mod tests {
             .unwrap();
         let told = format!("{:?}", suspicion.counterfactual);
         assert!(told.contains("/work/data:/work/data"), "{told}");
-        assert!(told.contains("/work:/work\"") && !told.contains("/slow"), "{told}");
+        assert!(
+            told.contains("/work:/work\"") && !told.contains("/slow"),
+            "{told}"
+        );
     }
 }

@@ -209,7 +209,10 @@ impl<'a> Case<'a> {
     /// probes' own folder.
     pub fn places(&self) -> Vec<Place<'a>> {
         if self.baseline.fact("command.directory").is_none() {
-            return match (work_mount(&self.baseline.facts), work_mount(&self.arm.facts)) {
+            return match (
+                work_mount(&self.baseline.facts),
+                work_mount(&self.arm.facts),
+            ) {
                 (there, Some(here)) => vec![Place {
                     path: None,
                     there: there.unwrap_or_else(|| "mount.".to_owned()),
@@ -223,7 +226,10 @@ impl<'a> Case<'a> {
             .facts
             .keys()
             .filter_map(|name| name.strip_prefix(MOUNT_OF_COMMAND)?.strip_suffix(".fstype"))
-            .filter(|path| arm.facts.contains_key(&format!("{MOUNT_OF_COMMAND}{path}.fstype")))
+            .filter(|path| {
+                arm.facts
+                    .contains_key(&format!("{MOUNT_OF_COMMAND}{path}.fstype"))
+            })
             .collect();
         let used = [base, arm]
             .into_iter()
@@ -232,7 +238,10 @@ impl<'a> Case<'a> {
             .chain(base.fact("command.directory"));
         let mut paths: Vec<&'a str> = used
             .filter_map(|file| {
-                let above = known.iter().copied().filter(|path| Path::new(file).starts_with(path));
+                let above = known
+                    .iter()
+                    .copied()
+                    .filter(|path| Path::new(file).starts_with(path));
                 above.max_by_key(|path| path.len())
             })
             .collect();

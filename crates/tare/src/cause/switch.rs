@@ -123,7 +123,11 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
     let list = |name: &str| -> Vec<Value> {
         match case.arm.settings.value(name) {
             Some(Value::List(values)) => values.clone(),
-            Some(value) => value.to_string().split(',').map(|it| it.trim().into()).collect(),
+            Some(value) => value
+                .to_string()
+                .split(',')
+                .map(|it| it.trim().into())
+                .collect(),
             None => Vec::new(),
         }
     };
@@ -134,7 +138,11 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
     let mut in_memory = list("tmpfs");
     if in_memory.iter().any(|folder| folder.to_string() == at) {
         in_memory.retain(|folder| folder.to_string() != at);
-        let left = if in_memory.is_empty() { Value::from("") } else { Value::List(in_memory) };
+        let left = if in_memory.is_empty() {
+            Value::from("")
+        } else {
+            Value::List(in_memory)
+        };
         changes = changes.with("tmpfs", left);
     }
     Counterfactual::Settings(changes)

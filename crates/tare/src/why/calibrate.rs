@@ -105,7 +105,11 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
 /// go, and what the environment's settings put at a place.
 fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
     let mut paths: BTreeSet<String> = call.directory.iter().cloned().collect();
-    paths.extend([call.variables.get("TMPDIR").map_or("/tmp", String::as_str).to_owned()]);
+    paths.extend([call
+        .variables
+        .get("TMPDIR")
+        .map_or("/tmp", String::as_str)
+        .to_owned()]);
     let targets = arm::texts(settings, "binds");
     paths.extend(
         targets
@@ -113,7 +117,9 @@ fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
             .filter_map(|bind| Some(bind.split(':').nth(1)?.to_owned())),
     );
     paths.extend(arm::texts(settings, "tmpfs"));
-    paths.retain(|path| path.starts_with('/') && path != "/" && !carry::is_in_userland(Path::new(path)));
+    paths.retain(|path| {
+        path.starts_with('/') && path != "/" && !carry::is_in_userland(Path::new(path))
+    });
     paths
 }
 

@@ -174,7 +174,8 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         mounts
             .filter(|(name, _)| {
                 let is_wanted = |part: &&str| name.ends_with(*part);
-                name.starts_with("command.mount.") && PARTS_OF_MOUNT.iter().any(|part| is_wanted(&part))
+                name.starts_with("command.mount.")
+                    && PARTS_OF_MOUNT.iter().any(|part| is_wanted(&part))
             })
             .map(|(name, value)| (name.clone(), value.clone())),
     );
@@ -462,7 +463,7 @@ impl Arms {
     ) -> bool {
         let does = |settings: &Params| {
             let mut does = arm::own(settings);
-            for name in [arm::PREFIX, arm::VARIABLES, arm::STDOUT] {
+            for name in [arm::PREFIX, arm::VARIABLES, arm::STDOUT, arm::COLD] {
                 if let Some(value) = settings.value(name) {
                     does = does.with(name, value.clone());
                 }

@@ -170,7 +170,11 @@ mod tests {
         drop((files, special));
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(seen.contains(kept.to_str().unwrap()), "{seen:?}");
-        assert!(!seen.iter().any(|path| path.contains("gone") || path == "/dev/null"));
+        assert!(
+            !seen
+                .iter()
+                .any(|path| path.contains("gone") || path == "/dev/null")
+        );
     }
 
     #[test]
