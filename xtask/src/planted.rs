@@ -22,6 +22,9 @@ use crate::provision::packages;
 use crate::shell::step;
 use crate::workspace::{root, target_folder};
 
+/// Stands for the folder in which the command is started.
+const FOLDER: &str = "{folder}";
+
 /// One environment.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,13 +35,16 @@ struct Plant {
     cause: Option<String>,
     /// The environment.
     env: String,
-    /// Its settings; `{folder}` is the folder above the working directory, here and in the command.
+    /// Its settings; [`FOLDER`] stands for the folder above the working directory, here and in the command.
     #[serde(default)]
     set: Vec<String>,
     /// What is compared.
     metric: Option<String>,
     /// Time for it.
     budget: String,
+    /// Words before `tare`, for what it inherits from the shell that it is started from.
+    #[serde(default)]
+    under: Vec<String>,
     /// The command.
     command: Vec<String>,
     /// Files in its folder, by name.
@@ -257,7 +263,13 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<T
         .map(|script| shell(script, place).spawn())
         .transpose()?
         .map(Beside);
-    let mut command = Command::new(tare);
+    let mut command = if plant.under.is_empty() {
+        Command::new(tare)
+    } else {
+        let mut command = Command::new(&plant.under[0]);
+        command.args(&plant.under[1..]).arg(tare);
+        command
+    };
     command.args([
         "why",
         "--env",
@@ -268,7 +280,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<T
         "-",
     ]);
     let above = folder.display().to_string();
-    let filled = |text: &String| text.replace("{folder}", &above);
+    let filled = |text: &String| text.replace(FOLDER, &above);
     for setting in plant.set.iter().map(filled) {
         command.args(["--set", &setting]);
     }
@@ -355,6 +367,7 @@ mod tests {
             env: "container".into(),
             set: Vec::new(),
             metric: None,
+            under: Vec::new(),
             budget: "1m".into(),
             command: vec!["x".into()],
             files: std::collections::BTreeMap::new(),

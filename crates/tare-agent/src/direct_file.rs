@@ -163,7 +163,8 @@ impl Drop for Removed {
     }
 }
 
-fn forget_pages(file: &File) {
+/// Asks the kernel to drop what it keeps of a file; pages that are not yet on the device stay.
+pub fn forget_pages(file: &File) {
     // SAFETY: `posix_fadvise` takes an open descriptor, which `file` keeps open for the call, and no
     // pointer. It is a hint: its failure changes nothing, since O_DIRECT stays correct with cached pages.
     unsafe {

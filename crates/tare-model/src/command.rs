@@ -102,6 +102,10 @@ pub struct CommandCall {
     /// Whether its processes are looked at while it runs ([`Seen`]): costs it a little time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
+    /// Files whose pages are dropped from the cache before it is started, and outside of its time; one that is not
+    /// there is passed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cold: Vec<String>,
     /// Which number of its output is wanted; comes back with the report for those who read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
@@ -116,6 +120,9 @@ pub struct Seen {
     pub processes: u32,
     /// Files mapped as code into any of them.
     pub mapped: BTreeSet<String>,
+    /// Regular files that any of them had open, by path; those that were removed meanwhile are left out.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub opened: BTreeSet<String>,
     /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
     pub status: BTreeMap<String, String>,
     /// The file that its first process executed, of several the last.

@@ -2,7 +2,7 @@
 //!
 //! Inside the timed region: the request to start the program, everything that it and its children do, and
 //! waiting for its end. Outside: writing its files into a fresh folder, looking it up on the search path,
-//! reading back the files that were asked for. Nothing passes through a shell.
+//! dropping files from the page cache where that is asked for, reading back the files that were asked for. Nothing passes through a shell.
 //! A program that serves is started on a port of the agent's choice, and has started when that port listens.
 //! Known bias: standard output and standard error are read through pipes by two threads of the worker while
 //! the program runs, which use a little of a processor when it prints much.
@@ -144,6 +144,9 @@ mod unix {
             end_with_this_process(&mut command);
         }
         left::adopt();
+        for path in &call.cold {
+            make_cold(path)?;
+        }
         meter.ready()?;
         let begin = Instant::now();
         let mut child = command
@@ -283,6 +286,34 @@ mod unix {
             None if call.stdin.is_some() => Ok(Stdio::piped()),
             None => Ok(Stdio::null()),
         }
+    }
+
+    /// Drops a file's pages from the cache, so that the program reads it from the device.
+    #[cfg(target_os = "linux")]
+    fn make_cold(path: &str) -> Result<(), ProbeError> {
+        let failed = |error: io::Error| {
+            ProbeError::system(
+                &format!("drop `{}` from the cache", path.escape_debug()),
+                &error,
+            )
+        };
+        match std::fs::File::open(path) {
+            Ok(file) => {
+                // Only pages that are on the device already can be dropped.
+                file.sync_data().map_err(failed)?;
+                crate::direct_file::forget_pages(&file);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn make_cold(_path: &str) -> Result<(), ProbeError> {
+        Err(ProbeError::Unavailable(Reason::Unsupported(
+            "this system drops no single file from its cache".into(),
+        )))
     }
 
     /// Where the first process of this place writes.

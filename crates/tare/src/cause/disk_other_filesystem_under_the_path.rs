@@ -1,13 +1,14 @@
 //! Not the same file system, or not the same device, under the same path.
 //!
 //! Overlays and shared folders have causes of their own; what is left is a tmpfs against a disk, or one disk
-//! against another. What it cannot see: paths other than the probes' folder and the root.
+//! against another, or a file system that a program serves (FUSE). Of a user's command the paths that it was seen to
+//! use count, of a probe its folder. What it cannot see: files that a command has open too shortly to be seen.
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::look::Place;
 use super::triage::Family;
-use super::{Case, switch};
+use super::{Case, disk_shared_folder, switch};
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 /// File systems that live in memory: a flush costs nothing there.
@@ -24,7 +25,8 @@ pub(super) static CAUSE: Entry = Entry {
         "mount.*.fstype",
         "mount.*.device",
         "mount.*.options",
-        "mount.*.block.*",
+        "command.mount.*",
+        "command.opened",
     ],
     size: "Writing and flushing 4 KiB: 2.5–3.7 ms on ext4, an overlay or a volume, 2 µs on tmpfs; creating a file 24–31 \
            µs against 6–10 µs.",
@@ -34,66 +36,100 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
+/// How likely it is that one file system under the files costs more than another.
+struct Difference<'a> {
+    place: Place<'a>,
+    there: &'a str,
+    here: &'a str,
+    likelihood: f64,
+}
+
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let part = |name: &str| {
-        Some((
-            of_work_mount(&case.baseline.facts, name)?,
-            of_work_mount(&case.arm.facts, name)?,
-        ))
-    };
-    let (there, here) = part("fstype")?;
-    let in_memory = |fstype: &str| IN_MEMORY.contains(&fstype);
-    // An overlay's own cost is another cause; that it lies on a disk and the baseline in memory is this one.
-    let is_layered = |fstype: &str| fstype.contains("overlay");
-    let is_shared = |fstype: &str| {
-        ["9p", "virtiofs", "cifs", "nfs", "fakeowner", "drvfs"]
-            .iter()
-            .any(|name| fstype.starts_with(name))
-            || fstype.starts_with("fuse.")
-    };
-    if is_shared(here) || is_shared(there) {
-        return None;
-    }
-    let memory_differs = in_memory(there) != in_memory(here);
-    let fstype_differs = there != here && !is_layered(here) && !is_layered(there);
-    // Numbers of devices mean something on one kernel only.
-    let devices = part("device").filter(|(there, here)| there != here);
-    let device_differs = devices.is_some()
-        && there == here
-        && !is_layered(here)
-        && !in_memory(here)
-        && case.same_kernel() == Some(true);
-    if !(memory_differs || fstype_differs || device_differs) {
-        return None;
-    }
+    let places = case.places().into_iter();
+    let found = places.filter_map(|place| difference(case, place));
+    let Difference {
+        place,
+        there,
+        here,
+        likelihood,
+    } = found.max_by(|a, b| a.likelihood.total_cmp(&b.likelihood))?;
+    let devices = place
+        .part(case, "device")
+        .filter(|(there, here)| there != here);
     let cells = case.costs(&[Kind::Disk, Kind::Metadata]);
+    let files = place.path.map_or_else(
+        || "The files".to_owned(),
+        |path| format!("The files of `{path}`"),
+    );
     Some(
         Found::new(
             cells.clone(),
-            (if memory_differs { 0.9 } else { 0.6 }) * case.fit(&cells, FAMILIES),
+            likelihood * case.fit(&cells, FAMILIES),
             if there == here {
                 format!(
-                    "The files lie on another device than in the baseline, and {}.",
+                    "{files} lie on another device than in the baseline, and {}.",
                     case.told(&cells)
                 )
             } else {
                 format!(
-                    "The files lie on `{here}` and in the baseline on `{there}`, and {}.",
+                    "{files} lie on `{here}` and in the baseline on `{there}`, and {}.",
                     case.told(&cells)
                 )
             },
         )
         .seen(format!(
-            "under the files: `{here}`, in the baseline `{there}`"
+            "{}: `{here}`, in the baseline `{there}`",
+            place.words()
         ))
         .seen_if(devices.map(|(there, here)| format!("device {here}, in the baseline {there}")))
         .seen_all(case.because(&cells, FAMILIES))
-        .by(if in_memory(there) {
+        .by(if place.path.is_some() {
+            switch::same_folder(case, &place)
+        } else if is_in_memory(there) {
             switch::tmpfs(case)
         } else {
             switch::bind(case)
         }),
     )
+}
+
+fn is_in_memory(fstype: &str) -> bool {
+    IN_MEMORY.contains(&fstype)
+}
+
+/// What differs under one place, if anything does that this cause is about.
+fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
+    let (there, here) = place.part(case, "fstype")?;
+    // An overlay's own cost is another cause; that it lies on a disk and the baseline in memory is this one.
+    let is_layered = |fstype: &str| fstype.contains("overlay");
+    let is_shared = |fstype: &str| disk_shared_folder::SHARED.contains(&fstype);
+    if is_shared(here) || is_shared(there) {
+        return None;
+    }
+    let memory_differs = is_in_memory(there) != is_in_memory(here);
+    let is_served_by_a_program = here.starts_with("fuse") && !there.starts_with("fuse");
+    let fstype_differs = there != here && !is_layered(here) && !is_layered(there);
+    // Numbers of devices mean something on one kernel only.
+    let device_differs = place
+        .part(case, "device")
+        .is_some_and(|(there, here)| there != here)
+        && there == here
+        && !is_layered(here)
+        && !is_in_memory(here)
+        && case.same_kernel() == Some(true);
+    if !(memory_differs || fstype_differs || device_differs) {
+        return None;
+    }
+    Some(Difference {
+        place,
+        there,
+        here,
+        likelihood: if memory_differs || (is_served_by_a_program && fstype_differs) {
+            0.9
+        } else {
+            0.6
+        },
+    })
 }
 
 #[cfg(test)]
@@ -115,23 +151,62 @@ mod tests {
                 .fact("mount./work.device", "8:2")
                 .fact("kernel.boot_id", kernel)
         };
+        let of_command = |opened: &str| {
+            Composed::of("container")
+                .both("kernel.boot_id", "one")
+                .both("command.directory", "/work")
+                .both("command.mount./work.fstype", "ext4")
+                .base("command.mount./scratch.fstype", "tmpfs")
+                .fact("command.mount./scratch.fstype", "ext4")
+                // The agent's own folder says nothing of the command's.
+                .base("mount./a.fstype", "tmpfs")
+                .fact("mount./b.fstype", "ext4")
+                .base("command.opened", opened)
+                .cost("command.wall.time", 3.0)
+        };
         check(
             &super::CAUSE,
             &[
                 on("tmpfs", "ext4"),
                 on("tmpfs", "overlay"),
                 on("ext4", "xfs"),
+                on("ext4", "fuse.bindfs"),
                 devices("one"),
+                of_command("/scratch/x"),
             ],
             &[
                 on("ext4", "ext4"),
                 on("ext4", "overlay"),
                 on("ext4", "9p"),
+                on("ext4", "fuse.sshfs"),
                 devices("other"),
+                // Another file system under a path that the command does not use.
+                of_command("/work/x"),
                 Composed::of("docker")
                     .base("mount./.fstype", "tmpfs")
                     .cost("disk.fsync.time", 9.0),
             ],
+        );
+    }
+
+    #[test]
+    fn the_hosts_own_folder_is_what_proves_it() {
+        let suspicion = Composed::of("docker")
+            .both("kernel.boot_id", "one")
+            .both("command.directory", "/work")
+            .both("command.opened", "/work/data/x")
+            .base("command.mount./work/data.fstype", "ext4")
+            .fact("command.mount./work/data.fstype", "fuse.bindfs")
+            .fact("command.mount./work/data.point", "/work/data")
+            .setting("binds", "/slow:/work/data,/work:/work")
+            .cost("command.wall.time", 3.0)
+            .suspects(&super::CAUSE)
+            .unwrap();
+        let told = format!("{:?}", suspicion.counterfactual);
+        assert!(told.contains("/work/data:/work/data"), "{told}");
+        assert!(
+            told.contains("/work:/work\"") && !told.contains("/slow"),
+            "{told}"
         );
     }
 }

@@ -6,12 +6,12 @@
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::look::Place;
 use super::triage::Family;
 use super::{Case, switch};
 
 /// File systems behind which another machine or another operating system answers.
-const SHARED: &[&str] = &[
+pub(super) const SHARED: &[&str] = &[
     "9p",
     "virtiofs",
     "fuse.grpcfuse",
@@ -70,15 +70,25 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if cells.is_empty() {
         return None;
     }
-    let here = of_work_mount(&case.arm.facts, "fstype");
-    let there = of_work_mount(&case.baseline.facts, "fstype");
+    let places = case.places();
+    let is_shared = |place: &&Place<'_>| {
+        let differs = place
+            .part(case, "fstype")
+            .is_none_or(|(there, here)| there != here);
+        let fstype = place.part_here(case, "fstype");
+        differs && fstype.is_some_and(|fstype| SHARED.contains(&fstype))
+    };
+    let place = places.iter().find(is_shared).or(places.first());
+    let here = place.and_then(|place| place.part_here(case, "fstype"));
+    let there = place.and_then(|place| Some(place.part(case, "fstype")?.0));
     let fit = case.fit(&cells, FAMILIES);
     let found = match here {
         Some(fstype) if SHARED.contains(&fstype) => {
             if there == here {
                 return None;
             }
-            let options = of_work_mount(&case.arm.facts, "super_options").unwrap_or_default();
+            let options = place.and_then(|place| place.part_here(case, "super_options"));
+            let options = options.unwrap_or_default();
             let is_drive = options.contains("aname=drvfs") || fstype == "drvfs";
             let whose = if is_drive { " of a Windows drive" } else { "" };
             Found::new(
@@ -86,7 +96,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 0.95 * fit,
                 format!("The files lie on `{fstype}`{whose}, which another system serves, and {}.", case.told(&cells)),
             )
-            .seen(format!("the file system under the files is `{fstype}`, in the baseline `{}`", there.unwrap_or("not recorded")))
+            .seen(format!(
+                "the file system {} is `{fstype}`, in the baseline `{}`",
+                place.map(Place::words).unwrap_or_default(),
+                there.unwrap_or("not recorded")
+            ))
         }
         None if is_bound(case) && runs_in_a_machine(case) => Found::new(
             cells.clone(),
@@ -104,7 +118,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen_if(blocked_submission(case))
         .seen_all(case.because(&cells, FAMILIES));
-    Some(found.by(switch::volume(case)))
+    // On one kernel the folder itself can be shown in place of what serves it.
+    let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
+    Some(found.by(match own {
+        Some(place) => switch::same_folder(case, place),
+        None => switch::volume(case),
+    }))
 }
 
 fn is_bound(case: &Case<'_>) -> bool {
@@ -145,12 +164,23 @@ mod tests {
                 .fact("mount./tare-work.fstype", fstype)
                 .cost("fs.stat.time", 8.0)
         };
+        let of_command = |opened: &str| {
+            Composed::of("container")
+                .both("kernel.boot_id", "one")
+                .both("command.directory", "/work")
+                .both("command.mount./work.fstype", "ext4")
+                .base("command.mount./work/data.fstype", "ext4")
+                .fact("command.mount./work/data.fstype", "fuse.sshfs")
+                .both("command.opened", opened)
+                .cost("command.wall.time", 3.0)
+        };
         check(
             &super::CAUSE,
             &[
                 on("9p"),
                 on("virtiofs"),
                 on("fakeowner"),
+                of_command("/work/data/x"),
                 Composed::of("docker")
                     .setting("storage", "bind")
                     .fact("engine.system", "Docker Desktop")
@@ -166,6 +196,8 @@ mod tests {
                     .setting("storage", "bind")
                     .cost("fio.randread.rate", 2.0),
                 on("9p").base("mount./tmp.fstype", "9p"),
+                // It lies under a path that the command does not use.
+                of_command("/work/x"),
                 Composed::of("docker")
                     .fact("mount./w.fstype", "9p")
                     .cost("cpu.integer.time", 2.0),

@@ -6,8 +6,14 @@ use super::entry::{Entry, Found};
 use super::triage::Family;
 use super::{Case, switch};
 
-/// From this limit on the loop is felt.
+/// From this limit on one loop is felt.
 const MANY: f64 = 1_048_576.0;
+/// A lower limit must be this many times the baseline's, and the counters must speak for it.
+const SEVERAL: f64 = 4.0;
+/// The limits that containers are advised to have.
+const ORDINARY_SOFT: u32 = 1024;
+/// The hard one.
+const ORDINARY_HARD: f64 = 524_288.0;
 const FAMILIES: &[Family] = &[Family::MoreCalls, Family::CostlierCalls];
 /// What closing a descriptor that is not open takes, nanoseconds.
 const CLOSE_NS: f64 = 115.0;
@@ -19,7 +25,7 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Where the engine's service has no limit on open files, its containers get a thousand million. Programs \
                 that close all descriptors before they start another, or that allocate a table of them, take the limit \
                 by its word.",
-    needs: &["rlimit.nofile", "sys_ns"],
+    needs: &["rlimit.nofile", "sys_ns", "children_sys_ns"],
     size: "107–121 ns for each close of a descriptor that is not open: 0.1 s for a million, 115–130 s for 2^30 \
            (extrapolated).",
     advice: "Give containers an ordinary limit, by default for the whole engine (soft 1024, hard 524288).",
@@ -28,30 +34,35 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let soft = |facts: &tare_model::Facts| {
-        let text = facts.get("rlimit.nofile")?.split_whitespace().next()?;
-        if text == "unlimited" {
-            Some(f64::from(1u32 << 30))
-        } else {
-            text.parse().ok()
-        }
-    };
-    let (there, here): (f64, f64) = (soft(&case.baseline.facts)?, soft(&case.arm.facts)?);
-    if here < MANY || there >= here {
+    let (there, _) = limits(&case.baseline.facts)?;
+    let (here, hard) = limits(&case.arm.facts)?;
+    if there >= here {
         return None;
     }
     let cells = case.costs(&[]);
     let leads = case.leads(&cells);
-    if !leads.is_empty() && !leads.iter().any(|lead| FAMILIES.contains(&lead.family)) {
+    // Others' work on the machine hides what the counters would say.
+    let fits = leads.iter().any(|lead| {
+        FAMILIES.contains(&lead.family)
+            || [Family::Contention, Family::Steal].contains(&lead.family)
+    });
+    // So many are felt the first time. Fewer are only where the counters speak for it: the time in the kernel
+    // grew by as much as closing those takes that the baseline has not, once at least.
+    let loop_ns = (here - there) * CLOSE_NS;
+    let in_kernel = |name: &str| case.counter(&cells, name).map(|(base, arm)| arm - base);
+    let grown_ns = in_kernel("sys_ns").map(|own| own + in_kernel("children_sys_ns").unwrap_or(0.0));
+    let is_felt = here >= SEVERAL * there && fits && grown_ns.is_some_and(|ns| ns >= loop_ns);
+    if (here < MANY && !is_felt) || (!leads.is_empty() && !fits) {
         return None;
     }
+    let likelihood = if here >= 1e8 { 0.6 } else { 0.3 };
     Some(
         Found::new(
             cells.clone(),
-            (if here >= 1e8 { 0.6 } else { 0.3 }) * case.fit(&cells, FAMILIES),
+            likelihood * case.fit(&cells, FAMILIES),
             format!(
-                "A loop over all {here:.0} descriptors would take {:.1} s, and {}.",
-                here * CLOSE_NS / 1e9,
+                "A loop over all {here:.0} descriptors would take {} each time, and {}.",
+                seconds(here * CLOSE_NS),
                 case.told(&cells)
             ),
         )
@@ -59,8 +70,34 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             "a process may have {here:.0} descriptors, in the baseline {there:.0}"
         ))
         .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::engine(case, "ulimits", "nofile=1024:524288")),
+        .by(switch::engine(
+            case,
+            "ulimits",
+            // What the arm may not have cannot be given to it.
+            format!("nofile={ORDINARY_SOFT}:{:.0}", hard.min(ORDINARY_HARD)),
+        )),
     )
+}
+
+/// The soft and the hard limit on descriptors.
+fn limits(facts: &tare_model::Facts) -> Option<(f64, f64)> {
+    let mut words = facts.get("rlimit.nofile")?.split_whitespace();
+    let mut next = || -> Option<f64> {
+        match words.next()? {
+            "unlimited" => Some(f64::from(1u32 << 30)),
+            text => text.parse().ok(),
+        }
+    };
+    let soft = next()?;
+    Some((soft, next().unwrap_or(soft)))
+}
+
+fn seconds(ns: f64) -> String {
+    if ns >= 1e8 {
+        format!("{:.1} s", ns / 1e9)
+    } else {
+        format!("{:.1} ms", ns / 1e6)
+    }
 }
 
 #[cfg(test)]
@@ -80,19 +117,52 @@ mod tests {
             ("user_ns", 0.1e9, 0.1e9),
             ("sys_ns", 0.1e9, 0.1e9),
         ];
+        let in_kernel = |ms: f64| {
+            [
+                ("wall_ns", 100e6, (100.0 + ms) * 1e6),
+                ("user_ns", 50e6, 50e6),
+                ("sys_ns", 20e6, (20.0 + ms) * 1e6),
+            ]
+        };
+        let few = |there: &str, ms: f64| {
+            limit(there, "20000 20000", "command.wall.time").counted("command", &in_kernel(ms))
+        };
         check(
             &super::CAUSE,
             &[
+                few("1024 4096", 40.0),
                 limit("1024 1048576", "1073741816 1073741816", "command.wall.time"),
                 limit("1024 4096", "unlimited unlimited", "command.wall.time"),
             ],
             &[
                 limit("1024 4096", "1024 524288", "command.wall.time"),
+                // No loop at all would be faster than that, a limit twice as high is no other, and without counters
+                // nothing speaks for it.
+                few("1024 4096", 1.5).cost("command.wall.time", 1.1),
+                few("10000 20000", 40.0),
+                limit("1024 4096", "20000 20000", "command.wall.time"),
                 limit("1048576 1048576", "1048576 1048576", "command.wall.time"),
                 limit("1024 4096", "1073741816 1073741816", "cpu.integer.time"),
                 limit("1024 4096", "1073741816 1073741816", "command.wall.time")
                     .counted("command", &waits),
             ],
         );
+    }
+
+    #[test]
+    fn what_proves_it_is_within_the_hard_limit() {
+        for (here, expected) in [
+            ("1048576 1048576", "nofile=1024:524288"),
+            ("1048576 30000", "nofile=1024:30000"),
+        ] {
+            let suspicion = Composed::of("docker")
+                .base("rlimit.nofile", "1024 4096")
+                .fact("rlimit.nofile", here)
+                .cost("command.wall.time", 5.0)
+                .suspects(&super::CAUSE)
+                .unwrap();
+            let told = format!("{:?}", suspicion.counterfactual);
+            assert!(told.contains(expected), "{told}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Facts that only one side tells are no difference: not known is not unequal. What it cannot see: facts that
 //! neither the agent nor a driver records.
 
+use std::path::Path;
+
 use tare_model::Facts;
 use tare_model::dossier::DossierCell;
 
@@ -26,6 +28,9 @@ const BUSIER: f64 = 3.0;
 const MOST_CPUS: usize = 1 << 16;
 /// Likelihood left when the counters speak for other families.
 const AGAINST_COUNTERS: f64 = 0.35;
+
+/// What the facts about the paths of a user's command begin with.
+const MOUNT_OF_COMMAND: &str = "command.mount.";
 
 impl<'a> Case<'a> {
     /// Cells of these kinds, or of an unknown one, that cost more.
@@ -227,6 +232,90 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Where files lie on both sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The path, the same on both sides; `None` for the probes' own files, which each side has elsewhere.
+    pub path: Option<&'a str>,
+    /// What the baseline's facts about it begin with.
+    there: String,
+    /// What the arm's facts about it begin with.
+    here: String,
+}
+
+impl Place<'_> {
+    /// A part of both mounts, for example `fstype`: the baseline's and the arm's.
+    pub fn part<'a>(&self, case: &Case<'a>, part: &str) -> Option<(&'a str, &'a str)> {
+        let there = case.baseline.fact(&format!("{}.{part}", self.there))?;
+        Some((there, case.fact(&format!("{}.{part}", self.here))?))
+    }
+
+    /// A part of the arm's mount, whether or not the baseline tells.
+    pub fn part_here<'a>(&self, case: &Case<'a>, part: &str) -> Option<&'a str> {
+        case.fact(&format!("{}.{part}", self.here))
+    }
+
+    /// The place in words: ``under `/data` ``.
+    pub fn words(&self) -> String {
+        match self.path {
+            Some(path) => format!("under `{path}`"),
+            None => "under the files".to_owned(),
+        }
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Where the files of what was measured lie: the paths that a user's command was seen to use, else the
+    /// probes' own folder.
+    pub fn places(&self) -> Vec<Place<'a>> {
+        if self.baseline.fact("command.directory").is_none() {
+            return match (
+                work_mount(&self.baseline.facts),
+                work_mount(&self.arm.facts),
+            ) {
+                (there, Some(here)) => vec![Place {
+                    path: None,
+                    there: there.unwrap_or_else(|| "mount.".to_owned()),
+                    here,
+                }],
+                _ => Vec::new(),
+            };
+        }
+        let (base, arm) = (self.baseline, self.arm);
+        let known: Vec<&'a str> = base
+            .facts
+            .keys()
+            .filter_map(|name| name.strip_prefix(MOUNT_OF_COMMAND)?.strip_suffix(".fstype"))
+            .filter(|path| {
+                arm.facts
+                    .contains_key(&format!("{MOUNT_OF_COMMAND}{path}.fstype"))
+            })
+            .collect();
+        let used = [base, arm]
+            .into_iter()
+            .filter_map(|side| side.fact("command.opened"))
+            .flat_map(str::lines)
+            .chain(base.fact("command.directory"));
+        let mut paths: Vec<&'a str> = used
+            .filter_map(|file| {
+                let above = known
+                    .iter()
+                    .copied()
+                    .filter(|path| Path::new(file).starts_with(path));
+                above.max_by_key(|path| path.len())
+            })
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let place = |path: &'a str| Place {
+            path: Some(path),
+            there: format!("{MOUNT_OF_COMMAND}{path}"),
+            here: format!("{MOUNT_OF_COMMAND}{path}"),
+        };
+        paths.into_iter().map(place).collect()
+    }
+}
+
 /// Whether a cell's verdict is a cost.
 pub fn is_cost(cell: &DossierCell) -> bool {
     matches!(cell.verdict.as_str(), "material-cost" | "cost")
@@ -355,6 +444,7 @@ pub fn bytes(count: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::composed::Composed;
     use super::*;
 
     fn facts(pairs: &[(&str, &str)]) -> Facts {
@@ -412,6 +502,36 @@ mod tests {
             Some("ext4")
         );
         assert_eq!(work_mount(&Facts::new()), None);
+    }
+
+    #[test]
+    fn the_places_of_a_command_are_those_that_it_uses() {
+        let of = |opened: &str| {
+            Composed::of("container")
+                .both("command.directory", "/work")
+                .both("command.mount./work.fstype", "ext4")
+                .both("command.mount./tmp.fstype", "ext4")
+                .both("command.mount./work/data.fstype", "ext4")
+                .base("command.mount./only.fstype", "ext4")
+                .both("mount./.fstype", "ext4")
+                .fact("command.opened", opened)
+        };
+        for (opened, expected) in [
+            ("", vec!["/work"]),
+            ("/work/data/x\n/work/database", vec!["/work", "/work/data"]),
+            ("/tmp/deep/er\n/only/x\n/srv/y", vec!["/tmp", "/work"]),
+        ] {
+            let composed = of(opened);
+            let case = composed.case();
+            let places = case.places();
+            let paths: Vec<&str> = places.iter().filter_map(|place| place.path).collect();
+            assert_eq!(paths, expected, "{opened}");
+            assert_eq!(places[0].part(&case, "fstype"), Some(("ext4", "ext4")));
+        }
+        let probes = Composed::of("docker").fact("mount./work.fstype", "xfs");
+        let places = probes.case().places();
+        assert_eq!(places[0].path, None);
+        assert_eq!(places[0].part_here(&probes.case(), "fstype"), Some("xfs"));
     }
 
     #[test]

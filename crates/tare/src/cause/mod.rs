@@ -193,6 +193,8 @@ pub enum Counterfactual {
     BaselineSettings(Params),
     /// The baseline behind this prefix of words: switches the cause on outside.
     BaselinePrefix(Vec<String>),
+    /// The baseline with these files dropped from the page cache before each run: switches the cause on outside.
+    BaselineCold(Vec<String>),
     /// Not possible here, and why.
     NotHere(String),
 }

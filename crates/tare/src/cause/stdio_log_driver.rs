@@ -1,7 +1,7 @@
 //! Lines that travel through a pipe, a daemon and a log file, or through a terminal.
 //!
-//! What it cannot see: how much a program writes where nothing was counted; and what the agent's own pipes carry
-//! does not pass the engine's log at all.
+//! A user's command writes to the console of its container; what the agent's own pipes carry does not pass the
+//! engine's log at all. What it cannot see: how much a program writes where nothing was counted.
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
@@ -9,6 +9,12 @@ use super::triage::Family;
 use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::MoreCalls];
+/// What a line may cost at most, nanoseconds: twice what was seen of a terminal.
+const LINE_NS: f64 = 12_000.0;
+/// What a byte may cost at most, nanoseconds: a log of 20 MB a second.
+const BYTE_NS: f64 = 50.0;
+/// The part of the extra time that the lines must be able to explain.
+const PART: f64 = 0.3;
 
 /// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
@@ -22,6 +28,8 @@ pub(super) static CAUSE: Entry = Entry {
         "engine.log_driver",
         "asked.LogConfig",
         "asked.Tty",
+        "command.stdout",
+        "command.stdout_lines",
         "wchar",
     ],
     size: "A line of 100 bytes: 0.2 µs to nothing, 0.4–0.8 µs to a file, 2–3 µs to the default log, 5.2–5.8 µs to a \
@@ -57,11 +65,21 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         _ => false,
     };
     let own = case.costs_only(&[Kind::Output]);
-    if !is_costlier && own.is_empty() && !(terminal && cells_write(case, &cells)) {
+    let logged = logged(case, &cells);
+    let is_suspect = is_costlier
+        || !own.is_empty()
+        || logged.is_some()
+        || (terminal && cells_write(case, &cells));
+    if !is_suspect {
         return None;
     }
     let fit = case.fit(&cells, FAMILIES);
-    let likelihood = if own.is_empty() { 0.5 * fit } else { 0.85 };
+    let likelihood = match &logged {
+        _ if !own.is_empty() => 0.85,
+        // Something else may still be costlier: what a line may cost at most is counted, not what it does.
+        Some(_) => 0.7 * fit,
+        None => 0.5 * fit,
+    };
     let way = match here {
         Some("a terminal") => "a terminal",
         _ if terminal => "a terminal",
@@ -73,11 +91,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             likelihood,
             format!("Output passes {way}, and {}.", case.told(&cells)),
         )
-        .seen(format!(
-            "standard output is {}, in the baseline {}",
-            here.unwrap_or("not recorded"),
-            there.unwrap_or("not recorded")
-        ))
+        .seen(logged.unwrap_or_else(|| {
+            format!(
+                "standard output is {}, in the baseline {}",
+                here.unwrap_or("not recorded"),
+                there.unwrap_or("not recorded")
+            )
+        }))
         .seen_if(
             case.fact("engine.log_driver")
                 .map(|driver| format!("the engine's log driver is `{driver}`")),
@@ -89,6 +109,30 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             switch::no_log(case)
         }),
     )
+}
+
+/// What a user's command writes to the console of its container, in words, if that may be what it costs: as much
+/// as so many lines may take is at least a part of the extra time.
+fn logged(case: &Case<'_>, cells: &[usize]) -> Option<String> {
+    if case.fact("command.stdout") != Some("console")
+        || case.setting("log_driver").as_deref() == Some("none")
+        || case.fact("engine.log_driver") == Some("none") && case.setting("log_driver").is_none()
+    {
+        return None;
+    }
+    let (lines, bytes) = (
+        case.number("command.stdout_lines")?,
+        case.number("command.stdout_bytes")?,
+    );
+    let cell = cells
+        .iter()
+        .filter_map(|index| case.cells.get(*index))
+        .find(|cell| Kind::of(cell) == Kind::Any && cell.unit == "ns")?;
+    let extra_ns = cell.env?.point - cell.base?.point;
+    let most_ns = lines * LINE_NS + bytes * BYTE_NS;
+    (most_ns >= PART * extra_ns).then(|| {
+        format!("it writes {lines:.0} lines, {bytes:.0} bytes in all, to the engine's log; in the baseline to a pipe")
+    })
 }
 
 fn rank(kind: &str) -> u8 {
@@ -118,9 +162,18 @@ mod tests {
                 .fact("fd.1", here)
                 .cost("command.wall.time", 2.0)
         };
+        // A command that takes 100 ns more in these cases; one line may explain that.
+        let prints = |lines: &str, place: &str| {
+            Composed::of("docker")
+                .fact("command.stdout", place)
+                .fact("command.stdout_lines", lines)
+                .fact("command.stdout_bytes", "0")
+                .cost("command.wall.time", 2.0)
+        };
         check(
             &super::CAUSE,
             &[
+                prints("30000", "console"),
                 to("/dev/null", "pipe:[1]"),
                 to("/tmp/out", "/dev/pts/0"),
                 Composed::of("docker")
@@ -129,6 +182,9 @@ mod tests {
                     .cost("command.wall.time", 1.5),
             ],
             &[
+                prints("0", "console"),
+                prints("30000", "kept"),
+                prints("30000", "console").setting("log_driver", "none"),
                 to("pipe:[1]", "pipe:[2]"),
                 to("/dev/pts/3", "pipe:[2]"),
                 Composed::of("docker")

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tare_model::{Params, Value};
 
-use super::look::cpu_list;
+use super::look::{Place, cpu_list};
 use super::{Case, Counterfactual};
 
 /// These settings changed, if the arm's driver knows the mechanism; else why not.
@@ -119,6 +119,45 @@ pub fn bind(case: &Case<'_>) -> Counterfactual {
         ],
         "where files lie",
     )
+}
+
+/// With the baseline's own folder shown at the path of a place, so that one file system lies under both sides.
+pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
+    let Some(path) = place.path else {
+        return bind(case);
+    };
+    if !case.is_driver(&["docker", "podman", "container"]) || case.same_kernel() != Some(true) {
+        return not_here("only where both sides run on one kernel can one folder be shown to both");
+    }
+    // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
+    let point = place.part_here(case, "point").filter(|point| *point != "/");
+    let at = point.unwrap_or(path);
+    let list = |name: &str| -> Vec<Value> {
+        match case.arm.settings.value(name) {
+            Some(Value::List(values)) => values.clone(),
+            Some(value) => value
+                .to_string()
+                .split(',')
+                .map(|it| it.trim().into())
+                .collect(),
+            None => Vec::new(),
+        }
+    };
+    let mut binds = list("binds");
+    binds.retain(|bind| bind.to_string().split(':').nth(1) != Some(at));
+    binds.push(Value::Text(format!("{at}:{at}")));
+    let mut changes = one("binds", Value::List(binds));
+    let mut in_memory = list("tmpfs");
+    if in_memory.iter().any(|folder| folder.to_string() == at) {
+        in_memory.retain(|folder| folder.to_string() != at);
+        let left = if in_memory.is_empty() {
+            Value::from("")
+        } else {
+            Value::List(in_memory)
+        };
+        changes = changes.with("tmpfs", left);
+    }
+    Counterfactual::Settings(changes)
 }
 
 /// With this runtime.

@@ -29,6 +29,8 @@ pub const PREFIX: &str = "command.prefix";
 pub const VARIABLES: &str = "command.variables";
 /// Where the command writes: `console` for the environment's own output.
 pub const STDOUT: &str = "command.stdout";
+/// Files that are dropped from the page cache before each run of the command: a list.
+pub const COLD: &str = "command.cold";
 /// A program that is to be packed where nothing can be shown.
 pub const PROGRAM: &str = "command.program";
 /// What must be shown inside so that the host's own program runs there, where an image brings another: a list.
@@ -70,6 +72,7 @@ struct Change {
     prefix: Vec<String>,
     variables: BTreeMap<String, String>,
     stdout: Option<Stdout>,
+    cold: Vec<String>,
 }
 
 /// The texts of a list.
@@ -102,12 +105,14 @@ impl Change {
                 .map(|(name, text)| (name.to_owned(), text.to_owned()))
                 .collect(),
             stdout: (settings.text(STDOUT) == Some("console")).then_some(Stdout::Console),
+            cold: texts(settings, COLD),
         }
     }
 
     fn apply(&self, call: &mut CommandCall) {
         call.argv.splice(0..0, self.prefix.iter().cloned());
         call.variables.extend(self.variables.clone());
+        call.cold.extend(self.cold.iter().cloned());
         if let Some(stdout) = self.stdout.filter(|_| call.pick.is_none() && !call.observe) {
             call.stdout = stdout;
         }
@@ -270,6 +275,7 @@ mod tests {
             .with("cpus", 1i64)
             .with(PREFIX, list(["nice", "-n", "5"]))
             .with(VARIABLES, list(["A=1", "B=x=y"]))
+            .with(COLD, list(["/data"]))
             .with(TITLE, "a note");
         assert_eq!(own(&settings), Params::new().with("cpus", 1i64));
         let change = Change::of(&settings);
@@ -291,6 +297,7 @@ mod tests {
         let call = CommandCall::from_args(&call.args).unwrap();
         assert_eq!(call.argv, ["nice", "-n", "5", "sleep", "1"]);
         assert_eq!(call.variables["B"], "x=y");
+        assert_eq!(call.cold, ["/data"]);
         assert_eq!(change.changed(&run("getppid")), None);
         assert_eq!(change.changed(&Request::Bye), None);
         assert_eq!(

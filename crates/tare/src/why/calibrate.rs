@@ -4,7 +4,8 @@
 //! are like. It runs outside of every block and is compared with nothing: its times serve the plan only.
 //! What it cannot see: a command that fails now and then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use tare_model::wire::{PROTOCOL, Reply, Request};
@@ -13,7 +14,7 @@ use tare_model::{
 };
 
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, Trouble, arm, proxied};
+use super::{Ask, Trouble, arm, carry, proxied};
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::{Availability, Channel, ChannelError, EnvError, Instance, StartMode};
 use crate::workload::user_command;
@@ -22,6 +23,8 @@ use crate::workload::user_command;
 const SLICE: Duration = Duration::from_millis(250);
 /// How long after a worker's limit its agent may still say so.
 const GRACE: Duration = Duration::from_secs(3);
+/// Folders of opened files that are asked about at most.
+const FOLDERS_MOST: usize = 32;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
@@ -65,8 +68,11 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
+    let mut paths = paths(&call, settings);
     let (mut host, facts, _) = at(cx, "host", &Params::new(), |instance| {
-        on_host(cx, ask, &call, instance, limit)
+        let look = on_host(cx, ask, &call, instance, limit)?;
+        paths.extend(folders(&look.report));
+        Ok((look, paths.iter().cloned().collect()))
     })?;
     host.facts = facts;
     if host.report.left_running > 0 {
@@ -80,7 +86,8 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
         remarks.push("standard input is given to every run from a file".to_owned());
     }
     let (mut env, facts, life_ns) = at(cx, &ask.driver, settings, |instance| {
-        inside(cx, ask, &call, instance, limit)
+        let look = inside(cx, ask, &call, instance, limit)?;
+        Ok((look, paths.iter().cloned().collect()))
     })?;
     env.facts = facts;
     if env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
@@ -97,12 +104,47 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     })
 }
 
-/// Starts an environment, lets `work` use it, asks what it sees, and removes it.
+/// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
+/// go, and what the environment's settings put at a place.
+fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
+    let mut paths: BTreeSet<String> = call.directory.iter().cloned().collect();
+    paths.extend([call
+        .variables
+        .get("TMPDIR")
+        .map_or("/tmp", String::as_str)
+        .to_owned()]);
+    let targets = arm::texts(settings, "binds");
+    paths.extend(
+        targets
+            .iter()
+            .filter_map(|bind| Some(bind.split(':').nth(1)?.to_owned())),
+    );
+    paths.extend(arm::texts(settings, "tmpfs"));
+    paths.retain(|path| {
+        path.starts_with('/') && path != "/" && !carry::is_in_userland(Path::new(path))
+    });
+    paths
+}
+
+/// The folders of the files that it was seen to have open, the userland's aside.
+fn folders(report: &CommandReport) -> BTreeSet<String> {
+    let opened = report.seen.iter().flat_map(|seen| &seen.opened);
+    opened
+        .map(Path::new)
+        .filter(|path| !carry::is_in_userland(path))
+        .filter_map(|path| Some(path.parent()?.to_str()?.to_owned()))
+        .filter(|path| path != "/")
+        .take(FOLDERS_MOST)
+        .collect()
+}
+
+/// Starts an environment, lets `work` use it, asks what it sees, also of the paths that `work` names, and removes
+/// it.
 fn at<T>(
     cx: &Context<'_>,
     id: &str,
     settings: &Params,
-    work: impl FnOnce(&mut dyn Instance) -> Result<T, Trouble>,
+    work: impl FnOnce(&mut dyn Instance) -> Result<(T, Vec<String>), Trouble>,
 ) -> Result<(T, Facts, u64), Trouble> {
     let wrap = |source: EnvError| Trouble::Environment {
         env: id.to_owned(),
@@ -130,9 +172,9 @@ fn at<T>(
         let mut life_ns = cx.clock.now_ns().saturating_sub(begun_ns);
         let result = greet(cx, id, instance.channel())
             .and_then(|()| work(instance.as_mut()))
-            .and_then(|value| {
+            .and_then(|(value, paths)| {
                 let mut facts = environment.describe(cx);
-                facts.extend(facts_of(cx, id, instance.as_mut())?);
+                facts.extend(facts_of(cx, id, instance.as_mut(), &paths)?);
                 Ok((value, facts))
             });
         let begun_ns = cx.clock.now_ns();
@@ -162,27 +204,59 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
     }
 }
 
-/// What the agent sees of its place.
-fn facts_of(cx: &Context<'_>, place: &str, instance: &mut dyn Instance) -> Result<Facts, Trouble> {
+/// What the agent sees of its place; what lies under the command's `paths` is told apart from what lies under the
+/// agent's own.
+fn facts_of(
+    cx: &Context<'_>,
+    place: &str,
+    instance: &mut dyn Instance,
+    paths: &[String],
+) -> Result<Facts, Trouble> {
     let agent = |why: String| Trouble::Agent {
         place: place.to_owned(),
         why,
     };
-    let mut paths = vec!["/".to_owned(), instance.workdir()];
-    paths.dedup();
+    let mut own = vec!["/".to_owned(), instance.workdir()];
+    own.dedup();
+    let of_command: Vec<&String> = paths.iter().filter(|path| !own.contains(path)).collect();
+    let all = own.iter().chain(of_command.iter().copied()).cloned();
     instance
         .channel()
         .send(&Request::Facts {
-            paths,
+            paths: all.collect(),
             tools: Vec::new(),
         })
         .map_err(|error| agent(error.to_string()))?;
     match receive(cx, instance.channel(), CONTROL_LIMIT) {
-        Ok(Reply::Facts { facts }) => Ok(facts),
+        Ok(Reply::Facts { facts }) => Ok(named(facts, &of_command)),
         Ok(_) => Err(agent("its agent answered something else".into())),
         Err(Silence::Cancelled) => Err(Trouble::Cancelled),
         Err(Silence::Channel(error)) => Err(agent(error.to_string())),
     }
+}
+
+/// The facts with those about the command's paths under a name of their own: `mount.<path>` is where the probes'
+/// files lie.
+fn named(facts: Facts, of_command: &[&String]) -> Facts {
+    let is_of_command = |name: &str| {
+        name.strip_prefix("mount.").is_some_and(|rest| {
+            let mut paths = of_command.iter();
+            paths.any(|path| {
+                rest.strip_prefix(path.as_str())
+                    .is_some_and(|part| part.starts_with('.'))
+            })
+        })
+    };
+    facts
+        .into_iter()
+        .map(|(name, value)| {
+            if is_of_command(&name) {
+                (format!("command.{name}"), value)
+            } else {
+                (name, value)
+            }
+        })
+        .collect()
 }
 
 enum Silence {

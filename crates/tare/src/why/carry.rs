@@ -231,7 +231,8 @@ fn userland() -> Vec<String> {
         .collect()
 }
 
-fn is_in_userland(path: &Path) -> bool {
+/// Whether a path is one of the host's userland, which is the same bytes everywhere.
+pub(super) fn is_in_userland(path: &Path) -> bool {
     USERLAND.iter().any(|folder| path.starts_with(folder))
 }
 

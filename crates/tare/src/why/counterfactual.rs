@@ -17,7 +17,7 @@ use tare_model::dossier::DossierFinding;
 use tare_model::{ArmSpec, Params, Value};
 use tare_stats::Interval;
 
-use super::arm::{self, CAUSES, PREFIX, VARIABLES};
+use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
 use super::readings::{Readings, differences, interval, share, span};
 use crate::cause::switch::is_over;
 use crate::cause::{self, Case, Counterfactual, Suspicion};
@@ -173,6 +173,19 @@ fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(St
             Some((
                 HOST.to_owned(),
                 Params::new().with(PREFIX, arm::list(prefix.clone())),
+            )),
+        ),
+        Counterfactual::BaselineCold(files) => (
+            format!(
+                "the host with {} dropped from the page cache before each run",
+                match files.as_slice() {
+                    [file] => format!("`{}`", file.escape_debug()),
+                    _ => format!("the {} files that were read", files.len()),
+                }
+            ),
+            Some((
+                HOST.to_owned(),
+                Params::new().with(COLD, arm::list(files.clone())),
             )),
         ),
         Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
@@ -430,6 +443,13 @@ mod tests {
         assert_eq!(arm::texts(&settings, VARIABLES), ["OMP_NUM_THREADS=1"]);
         let (_, arm) = arm_of(&Counterfactual::BaselinePrefix(vec!["x".into()]), &env());
         assert_eq!(arm.unwrap().0, "host");
+        let (words, arm) = arm_of(&Counterfactual::BaselineCold(vec!["/data".into()]), &env());
+        assert!(words.contains("`/data` dropped"), "{words}");
+        let (driver, settings) = arm.unwrap();
+        assert_eq!(
+            (driver.as_str(), arm::texts(&settings, COLD)),
+            ("host", vec!["/data".to_owned()])
+        );
         let (words, arm) = arm_of(&Counterfactual::NotHere("no AppArmor".into()), &env());
         assert_eq!(
             (words.as_str(), arm),

@@ -56,6 +56,9 @@ const LEAST_LIMIT_NS: u64 = 60_000_000_000;
 /// Output from which on a command is taken for one that prints much.
 const CHATTY_BYTES: usize = 64 << 10;
 
+/// What is kept of the mounts under the command's files.
+const PARTS_OF_MOUNT: [&str; 4] = [".fstype", ".device", ".point", ".super_options"];
+
 const HOST: &str = "host";
 
 /// What is asked.
@@ -161,19 +164,34 @@ fn host_arm(id: &str, settings: Params) -> ArmSpec {
 
 /// What was seen of the command, as facts: its own state in place of that of the agent.
 fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
+    let lines = look.report.stdout.0.iter().filter(|byte| **byte == b'\n');
+    let lines = lines.count();
     let mut facts = BTreeMap::from([
         ("command.program".to_owned(), look.report.program.clone()),
         (
             "command.stdout_bytes".to_owned(),
             look.report.stdout.0.len().to_string(),
         ),
+        ("command.stdout_lines".to_owned(), lines.to_string()),
         ("command.wall_ns".to_owned(), look.wall_ns.to_string()),
     ]);
     if let Some(time) = look.counters.get(calibrate::PROXIED) {
         facts.insert("command.engine_proxy_ns".to_owned(), time.to_string());
     }
+    let mounts = look.facts.iter();
+    facts.extend(
+        mounts
+            .filter(|(name, _)| {
+                let is_wanted = |part: &&str| name.ends_with(*part);
+                name.starts_with("command.mount.")
+                    && PARTS_OF_MOUNT.iter().any(|part| is_wanted(&part))
+            })
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     if let Some(seen) = &look.report.seen {
         let mapped: Vec<&str> = seen.mapped.iter().map(String::as_str).collect();
+        let opened: Vec<&str> = seen.opened.iter().map(String::as_str).collect();
+        facts.insert("command.opened".to_owned(), opened.join("\n"));
         facts.insert("command.threads".to_owned(), seen.threads.to_string());
         facts.insert("command.processes".to_owned(), seen.processes.to_string());
         facts.insert("command.mapped".to_owned(), mapped.join("\n"));
@@ -481,7 +499,7 @@ impl Arms {
     ) -> bool {
         let does = |settings: &Params| {
             let mut does = arm::own(settings);
-            for name in [arm::PREFIX, arm::VARIABLES, arm::STDOUT] {
+            for name in [arm::PREFIX, arm::VARIABLES, arm::STDOUT, arm::COLD] {
                 if let Some(value) = settings.value(name) {
                     does = does.with(name, value.clone());
                 }

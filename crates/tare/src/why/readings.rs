@@ -156,6 +156,12 @@ pub fn put_together(
         let of_command = counters.entry(user_command_id()).or_default();
         of_command.insert("threads".to_owned(), threads);
     }
+    if let Some(directory) = &call.directory {
+        facts.insert("command.directory".to_owned(), directory.clone());
+    }
+    // What the command writes to; the agent's own output is another.
+    let stdout = spec.settings.text(arm::STDOUT).unwrap_or("kept");
+    facts.insert("command.stdout".to_owned(), stdout.to_owned());
     ArmEvidence {
         arm: spec.id.to_string(),
         driver: spec.driver.clone(),

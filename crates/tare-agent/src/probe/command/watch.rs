@@ -1,9 +1,11 @@
-//! A look at a program's processes while it runs: threads, files mapped as code, how the kernel treats it.
+//! A look at a program's processes while it runs: threads, files mapped as code and opened, how the kernel
+//! treats it.
 //!
 //! A thread of the worker walks from the program down through its children every few milliseconds. That costs
 //! the program a little, so it is done only when asked for, and not in trials that are compared. Afterwards the
 //! files that were mapped as code are hashed, so that two places can be asked whether they ran the same bytes.
-//! What it cannot see: processes that live shorter than a step, and anything where there is no `/proc`.
+//! What it cannot see: processes that live and files that are open for less than a step, and anything where
+//! there is no `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,6 +30,8 @@ const PROCESSES_LIMIT: usize = 64;
 const MAPPED_LIMIT: usize = 400;
 /// Files larger than this, bytes, are not hashed: reading them would take longer than most commands.
 const HASHED_LIMIT: u64 = 64 << 20;
+/// More opened files than this are not told.
+const OPENED_LIMIT: usize = 400;
 /// Lines of the status that are kept.
 const STATUS: [&str; 6] = [
     "Seccomp",
@@ -105,6 +109,7 @@ fn look(process: u32, seen: &mut Seen) {
             seen.executed = Some(file.to_string_lossy().into_owned());
         }
         is_first = false;
+        opened(&folder, &mut seen.opened);
         for thread in std::fs::read_dir(format!("{folder}/task"))
             .into_iter()
             .flatten()
@@ -145,9 +150,55 @@ fn mapped(maps: &str, files: &mut BTreeSet<String>) {
     }
 }
 
+/// The regular files that a process has open; the kernel's own are none, and those that are gone cannot be named.
+fn opened(process: &str, files: &mut BTreeSet<String>) {
+    let descriptors = std::fs::read_dir(format!("{process}/fd"));
+    for descriptor in descriptors.into_iter().flatten().flatten() {
+        let link = descriptor.path();
+        let Ok(path) = std::fs::read_link(&link) else {
+            continue;
+        };
+        let Some(path) = path.to_str().filter(|path| path.starts_with('/')) else {
+            continue;
+        };
+        let is_kernels = ["/proc/", "/sys/"]
+            .iter()
+            .any(|root| path.starts_with(root));
+        let is_regular = || std::fs::metadata(&link).is_ok_and(|it| it.is_file());
+        if !is_kernels
+            && !path.ends_with(" (deleted)")
+            && files.len() < OPENED_LIMIT
+            && is_regular()
+        {
+            files.insert(path.to_owned());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_file_is_told_by_its_path_and_a_removed_or_special_one_is_not() {
+        let folder = std::env::temp_dir().join(format!("tare-opened-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let (kept, gone) = (folder.join("kept"), folder.join("gone"));
+        let files = [&kept, &gone].map(|path| std::fs::File::create(path).unwrap());
+        let special = std::fs::File::open("/dev/null").unwrap();
+        std::fs::remove_file(&gone).unwrap();
+        let mut seen = BTreeSet::new();
+        opened("/proc/self", &mut seen);
+        drop((files, special));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(seen.contains(kept.to_str().unwrap()), "{seen:?}");
+        assert!(
+            !seen
+                .iter()
+                .any(|path| path.contains("gone") || path == "/dev/null")
+        );
+    }
 
     #[test]
     fn files_are_told_apart_by_their_bytes_and_those_that_are_gone_are_left_out() {
