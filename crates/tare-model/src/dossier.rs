@@ -326,6 +326,9 @@ pub struct DossierLadder {
     pub rungs: Vec<DossierRung>,
     /// The sum of the steps' estimates.
     pub sum: Option<f64>,
+    /// The sum with its interval, from drawing blocks again; from ten blocks on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_span: Option<Span>,
     /// Whether the sum lies within the interval of the total.
     pub agrees: Option<bool>,
 }

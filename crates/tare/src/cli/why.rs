@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::command::Pick;
 use tare_model::dossier::Dossier;
-use tare_model::{Params, Study, Value};
+use tare_model::{Params, RunId, Study, Value};
 
 use super::home::Place;
 use super::progress::Progress;
@@ -48,6 +48,9 @@ pub(crate) struct Why {
     /// A variable that the command gets on both sides, beside the usual ones.
     #[arg(long = "variable", value_name = "NAME[=TEXT]")]
     variables: Vec<String>,
+    /// Climb the ladder even where the command costs nothing more.
+    #[arg(long)]
+    ladder: bool,
     /// Seed of the order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -110,8 +113,9 @@ impl Why {
                     progress: &progress,
                     begun_ns,
                     is_first: true,
+                    before: None,
                 };
-                answer(&ask, &first, &mut runner)
+                answer(&ask, &first, &mut runner, self.ladder)
             });
         progress.finish();
         match result {
@@ -320,7 +324,12 @@ impl Why {
 }
 
 /// Compares, suspects and proves, as far as the budget goes.
-fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured, Failed> {
+fn answer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    has_ladder: bool,
+) -> Result<Measured, Failed> {
     runner.tell_early(ask, first);
     let begun = match why::first_study(ask, first, runner.spent_ns()) {
         Some(study) => Some(runner.measure(&study)?),
@@ -328,7 +337,7 @@ fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured,
     };
     if let Some(measured) = &begun {
         runner.tell_first(measured);
-        if measured.is_interrupted || !costs(measured) {
+        if measured.is_interrupted || !(has_ladder || costs(measured)) {
             return closer(ask, first, runner, begun);
         }
     }
@@ -361,11 +370,7 @@ fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured,
                 study.blocks_max,
                 report::terminal::time(left_ns as f64),
             ));
-            let mut measured = runner.measure(&study)?;
-            if let Some(before) = &begun {
-                measured.dossier = conclude::with_start_up(measured.dossier, &before.dossier);
-            }
-            Ok(measured)
+            runner.measure(&study)
         }
         None => match begun {
             Some(measured) => Ok(measured),
@@ -452,6 +457,8 @@ struct Runner<'a> {
     progress: &'a Progress,
     begun_ns: u64,
     is_first: bool,
+    /// The first run that was measured.
+    before: Option<RunId>,
 }
 
 impl Runner<'_> {
@@ -469,7 +476,12 @@ impl Runner<'_> {
             driver: &why::arm::find,
             workload: &workload::find,
         };
-        let plan = Plan::new(study);
+        // Whoever reads the stored run later finds the same beside it as is told now.
+        let study = match &self.before {
+            Some(before) => why::after(study.clone(), before),
+            None => study.clone(),
+        };
+        let plan = Plan::new(&study);
         let summary = run::execute(
             &cx,
             &plan,
@@ -480,7 +492,8 @@ impl Runner<'_> {
         )
         .map_err(|error: RunError| Failed::from(error))?;
         let data = recount::run_data(self.store.run(cx.run)?);
-        let dossier = conclude(&data);
+        let dossier = recount::concluded(self.store, &data)?;
+        self.before.get_or_insert_with(|| cx.run.clone());
         Ok(Measured {
             data,
             dossier,

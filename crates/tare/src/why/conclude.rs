@@ -4,7 +4,7 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
-use tare_model::ArmSpec;
+use tare_model::{ArmId, ArmSpec};
 use tare_model::dossier::{Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
 use tare_model::study::A_PRIME;
 use tare_stats::{Interval, Verdict};
@@ -22,10 +22,13 @@ const START_UP: &str = "start-up.total.time";
 /// The arm that was asked about.
 pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {
     let study = &run.head.study;
-    study
-        .arms
-        .iter()
-        .find(|arm| arm.required && arm.id != study.baseline && arm.id.as_str() != A_PRIME)
+    let mut arms = study.arms.iter();
+    arms.find(|arm| is_asked_about(arm, &study.baseline))
+}
+
+/// Whether an arm is the one that was asked about.
+pub(super) fn is_asked_about(arm: &ArmSpec, baseline: &ArmId) -> bool {
+    arm.required && arm.id != *baseline && arm.id.as_str() != A_PRIME
 }
 
 /// The metric that was asked for.
@@ -98,14 +101,21 @@ fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
     }
 }
 
-/// The dossier of a run of `why`.
-pub fn conclude(run: &RunData) -> Dossier {
+/// The dossier of a run of `why`. `before` is the run that it followed, which measured start-up beside the command:
+/// what only that one knows is taken from there.
+pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
     let mut dossier = analyze::analyze(run, &workload::find);
     let Some(env) = env_arm(run) else {
         return dossier;
     };
     let readings = Readings::of(run);
     let id = env.id.as_str();
+    let has_lives = !readings.values(id, START_UP).is_empty();
+    let before = before.filter(|_| !has_lives).map(|before| {
+        let first = conclude(before, None);
+        (Readings::of(before), first)
+    });
+    let of_lives = before.as_ref().map_or(&readings, |(first, _)| first);
     let metric = metric(env);
     let baseline = run.head.study.baseline.as_str();
     let cell = dossier
@@ -127,15 +137,15 @@ pub fn conclude(run: &RunData) -> Dossier {
         .retain(|finding| is_worth_telling(finding, word));
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
     let lives = interval(
-        &readings
+        &of_lives
             .values(id, START_UP)
             .into_values()
             .collect::<Vec<_>>(),
     );
     let (mut outcome, mut answer, could_see) =
         answer(cell.as_ref(), env, &dossier, explained.as_ref());
-    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
-        let wall: Vec<f64> = readings
+    if let Some(lives) = lives.filter(|_| is_start_up_longer(of_lives, id)) {
+        let wall: Vec<f64> = of_lives
             .values(id, user_command::WALL)
             .into_values()
             .collect();
@@ -160,6 +170,9 @@ pub fn conclude(run: &RunData) -> Dossier {
         start_up_ns: lives.map(span),
         counters: counters(&readings, baseline, id),
     });
+    if let Some((_, first)) = &before {
+        add_start_up(&mut dossier, first);
+    }
     dossier
 }
 
@@ -288,15 +301,8 @@ fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Int
     Some((interval(&started)?, share(&started, &total)?))
 }
 
-/// The dossier of the proof with what only the first comparison measured: start-up.
-pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
-    let (Some(why), Some(before)) = (&mut proof.why, &first.why) else {
-        return proof;
-    };
-    if why.start_up_ns.is_some() {
-        return proof;
-    }
-    why.start_up_ns = before.start_up_ns;
+/// Adds the finding about start-up that only the run before has measured.
+fn add_start_up(proof: &mut Dossier, first: &Dossier) {
     let known: Vec<String> = proof
         .findings
         .iter()
@@ -318,7 +324,6 @@ pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
     for finding in more {
         proof.findings.insert(place, finding);
     }
-    proof
 }
 
 /// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what

@@ -7,13 +7,21 @@
 //! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
 //! What it cannot see: what only costs something together with a later step is counted with the later one.
 
-use tare_model::dossier::{DossierLadder, DossierRung};
-use tare_model::{ArmSpec, Params, Value};
-use tare_stats::median;
+use std::collections::BTreeSet;
 
+use tare_model::dossier::{DossierLadder, DossierRung, Span};
+use tare_model::{ArmSpec, Params, Value};
+use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
+
+use super::FEWEST;
 use super::arm::{self, RUNG, TITLE};
-use super::readings::{Readings, differences, interval, span};
-use crate::analyze::RunData;
+use super::readings::{ByBlock, Readings, differences, interval, span};
+use crate::analyze::{LEVEL, RunData};
+
+/// Draws for the interval of the sum.
+const DRAWS: usize = 999;
+/// Seed of those draws: the same run gives the same interval.
+const SUM_SEED: u64 = 0x6c61_6464;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -244,17 +252,29 @@ pub fn climbed(
         return None;
     }
     let of = |arm: &str| readings.values(arm, metric);
-    let base = of(baseline);
+    let (base, whole) = (of(baseline), of(env));
+    let common = common_blocks(
+        &base,
+        &whole,
+        rungs.iter().map(|(_, spec)| of(spec.id.as_str())),
+    );
+    let of = |arm: &str| {
+        let mut values = of(arm);
+        values.retain(|block, _| common.as_ref().is_none_or(|common| common.contains(block)));
+        values
+    };
+    let (base, whole) = (of(baseline), of(env));
     let mut below = base.clone();
     let is_one = rungs.len() == 1;
     let mut drawn = Vec::new();
     let mut joined: Vec<String> = Vec::new();
-    let mut sum = 0.0;
+    let mut steps = Vec::new();
     for (_, spec) in rungs {
         let id = spec.id.as_str();
         let title = spec.settings.text(TITLE).unwrap_or(id).to_owned();
         let values = of(id);
-        let added = interval(&differences(&below, &values));
+        let step = differences(&below, &values);
+        let added = interval(&step);
         let reason = run
             .head
             .arms
@@ -270,8 +290,8 @@ pub fn climbed(
                 |reason| format!("not available here: {reason}"),
             )),
         };
-        if let Some(added) = &added {
-            sum += added.point;
+        if added.is_some() {
+            steps.push(step);
             below = values;
             joined.clear();
         } else {
@@ -284,14 +304,14 @@ pub fn climbed(
             note,
         });
     }
-    let whole = of(env);
+    let sum = sum_of(&steps);
     let total = interval(&differences(&base, &whole));
     let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
     let level = |values: &super::readings::ByBlock| {
         let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
         interval(&values).map(span).or_else(|| {
             let point = median(&values)?;
-            Some(tare_model::dossier::Span {
+            Some(Span {
                 point,
                 low: values.iter().copied().fold(point, f64::min),
                 high: values.iter().copied().fold(point, f64::max),
@@ -308,10 +328,63 @@ pub fn climbed(
         total: total.map(span),
         rungs: drawn,
         sum: is_whole.then_some(sum),
+        sum_span: sum_interval(&steps, common.is_some()),
         agrees: total
             .filter(|_| is_whole)
             .map(|total| total.low <= sum && sum <= total.high),
     })
+}
+
+/// The blocks that host, environment and every step with enough of them have, so that in each of them the steps
+/// add up; `None` where they are too few for an interval.
+fn common_blocks(
+    base: &ByBlock,
+    whole: &ByBlock,
+    steps: impl Iterator<Item = ByBlock>,
+) -> Option<BTreeSet<u32>> {
+    let mut common: BTreeSet<u32> = base.keys().copied().collect();
+    common.retain(|block| whole.contains_key(block));
+    for step in steps.filter(|step| step.len() >= FEWEST as usize) {
+        common.retain(|block| step.contains_key(block));
+    }
+    (common.len() >= FEWEST as usize).then_some(common)
+}
+
+fn sum_of(steps: &[Vec<f64>]) -> f64 {
+    steps
+        .iter()
+        .filter_map(|step| Some(interval(step)?.point))
+        .sum()
+}
+
+/// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
+/// again shows how far the sum of their typical values wanders. `None` below ten blocks.
+fn sum_interval(steps: &[Vec<f64>], is_common: bool) -> Option<Span> {
+    let n_blocks = steps.first()?.len();
+    if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
+        return None;
+    }
+    let of_blocks = |blocks: &[usize]| {
+        let drawn = steps.iter().map(|step| {
+            let values: Vec<f64> = blocks.iter().map(|block| step[*block]).collect();
+            centre(&values)
+        });
+        drawn.sum()
+    };
+    let found = block_bootstrap(
+        n_blocks,
+        of_blocks,
+        BootstrapMethod::Percentile,
+        LEVEL,
+        DRAWS,
+        SUM_SEED,
+    );
+    found.ok().map(span)
+}
+
+/// The estimate that [`interval`] has in its middle.
+fn centre(values: &[f64]) -> f64 {
+    hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
 }
 
 /// The arm of a step.

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, Study, Value, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, RunId, Study, Value, WorkloadId,
+    WorkloadSpec,
 };
 
 use crate::cause::Case;
@@ -428,6 +429,27 @@ pub fn proof_study(
     // Six blocks are worth more than the last seconds of a budget: without them there is no interval at all.
     study.budget_ns = Some((left_ns as f64 * OVERDRAFT) as u64);
     Some(study)
+}
+
+/// The study with a note of the run that came before it, so that whoever reads the stored run finds the start-up
+/// that only that one measured.
+#[must_use]
+pub fn after(mut study: Study, before: &RunId) -> Study {
+    let baseline = study.baseline.clone();
+    let env = study
+        .arms
+        .iter_mut()
+        .find(|arm| conclude::is_asked_about(arm, &baseline));
+    if let Some(env) = env {
+        env.settings = env.settings.clone().with(arm::BEFORE, before.to_string());
+    }
+    study
+}
+
+/// The run that came before a stored one, as it is noted there.
+pub fn before(study: &Study) -> Option<&str> {
+    let mut arms = study.arms.iter();
+    arms.find_map(|arm| arm.settings.text(arm::BEFORE))
 }
 
 /// Arms under construction: those that would be the same are one.

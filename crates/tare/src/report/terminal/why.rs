@@ -453,6 +453,7 @@ mod tests {
                 rung("cpus = 0.5", Some(span(1.04e9, 1.1e9, 1.16e9)), None),
             ],
             sum: Some(1.101e9),
+            sum_span: None,
             agrees: Some(true),
         }
     }
