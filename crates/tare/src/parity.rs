@@ -98,6 +98,16 @@ pub(crate) fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
     findings
 }
 
+/// Whether these programs are the same bytes in an arm as in the baseline, as the dossier holds it.
+pub(crate) fn same_programs(
+    base: Side<'_>,
+    arm: Side<'_>,
+    programs: &[String],
+) -> Vec<CheckItem> {
+    let findings = tools::findings(base, arm, programs).into_iter();
+    findings.map(Finding::into_item).collect()
+}
+
 /// The differences among the findings of all arms, one line each, those first that should not be. Arms that
 /// differ in the same way from the baseline share a line; where nothing differs there is none.
 pub(crate) fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {

@@ -132,7 +132,10 @@ impl Why {
                 }
                 outcome?;
                 if measured.is_interrupted {
-                    output::tell("interrupted; what was measured is stored");
+                    output::tell(&format!(
+                        "interrupted; what was measured is stored, and `tare run --resume {}` goes on",
+                        measured.dossier.run
+                    ));
                     return Ok(Exit::Interrupted);
                 }
                 Ok(Exit::Done)
@@ -281,6 +284,7 @@ impl Why {
                     None => failed,
                 }
             })?;
+        let told = carry::told(found, &carried);
         let mut call = carried.call;
         call.pick = pick;
         let ask = Ask {
@@ -291,8 +295,11 @@ impl Why {
             budget_ns: self.budget,
             seed: self.seed,
             call,
-            carried: carried.told,
+            carried: told,
         };
+        for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
+            output::tell(&output::printable(line));
+        }
         let first = why::calibrate::look(&cx, &ask, &ask.settings)?;
         output::tell(&format!(
             "`{}`: {} on the host, {} in `{}` at the first look",

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
@@ -62,7 +63,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
-    let (mut host, facts, _) = at(cx, "host", &Params::new(), |instance| {
+    let (mut host, facts, _) = at(cx, ask, "host", &Params::new(), |instance| {
         on_host(cx, ask, &call, instance, limit)
     })?;
     host.facts = facts;
@@ -76,7 +77,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let (mut env, facts, life_ns) = at(cx, &ask.driver, settings, |instance| {
+    let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
         inside(cx, ask, &call, instance, limit)
     })?;
     env.facts = facts;
@@ -97,6 +98,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
 /// Starts an environment, lets `work` use it, asks what it sees, and removes it.
 fn at<T>(
     cx: &Context<'_>,
+    ask: &Ask,
     id: &str,
     settings: &Params,
     work: impl FnOnce(&mut dyn Instance) -> Result<T, Trouble>,
@@ -129,7 +131,7 @@ fn at<T>(
             .and_then(|()| work(instance.as_mut()))
             .and_then(|value| {
                 let mut facts = environment.describe(cx);
-                facts.extend(facts_of(cx, id, instance.as_mut())?);
+                facts.extend(facts_of(cx, ask, id, instance.as_mut())?);
                 Ok((value, facts))
             });
         let begun_ns = cx.clock.now_ns();
@@ -159,8 +161,13 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
     }
 }
 
-/// What the agent sees of its place.
-fn facts_of(cx: &Context<'_>, place: &str, instance: &mut dyn Instance) -> Result<Facts, Trouble> {
+/// What the agent sees of its place, the bytes of the command's program and of what interprets it among it.
+fn facts_of(
+    cx: &Context<'_>,
+    ask: &Ask,
+    place: &str,
+    instance: &mut dyn Instance,
+) -> Result<Facts, Trouble> {
     let agent = |why: String| Trouble::Agent {
         place: place.to_owned(),
         why,
@@ -171,7 +178,17 @@ fn facts_of(cx: &Context<'_>, place: &str, instance: &mut dyn Instance) -> Resul
         .channel()
         .send(&Request::Facts {
             paths,
-            tools: Vec::new(),
+            // Without a question for its version: somebody's own program is not run with arguments of ours.
+            tools: ask
+                .call
+                .argv
+                .first()
+                .map(|program| ToolQuestion {
+                    program: program.clone(),
+                    version: Vec::new(),
+                })
+                .into_iter()
+                .collect(),
         })
         .map_err(|error| agent(error.to_string()))?;
     match receive(cx, instance.channel(), CONTROL_LIMIT) {

@@ -4,8 +4,8 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
-use tare_model::{ArmId, ArmSpec};
-use tare_model::dossier::{Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
+use tare_model::{ArmId, ArmSpec, CommandCall};
+use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
 use tare_model::study::A_PRIME;
 use tare_stats::{Interval, Verdict};
 
@@ -13,7 +13,8 @@ use super::counterfactual::{self, Status, Suspect, Trial};
 use super::readings::{ByBlock, Readings, differences, evidence, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
-use crate::cause::Case;
+use crate::cause::{ArmEvidence, Case};
+use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
 
 /// What creating and removing an environment takes.
@@ -170,10 +171,40 @@ pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
         start_up_ns: lives.map(span),
         counters: counters(&readings, baseline, id),
     });
+    dossier
+        .parity
+        .extend(programs(run, &readings, baseline, id));
     if let Some((_, first)) = &before {
         add_start_up(&mut dossier, first);
     }
     dossier
+}
+
+/// Whether the command's program, and what interprets it, were the same bytes on both sides at the first look.
+fn programs(run: &RunData, readings: &Readings, baseline: &str, env: &str) -> Vec<CheckItem> {
+    let programs: Vec<String> = run
+        .head
+        .study
+        .workloads
+        .first()
+        .and_then(|workload| CommandCall::from_args(&workload.params).ok())
+        .and_then(|call| call.argv.first().cloned())
+        .into_iter()
+        .collect();
+    let (there, here) = (
+        evidence(run, readings, baseline),
+        evidence(run, readings, env),
+    );
+    parity::same_programs(side(&there), side(&here), &programs)
+}
+
+fn side(evidence: &ArmEvidence) -> Side<'_> {
+    Side {
+        id: &evidence.arm,
+        settings: &evidence.settings,
+        facts: &evidence.facts,
+        agent_sha256: None,
+    }
 }
 
 /// Causes whose finding is about the metric that was asked for, rather than about start-up.
@@ -364,13 +395,17 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
 }
 
 fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
-    const TOLD: [&str; 14] = [
+    const TOLD: [&str; 18] = [
         "children_user_ns",
         "children_sys_ns",
         "run_delay_ns",
         "throttled_ns",
         "nr_throttled",
         "steal_ticks",
+        "pressure_cpu_ns",
+        "pressure_memory_ns",
+        "pressure_io_ns",
+        "memory_limit_hits",
         "minflt",
         "majflt",
         "nvcsw",

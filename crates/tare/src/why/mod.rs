@@ -164,6 +164,9 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         ),
         ("command.wall_ns".to_owned(), look.wall_ns.to_string()),
     ]);
+    let is_program = |name: &str| name.starts_with("tool.") || name.starts_with("unreadable.tool.");
+    let programs = look.facts.iter().filter(|(name, _)| is_program(name));
+    facts.extend(programs.map(|(name, value)| (name.clone(), value.clone())));
     if let Some(seen) = &look.report.seen {
         let mapped: Vec<&str> = seen.mapped.iter().map(String::as_str).collect();
         facts.insert("command.threads".to_owned(), seen.threads.to_string());
@@ -450,6 +453,12 @@ pub fn after(mut study: Study, before: &RunId) -> Study {
 pub fn before(study: &Study) -> Option<&str> {
     let mut arms = study.arms.iter();
     arms.find_map(|arm| arm.settings.text(arm::BEFORE))
+}
+
+/// The file that holds the command's standard input, if it has one.
+pub fn input_of(study: &Study) -> Option<String> {
+    let call = study.workloads.first().filter(|_| study.id == STUDY)?;
+    CommandCall::from_args(&call.params).ok()?.stdin_file
 }
 
 /// Arms under construction: those that would be the same are one.
