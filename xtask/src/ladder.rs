@@ -160,7 +160,8 @@ mod tests {
     #[test]
     fn a_ladder_that_was_not_climbed_does_not_agree() {
         assert!(!judged(&Value::Null).agrees);
-        let span = |low: f64, point: f64, high: f64| json!({"low": low, "point": point, "high": high});
+        let span =
+            |low: f64, point: f64, high: f64| json!({"low": low, "point": point, "high": high});
         let ladder = |agrees: bool| {
             json!({"rungs": [{}, {}], "sum": 2.1e6, "sum_span": span(1.9e6, 2.1e6, 2.3e6),
                    "total": span(1.5e6, 2.0e6, 2.5e6), "agrees": agrees})

@@ -331,6 +331,9 @@ pub struct DossierLadder {
     pub sum_span: Option<Span>,
     /// Whether the sum lies within the interval of the total.
     pub agrees: Option<bool>,
+    /// What no step takes apart, and why, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<String>,
 }
 
 /// A counter of the command on both sides, the median over trials.

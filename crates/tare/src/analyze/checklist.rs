@@ -384,9 +384,8 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
         let found = (collected.find())(name);
         found.is_some_and(|workload| {
             let mut metrics = workload.metrics().iter();
-            metrics.any(|metric| {
-                metric.class == ResourceClass::StartUp || metric.unit.symbol() == "B"
-            })
+            metrics
+                .any(|metric| metric.class == ResourceClass::StartUp || metric.unit.symbol() == "B")
         })
     };
     let missed = dossier.failures.iter().find(|failure| {

@@ -14,8 +14,8 @@ use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
 use crate::config::{nearest, units};
-use crate::cx::files;
 use crate::cx::stdin::{self, Input};
+use crate::cx::{Event, Observer, files};
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
@@ -415,6 +415,11 @@ fn closer(
         Some(study) if Some(study.blocks_max) > before => {
             output::tell("undecided so far; looking more closely");
             let closer = runner.measure(&study)?;
+            let after = closer.dossier.cells.iter().map(|cell| cell.n_blocks).max();
+            if after <= before {
+                // It took longer than planned, and the first comparison says more.
+                return Ok(measured);
+            }
             if !costs(&closer) {
                 return Ok(closer);
             }
@@ -456,6 +461,17 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
     ))
 }
 
+/// Leaves out in what the arms differ: each study would say it again, and the answer says it once.
+struct WithoutDifferences<'a>(&'a Progress);
+
+impl Observer for WithoutDifferences<'_> {
+    fn event(&self, event: &Event) {
+        if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
+            self.0.event(event);
+        }
+    }
+}
+
 /// Carries out one study after the other, each as a run of its own.
 struct Runner<'a> {
     place: &'a Place,
@@ -478,7 +494,8 @@ impl Runner<'_> {
             self.session.renew(self.place)?;
         }
         self.is_first = false;
-        let cx = self.session.context(self.progress);
+        let quiet = WithoutDifferences(self.progress);
+        let cx = self.session.context(&quiet);
         let registry = Registry {
             driver: &why::arm::find,
             workload: &workload::find,

@@ -4,9 +4,11 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
-use tare_model::{ArmId, ArmSpec, CommandCall};
-use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
+use tare_model::dossier::{
+    CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
+};
 use tare_model::study::A_PRIME;
+use tare_model::{ArmId, ArmSpec, CommandCall};
 use tare_stats::{Interval, Verdict};
 
 use super::counterfactual::{self, Status, Suspect, Trial};
@@ -451,7 +453,7 @@ fn answer(
         return (
             "undecided",
             format!(
-                "{} block{} of host and `{id}` are too few for an interval; it takes six",
+                "{} block{} of host and `{id}` are too few for an interval; it takes six, so give it a larger `--budget`",
                 cell.n_blocks,
                 if cell.n_blocks == 1 { "" } else { "s" }
             ),

@@ -392,7 +392,7 @@ pub fn proof_study(
     }
     let stdout = ask.stdout();
     let has_log = first.host.report.stdout.0.len() > CHATTY_BYTES;
-    let mut steps = ladder::steps(&ask.driver, &ask.settings);
+    let mut steps = ladder::steps(&ask.driver, &ask.settings, &first.env.facts);
     if !has_log {
         // Without output the log driver is no step.
         for step in &mut steps {

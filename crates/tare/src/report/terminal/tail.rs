@@ -267,11 +267,11 @@ fn remedy(cell: &DossierCell, blocks: u32, dossier: &Dossier) -> String {
             let n_blocks = (A_WHILE_S / block_s).max(f64::from(cell.n_blocks));
             let resolved = half_width * (f64::from(cell.n_blocks) / n_blocks).sqrt();
             let smallest = percent(resolved.exp_m1());
-            let has_difference = cell.ratio.is_some_and(|span| span.low > 1.0 || span.high < 1.0);
+            let has_difference = cell
+                .ratio
+                .is_some_and(|span| span.low > 1.0 || span.high < 1.0);
             if has_difference {
-                format!(
-                    "would take hours; ten minutes would tell it to within about {smallest} %"
-                )
+                format!("would take hours; ten minutes would tell it to within about {smallest} %")
             } else {
                 format!(
                     "differs, if at all, by far less than this machine can resolve: ten minutes would show a difference from about {smallest} % on, and no smaller one"

@@ -86,6 +86,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
             limit,
         );
     }
+    differences(&mut out, dossier, &why.arm, limit);
     notes(&mut out, why, limit);
     for failure in &dossier.failures {
         let text = format!(
@@ -277,6 +278,9 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, limit: usize, colour: boo
         );
         paragraph(out, "", &text, limit);
     }
+    for line in &ladder.together {
+        paragraph(out, "not taken apart: ", &harmless(line), limit);
+    }
 }
 
 /// The bar of a line: full blocks for what is sure, light ones for what may be nothing.
@@ -362,6 +366,20 @@ fn draw_finding(
     paragraph(out, "   price: ", &harmless(&finding.price), limit);
 }
 
+/// In what host and environment differ, as far as the facts tell, and whether they ran the same program.
+fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
+    for (result, word) in [("fail", "not equal: "), ("differs", "differs: ")] {
+        let items = dossier.parity.iter().filter(|item| item.result == result);
+        for item in items {
+            let what = item.id.strip_prefix(arm);
+            if let Some(what) = what.and_then(|rest| rest.strip_prefix('.')) {
+                let text = harmless(&format!("{what}: {}", item.detail));
+                paragraph(out, word, &text, limit);
+            }
+        }
+    }
+}
+
 /// Counters, start-up, and how the command was carried.
 fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
     out.push('\n');
@@ -383,8 +401,15 @@ fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
                     "count"
                 };
                 let scale = scale_for(value, unit);
-                let digits = significant((value / scale.factor).abs(), 3);
-                with_unit(&format!("{:.digits$}", value / scale.factor), scale)
+                let scaled = value / scale.factor;
+                // A number of things has no digits behind the point unless it is a median between two.
+                let is_whole = unit == "count" && scaled.fract() == 0.0;
+                let digits = if is_whole {
+                    0
+                } else {
+                    significant(scaled.abs(), 3)
+                };
+                with_unit(&format!("{scaled:.digits$}"), scale)
             };
             let name = counter.name.trim_end_matches("_ns").replace('_', " ");
             Some(format!(
@@ -455,6 +480,7 @@ mod tests {
             sum: Some(1.101e9),
             sum_span: None,
             agrees: Some(true),
+            together: vec!["what comes as one".into()],
         }
     }
 
