@@ -418,6 +418,20 @@ mod tests {
     }
 
     #[test]
+    fn sizes_and_filters_are_written_for_people() {
+        for (what, value, written) in [
+            ("shared-memory", "67108864", "64 MiB"),
+            ("seccomp", "2; 1", "1 filter"),
+            ("seccomp", "0; 0", "off"),
+            ("seccomp", "2", "2"),
+            ("memory", "no limit", "no limit"),
+            ("cpus", "0-1", "0-1"),
+        ] {
+            assert_eq!(readable(what, value), written, "{what}");
+        }
+    }
+
+    #[test]
     fn equal_arms_give_no_line_and_arms_that_differ_alike_share_one() {
         let plain = Params::new();
         let base = facts(&[

@@ -377,7 +377,24 @@ fn answer(
                 study.blocks_max,
                 report::terminal::time(left_ns as f64),
             ));
-            runner.measure(&study)
+            let proof = runner.measure(&study)?;
+            match begun {
+                Some(begun)
+                    if !proof.is_interrupted
+                        && n_blocks(&proof) < why::FEWEST
+                        && n_blocks(&begun) >= why::FEWEST =>
+                {
+                    output::tell(&format!(
+                        "there was no time for six blocks of that; this is the first comparison, and a larger `--budget` tells more (`tare show {}` has what there was)",
+                        proof.dossier.run
+                    ));
+                    Ok(Measured {
+                        left_behind: proof.left_behind,
+                        ..begun
+                    })
+                }
+                _ => Ok(proof),
+            }
         }
         None => match begun {
             Some(measured) => Ok(measured),
@@ -405,20 +422,17 @@ fn closer(
         return Ok(measured);
     }
     let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-    let before = measured
-        .dossier
-        .cells
-        .iter()
-        .map(|cell| cell.n_blocks)
-        .max();
+    let before = n_blocks(&measured);
     match why::closer_study(ask, first, left_ns) {
-        Some(study) if Some(study.blocks_max) > before => {
+        Some(study) if study.blocks_max > before => {
             output::tell("undecided so far; looking more closely");
             let closer = runner.measure(&study)?;
-            let after = closer.dossier.cells.iter().map(|cell| cell.n_blocks).max();
-            if after <= before {
+            if !closer.is_interrupted && n_blocks(&closer) <= before {
                 // It took longer than planned, and the first comparison says more.
-                return Ok(measured);
+                return Ok(Measured {
+                    left_behind: closer.left_behind,
+                    ..measured
+                });
             }
             if !costs(&closer) {
                 return Ok(closer);
@@ -433,6 +447,12 @@ fn closer(
         }
         _ => Ok(measured),
     }
+}
+
+/// Blocks of the comparison.
+fn n_blocks(measured: &Measured) -> u32 {
+    let cells = measured.dossier.cells.iter();
+    cells.map(|cell| cell.n_blocks).max().unwrap_or(0)
 }
 
 /// Whether the environment costs more, be it only to start.

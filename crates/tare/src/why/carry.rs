@@ -446,6 +446,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_carried_is_told_where_nothing_can_be_shown() {
+        let carried = Carried {
+            call: CommandCall::new("/usr/bin/work", [""; 0]),
+            own: vec!["/srv/w:/srv/w".into()],
+            told: vec![
+                format!("program: the host's own `/usr/bin/work`, {USERLAND_SHOWN}"),
+                "variables: PATH; 3 others are not passed".into(),
+            ],
+            ..Carried::default()
+        };
+        let of = |driver: &str| told(crate::env::find(driver).unwrap(), &carried).join("\n");
+        for driver in ["docker", "podman"] {
+            assert_eq!(of(driver), carried.told.join("\n"), "{driver}");
+        }
+        assert!(!of("container").contains(USERLAND_SHOWN));
+        for driver in ["vm", "ssh"] {
+            let told = of(driver);
+            assert!(
+                told.contains("NOT carried: `/srv/w`") && told.contains("variables: PATH"),
+                "{told}"
+            );
+        }
+        assert!(of("oci").contains("is dropped"), "{}", of("oci"));
+    }
+
+    #[test]
     fn only_harmless_variables_and_those_asked_for_are_passed() {
         let all = pairs(&[
             "PATH",

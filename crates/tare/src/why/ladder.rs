@@ -53,7 +53,9 @@ const NO_STEP: [&str; 9] = [
 
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
 /// `facts` are those of the environment.
-pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
+pub fn steps(driver: &str, whole: &Params, facts: &Facts) -> Vec<Step> {
+    // What is done to the command is no mechanism, and is done at every step.
+    let settings = &arm::own(whole);
     let mut steps = match driver {
         "container" => container(settings),
         "docker" => docker(settings, is_confined(facts)),
@@ -89,6 +91,11 @@ pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
     if let Some(last) = steps.last_mut() {
         last.settings = settings.clone();
+    }
+    if let Some(program) = whole.value(arm::PROGRAM) {
+        for step in &mut steps {
+            step.settings = step.settings.clone().with(arm::PROGRAM, program.clone());
+        }
     }
     steps
 }
@@ -562,6 +569,7 @@ mod tests {
             Params::new(),
             Params::new().with("runtime", "crun").with("cpus", 0.5),
             Params::new().with("spec", "docker:box"),
+            Params::new().with(arm::PROGRAM, "/usr/bin/work"),
             Params::new().with("seccomp", "off").with("network", "host"),
             Params::new().with("namespaces", "uts"),
         ] {
@@ -570,12 +578,16 @@ mod tests {
             let is_one = settings.value("namespaces").is_some();
             assert_eq!(steps.len() >= 4, !is_one, "{settings:?}: {steps:?}");
             for step in &steps {
-                for name in ["runtime", "spec"] {
+                assert!(!step.title.contains("command."), "{step:?}");
+                for name in ["runtime", "spec", arm::PROGRAM] {
                     assert_eq!(step.settings.value(name), settings.value(name));
                 }
                 crate::env::find("oci")
                     .unwrap()
-                    .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
+                    .configure(
+                        tare_model::ArmId::new("x").unwrap(),
+                        &arm::own(&step.settings),
+                    )
                     .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
             }
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::dossier::{Dossier, DossierCell, DossierFailure, DossierFinding};
+use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
 
 use super::text::{Paint, harmless, paragraph};
 use super::{Style, words};
@@ -135,14 +135,15 @@ fn standing(finding: &DossierFinding) -> String {
 }
 
 fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
-    let unfair = shared(dossier, "fail");
+    let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
+    let unfair = shared(&arms, &dossier.parity, "fail");
     if !unfair.is_empty() {
         heading(out, "The arms were not given the same", style);
         for line in unfair {
             paragraph(out, "  ", &line, style.width);
         }
     }
-    let different = shared(dossier, "differs");
+    let different = shared(&arms, &dossier.parity, "differs");
     if !different.is_empty() {
         heading(out, "What differs between the arms", style);
         for line in different {
@@ -152,15 +153,14 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// The items with this result, a line each; what several arms share is said once.
-fn shared(dossier: &Dossier, result: &str) -> Vec<String> {
+fn shared(arms: &[&str], parity: &[CheckItem], result: &str) -> Vec<String> {
     // What is said without the arm's name, with the arms of which it is said.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
-    for item in dossier.parity.iter().filter(|item| item.result == result) {
+    for item in parity.iter().filter(|item| item.result == result) {
         // The longest name: one arm's may begin with another's.
-        let arm = dossier
-            .arms
+        let arm = arms
             .iter()
-            .map(|arm| arm.id.as_str())
+            .copied()
             .filter(|arm| {
                 let rest = item.id.strip_prefix(arm);
                 rest.is_some_and(|rest| rest.starts_with('.'))
@@ -342,4 +342,34 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         }
     );
     paragraph(out, "", &text, style.width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_arms_share_is_said_once_and_each_arm_is_named() {
+        let item = |id: &str, detail: &str| CheckItem {
+            id: id.into(),
+            result: "differs".into(),
+            detail: detail.into(),
+        };
+        let parity = [
+            item("box.seccomp", "`off` in `host`, `on` in `box`: a filter"),
+            item("box.kernel", "`6` in `host`, `5` in `box`: another"),
+            item(
+                "box-2.seccomp",
+                "`off` in `host`, `on` in `box-2`: a filter",
+            ),
+        ];
+        assert_eq!(
+            shared(&["host", "box", "box-2"], &parity, "differs"),
+            [
+                "seccomp: `off` in `host`, `on` in `box`, `box-2`: a filter",
+                "kernel: `6` in `host`, `5` in `box`: another"
+            ]
+        );
+        assert!(shared(&["host", "box"], &parity, "fail").is_empty());
+    }
 }

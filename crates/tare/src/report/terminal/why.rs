@@ -368,11 +368,18 @@ fn draw_finding(
 
 /// In what host and environment differ, as far as the facts tell, and whether they ran the same program.
 fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
+    /// Where Tare's own probes keep their files; the command has its folder.
+    const PROBES_OWN: &str = "workdir";
+    let mut is_first = true;
     for (result, word) in [("fail", "not equal: "), ("differs", "differs: ")] {
         let items = dossier.parity.iter().filter(|item| item.result == result);
         for item in items {
             let what = item.id.strip_prefix(arm);
-            if let Some(what) = what.and_then(|rest| rest.strip_prefix('.')) {
+            let what = what.and_then(|rest| rest.strip_prefix('.'));
+            if let Some(what) = what.filter(|what| *what != PROBES_OWN) {
+                if std::mem::take(&mut is_first) {
+                    out.push('\n');
+                }
                 let text = harmless(&format!("{what}: {}", item.detail));
                 paragraph(out, word, &text, limit);
             }
