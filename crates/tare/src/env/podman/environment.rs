@@ -119,10 +119,6 @@ impl PodmanEnvironment {
                 ));
             }
         }
-        for bind in &self.settings.binds {
-            let rights = if bind.read_only { ":ro" } else { "" };
-            arguments.push(format!("--volume={}:{}{rights}", bind.source, bind.target));
-        }
         arguments.push(image.to_owned());
         arguments.extend(agent.iter().map(|&word| word.to_owned()));
         arguments

@@ -279,6 +279,11 @@ impl Settings {
         put("init", is_set(self.init, "true"));
         put("user", self.user.clone());
         put("log-driver", self.log_driver.map(str::to_owned));
+        for bind in &self.binds {
+            let rights = if bind.read_only { ":ro" } else { "" };
+            let (source, target) = (&bind.source, &bind.target);
+            put("volume", Some(format!("{source}:{target}{rights}")));
+        }
         options
     }
 }
@@ -364,6 +369,7 @@ mod tests {
             .with("init", true)
             .with("runtime", "/usr/sbin/runc")
             .with("storage", "tmpfs")
+            .with("binds", "/srv/x:/data:ro")
             .with("log_driver", "none")
             .with("user", "1000:1000");
         // `privileged` contradicts the capabilities, and what is packed an image of one's own.
@@ -389,6 +395,7 @@ mod tests {
                 "--init=true",
                 "--user=1000:1000",
                 "--log-driver=none",
+                "--volume=/srv/x:/data:ro",
             ]
         );
         let limits: Vec<&str> = settings.limits().iter().map(|limit| limit.0).collect();
