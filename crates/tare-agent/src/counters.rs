@@ -268,6 +268,14 @@ mod tests {
     }
 
     #[test]
+    fn pressure_is_the_total_in_which_some_task_waited() {
+        let text = "some avg10=0.00 avg60=1.20 avg300=0.70 total=5321\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=17\n";
+        assert_eq!(stalled_us(text), Some(5321.0));
+        assert_eq!(stalled_us(""), None);
+    }
+
+    #[test]
     fn work_shows_in_the_counters_of_its_kind() {
         let counters = Counters::find();
         let before = counters.before();
