@@ -15,6 +15,7 @@ mod bench;
 mod contracts;
 mod dist;
 mod fuzz;
+mod ladder;
 mod planted;
 mod provision;
 mod published;
@@ -71,6 +72,11 @@ const COMMANDS: &[Command] = &[
         "planted",
         "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",
         planted::main,
+    ),
+    (
+        "ladder",
+        "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where",
+        ladder::main,
     ),
 ];
 

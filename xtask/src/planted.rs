@@ -22,7 +22,7 @@ use crate::provision::packages;
 use crate::shell::step;
 use crate::workspace::{root, target_folder};
 
-/// Stands for the folder in which the command is started.
+/// Stands for the folder above the one in which the command is started.
 const FOLDER: &str = "{folder}";
 
 /// One environment.

@@ -3,9 +3,9 @@
 //! They tell which family of cause a difference belongs to: time on a processor or waiting for one, faults,
 //! switches, throttling, theft by the hypervisor, bytes that really went to a device. One that cannot be
 //! read is absent. Sources: getrusage(2), proc_pid_schedstat (kernel Documentation/scheduler/sched-stats),
-//! proc_pid_io(5), proc_stat(5), cgroups(7).
-//! Retransmissions count for the whole network namespace. What they cannot see: `/proc/self/schedstat` holds the first thread only; `steal_ticks` is the whole
-//! machine's; children count in `children_*` once they are reaped.
+//! proc_pid_io(5), proc_stat(5), cgroups(7), kernel Documentation/accounting/psi.
+//! Retransmissions count for the whole network namespace. What they cannot see: `/proc/self/schedstat` holds the
+//! first thread only; `steal_ticks` and `pressure_*` are the whole machine's; children count in `children_*` once they are reaped.
 
 use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
@@ -158,6 +158,11 @@ impl Counters {
                 set(now, name, column_of(&text, protocol, column), 1.0);
             }
         }
+        for (name, file) in PRESSURE {
+            if let Ok(text) = std::fs::read_to_string(file) {
+                set(now, name, stalled_us(&text), 1_000.0);
+            }
+        }
         if let Ok(text) = std::fs::read_to_string("/proc/self/schedstat") {
             let mut fields = text.split_whitespace().map(|field| field.parse().ok());
             set(now, "on_cpu_ns", fields.next().flatten(), 1.0);
@@ -166,6 +171,22 @@ impl Counters {
         }
         counters
     }
+}
+
+/// How long some task of the machine waited for each resource.
+#[cfg(target_os = "linux")]
+const PRESSURE: [(&str, &str); 3] = [
+    ("pressure_cpu_ns", "/proc/pressure/cpu"),
+    ("pressure_memory_ns", "/proc/pressure/memory"),
+    ("pressure_io_ns", "/proc/pressure/io"),
+];
+
+/// Microseconds in which at least one task was stalled: `total` of the line `some`.
+#[cfg(target_os = "linux")]
+fn stalled_us(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let total = line.split(' ').find_map(|part| part.strip_prefix("total="));
+    total?.parse().ok()
 }
 
 #[cfg(target_os = "linux")]
@@ -244,6 +265,14 @@ mod tests {
         assert_eq!(column_of(text, "Tcp:", "RetransSegs"), Some(31.0));
         assert_eq!(column_of(text, "Ip:", "FragFails"), Some(7.0));
         assert_eq!(column_of(text, "Udp:", "InErrors"), None);
+    }
+
+    #[test]
+    fn pressure_is_the_total_in_which_some_task_waited() {
+        let text = "some avg10=0.00 avg60=1.20 avg300=0.70 total=5321\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=17\n";
+        assert_eq!(stalled_us(text), Some(5321.0));
+        assert_eq!(stalled_us(""), None);
     }
 
     #[test]

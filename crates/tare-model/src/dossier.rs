@@ -326,8 +326,14 @@ pub struct DossierLadder {
     pub rungs: Vec<DossierRung>,
     /// The sum of the steps' estimates.
     pub sum: Option<f64>,
+    /// The sum with its interval, from drawing blocks again; from ten blocks on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_span: Option<Span>,
     /// Whether the sum lies within the interval of the total.
     pub agrees: Option<bool>,
+    /// What no step takes apart, and why, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<String>,
 }
 
 /// A counter of the command on both sides, the median over trials.

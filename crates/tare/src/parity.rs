@@ -8,10 +8,13 @@
 //! was stored.
 //! What it cannot see: what neither side could read; that is `n.a.`, never `pass`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tare_model::dossier::CheckItem;
 use tare_model::{Facts, Params};
+
+use crate::cause::look::bytes;
 
 mod compared;
 mod tools;
@@ -98,6 +101,12 @@ pub(crate) fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
     findings
 }
 
+/// Whether these programs are the same bytes in an arm as in the baseline, as the dossier holds it.
+pub(crate) fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<CheckItem> {
+    let findings = tools::findings(base, arm, programs).into_iter();
+    findings.map(Finding::into_item).collect()
+}
+
 /// The differences among the findings of all arms, one line each, those first that should not be. Arms that
 /// differ in the same way from the baseline share a line; where nothing differs there is none.
 pub(crate) fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
@@ -182,6 +191,13 @@ fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Tol
     if there == here {
         return Finding::new(arm, told.what, PASS, here.to_owned());
     }
+    let read = [there, here].map(|value| readable(told.what, value));
+    // What is written alike and is not is told as it is.
+    let (there, here) = if read[0] == read[1] {
+        (there, here)
+    } else {
+        (&*read[0], &*read[1])
+    };
     let detail = format!(
         "`{there}` in `{}`, `{here}` in `{}`: {}",
         base.id, arm.id, told.meaning
@@ -203,6 +219,25 @@ fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Tol
             told.meaning,
         ),
     }
+}
+
+/// A value as people read it, where it is written for programs.
+fn readable<'a>(what: &str, value: &'a str) -> Cow<'a, str> {
+    let filters = |state: &str, count: &str| match (state, count) {
+        ("0", _) => Some("off".to_owned()),
+        ("1", _) => Some("strict".to_owned()),
+        ("2", "1") => Some("1 filter".to_owned()),
+        ("2", count) => Some(format!("{count} filters")),
+        _ => None,
+    };
+    let written = match what {
+        "memory" | "shared-memory" => value.parse().ok().map(bytes),
+        "seccomp" => value
+            .split_once("; ")
+            .and_then(|(state, count)| filters(state, count)),
+        _ => None,
+    };
+    written.map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
 /// The file systems under the paths that were asked about: those of the probes' files.
@@ -379,6 +414,20 @@ mod tests {
             settings,
             facts,
             agent_sha256: Some("00"),
+        }
+    }
+
+    #[test]
+    fn sizes_and_filters_are_written_for_people() {
+        for (what, value, written) in [
+            ("shared-memory", "67108864", "64 MiB"),
+            ("seccomp", "2; 1", "1 filter"),
+            ("seccomp", "0; 0", "off"),
+            ("seccomp", "2", "2"),
+            ("memory", "no limit", "no limit"),
+            ("cpus", "0-1", "0-1"),
+        ] {
+            assert_eq!(readable(what, value), written, "{what}");
         }
     }
 

@@ -375,10 +375,34 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
     if ratios(dossier).any(|(cell, _)| cell.unit == "B") {
         beside.push("memory");
     }
-    let detail = if beside.is_empty() {
-        "neither start-up nor memory was measured".to_owned()
-    } else {
-        format!("measured beside speed: {}", beside.join(", "))
+    if !beside.is_empty() {
+        let detail = format!("measured beside speed: {}", beside.join(", "));
+        return judged("side-costs", true, detail);
+    }
+    // Asked for and not had is another thing than not asked for.
+    let is_side_cost = |name: &str| {
+        let found = (collected.find())(name);
+        found.is_some_and(|workload| {
+            let mut metrics = workload.metrics().iter();
+            metrics
+                .any(|metric| metric.class == ResourceClass::StartUp || metric.unit.symbol() == "B")
+        })
     };
-    judged("side-costs", !beside.is_empty(), detail)
+    let missed = dossier.failures.iter().find(|failure| {
+        let name = failure.workload.as_deref();
+        name.is_some_and(is_side_cost)
+    });
+    let detail = match missed {
+        Some(failure) => format!(
+            "start-up or memory was to be measured and could not be: `{}` in `{}`: {}",
+            failure.workload.as_deref().unwrap_or_default(),
+            failure.arm,
+            failure.reason
+        ),
+        None if dossier.cells.iter().all(|cell| cell.ratio.is_none()) => {
+            "nothing could be compared, start-up and memory neither".to_owned()
+        }
+        None => "this study asks for neither start-up nor memory; the workload `start-up` measures the former".to_owned(),
+    };
+    judged("side-costs", false, detail)
 }

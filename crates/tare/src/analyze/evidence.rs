@@ -14,7 +14,7 @@ use super::input::ArmData;
 use crate::cause::ArmEvidence;
 
 /// The counters that causes read.
-const NAMES: [&str; 25] = [
+const NAMES: [&str; 28] = [
     "wall_ns",
     "units",
     "user_ns",
@@ -40,6 +40,9 @@ const NAMES: [&str; 25] = [
     "memory_limit_hits",
     "tcp_retransmits",
     "ip_fragment_failures",
+    "pressure_cpu_ns",
+    "pressure_memory_ns",
+    "pressure_io_ns",
 ];
 
 /// One trial's counters in the order of [`NAMES`]; not a number where one was not read. The 24 bits of a `f32`

@@ -29,9 +29,23 @@ pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     let stored = store.run(run)?;
     let data = run_data(stored);
     if data.head.study.id == why::STUDY {
-        return Ok(why::conclude(&data));
+        return concluded(store, &data);
     }
     Ok(analyze::analyze(&data, &workload::find))
+}
+
+/// The answer that a stored run of `tare why` gives, with what the run before it knows; a run before that is no
+/// longer stored is left out.
+pub(super) fn concluded(store: &Store, data: &RunData) -> Result<Dossier, Failed> {
+    let before = match why::before(&data.head.study) {
+        Some(name) => match store.resolve(name) {
+            Ok(run) => Some(run_data(store.run(&run)?)),
+            Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => None,
+            Err(error) => return Err(error.into()),
+        },
+        None => None,
+    };
+    Ok(why::conclude(data, before.as_ref()))
 }
 
 /// A stored run as the analysis takes it.

@@ -9,7 +9,7 @@ use tare_model::{Facts, RunId, Spread, Study};
 use super::home::Place;
 use super::progress::Progress;
 use super::session::Session;
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, output, recount, show};
 use crate::analyze::{PrecisionRule, TrialData};
 use crate::config::{self, Adjustments, units};
 use crate::cx::files;
@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::store::{StoppedBy, Store, TrialRecord};
-use crate::workload;
+use crate::{why, workload};
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -148,6 +148,14 @@ impl Run {
         let registry = Registry::built_in();
         let Some(study) = study else {
             let stored = store.run_without_records(cx.run)?;
+            if stored.study.id == why::STUDY {
+                // Its arms change the command, which only its own drivers know to do.
+                let registry = Registry {
+                    driver: &why::arm::find,
+                    workload: &workload::find,
+                };
+                return run::resume(&cx, &registry, store, &mut run::AllBlocks);
+            }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
             return run::resume(&cx, &registry, store, &mut rule);
         };
@@ -258,10 +266,7 @@ impl Run {
             Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
             None => {}
         }
-        Ok(output::data(&report::terminal::table(
-            dossier,
-            output::style(),
-        ))?)
+        Ok(output::data(&show::drawn(dossier))?)
     }
 }
 
@@ -270,13 +275,26 @@ fn is_dash(file: &Path) -> bool {
 }
 
 fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
-    if !text.is_empty() {
-        return Ok(store.resolve(text)?);
+    let run = if text.is_empty() {
+        store.latest_unfinished()?.ok_or_else(|| {
+            Failed::new(Exit::Usage, "there is no interrupted run to go on with")
+                .hint("`tare runs` lists the runs")
+        })?
+    } else {
+        store.resolve(text)?
+    };
+    let study = store.run_without_records(&run)?.study;
+    if let Some(file) = why::input_of(&study).filter(|file| !Path::new(file).is_file()) {
+        return Err(Failed::new(
+            Exit::Usage,
+            format!(
+                "the standard input of the command in run {run} is no longer there: `{}`",
+                output::printable(&file)
+            ),
+        )
+        .hint("ask `tare why` again, with the same input"));
     }
-    store.latest_unfinished()?.ok_or_else(|| {
-        Failed::new(Exit::Usage, "there is no interrupted run to go on with")
-            .hint("`tare runs` lists the runs")
-    })
+    Ok(run)
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.

@@ -1,6 +1,7 @@
 //! `tare show RUN`: a stored run, derived again from its raw data.
 
 use clap::Args;
+use tare_model::dossier::Dossier;
 
 use super::home::Place;
 use super::{Exit, Failed, output, recount};
@@ -24,11 +25,18 @@ impl Show {
         let dossier = recount::dossier(&store, &run)?;
         if self.json {
             output::data(&report::json::to_string(&dossier))?;
-        } else if dossier.why.is_some() {
-            output::data(&report::terminal::why(&dossier, output::style()))?;
         } else {
-            output::data(&report::terminal::table(&dossier, output::style()))?;
+            output::data(&drawn(&dossier))?;
         }
         Ok(Exit::Done)
+    }
+}
+
+/// A dossier as text: an answer of `tare why`, or the table.
+pub(super) fn drawn(dossier: &Dossier) -> String {
+    if dossier.why.is_some() {
+        report::terminal::why(dossier, output::style())
+    } else {
+        report::terminal::table(dossier, output::style())
     }
 }

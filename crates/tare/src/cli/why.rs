@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::command::Pick;
 use tare_model::dossier::Dossier;
-use tare_model::{Params, Study, Value};
+use tare_model::{Params, RunId, Study, Value};
 
 use super::home::Place;
 use super::progress::Progress;
@@ -14,8 +14,8 @@ use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
 use crate::config::{nearest, units};
-use crate::cx::files;
 use crate::cx::stdin::{self, Input};
+use crate::cx::{Event, Observer, files};
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
@@ -48,6 +48,9 @@ pub(crate) struct Why {
     /// A variable that the command gets on both sides, beside the usual ones.
     #[arg(long = "variable", value_name = "NAME[=TEXT]")]
     variables: Vec<String>,
+    /// Climb the ladder even where the command costs nothing more.
+    #[arg(long)]
+    ladder: bool,
     /// Seed of the order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -110,8 +113,9 @@ impl Why {
                     progress: &progress,
                     begun_ns,
                     is_first: true,
+                    before: None,
                 };
-                answer(&ask, &first, &mut runner)
+                answer(&ask, &first, &mut runner, self.ladder)
             });
         progress.finish();
         match result {
@@ -128,7 +132,10 @@ impl Why {
                 }
                 outcome?;
                 if measured.is_interrupted {
-                    output::tell("interrupted; what was measured is stored");
+                    output::tell(&format!(
+                        "interrupted; what was measured is stored, and `tare run --resume {}` goes on",
+                        measured.dossier.run
+                    ));
                     return Ok(Exit::Interrupted);
                 }
                 Ok(Exit::Done)
@@ -277,6 +284,7 @@ impl Why {
                     None => failed,
                 }
             })?;
+        let told = carry::told(found, &carried);
         let mut call = carried.call;
         call.pick = pick;
         let ask = Ask {
@@ -287,9 +295,12 @@ impl Why {
             budget_ns: self.budget,
             seed: self.seed,
             call,
-            carried: carried.told,
+            carried: told,
             instead: carried.instead,
         };
+        for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
+            output::tell(&output::printable(line));
+        }
         let first = why::calibrate::look(&cx, &ask, &ask.settings)?;
         output::tell(&format!(
             "`{}`: {} on the host, {} in `{}` at the first look",
@@ -321,7 +332,12 @@ impl Why {
 }
 
 /// Compares, suspects and proves, as far as the budget goes.
-fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured, Failed> {
+fn answer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    has_ladder: bool,
+) -> Result<Measured, Failed> {
     runner.tell_early(ask, first);
     let begun = match why::first_study(ask, first, runner.spent_ns()) {
         Some(study) => Some(runner.measure(&study)?),
@@ -329,7 +345,7 @@ fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured,
     };
     if let Some(measured) = &begun {
         runner.tell_first(measured);
-        if measured.is_interrupted || !costs(measured) {
+        if measured.is_interrupted || !(has_ladder || costs(measured)) {
             return closer(ask, first, runner, begun);
         }
     }
@@ -362,11 +378,24 @@ fn answer(ask: &Ask, first: &First, runner: &mut Runner<'_>) -> Result<Measured,
                 study.blocks_max,
                 report::terminal::time(left_ns as f64),
             ));
-            let mut measured = runner.measure(&study)?;
-            if let Some(before) = &begun {
-                measured.dossier = conclude::with_start_up(measured.dossier, &before.dossier);
+            let proof = runner.measure(&study)?;
+            match begun {
+                Some(begun)
+                    if !proof.is_interrupted
+                        && n_blocks(&proof) < why::FEWEST
+                        && n_blocks(&begun) >= why::FEWEST =>
+                {
+                    output::tell(&format!(
+                        "there was no time for six blocks of that; this is the first comparison, and a larger `--budget` tells more (`tare show {}` has what there was)",
+                        proof.dossier.run
+                    ));
+                    Ok(Measured {
+                        left_behind: proof.left_behind,
+                        ..begun
+                    })
+                }
+                _ => Ok(proof),
             }
-            Ok(measured)
         }
         None => match begun {
             Some(measured) => Ok(measured),
@@ -394,16 +423,18 @@ fn closer(
         return Ok(measured);
     }
     let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-    let before = measured
-        .dossier
-        .cells
-        .iter()
-        .map(|cell| cell.n_blocks)
-        .max();
+    let before = n_blocks(&measured);
     match why::closer_study(ask, first, left_ns) {
-        Some(study) if Some(study.blocks_max) > before => {
+        Some(study) if study.blocks_max > before => {
             output::tell("undecided so far; looking more closely");
             let closer = runner.measure(&study)?;
+            if !closer.is_interrupted && n_blocks(&closer) <= before {
+                // It took longer than planned, and the first comparison says more.
+                return Ok(Measured {
+                    left_behind: closer.left_behind,
+                    ..measured
+                });
+            }
             if !costs(&closer) {
                 return Ok(closer);
             }
@@ -417,6 +448,12 @@ fn closer(
         }
         _ => Ok(measured),
     }
+}
+
+/// Blocks of the comparison.
+fn n_blocks(measured: &Measured) -> u32 {
+    let cells = measured.dossier.cells.iter();
+    cells.map(|cell| cell.n_blocks).max().unwrap_or(0)
 }
 
 /// Whether the environment costs more, be it only to start.
@@ -445,6 +482,17 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
     ))
 }
 
+/// Leaves out in what the arms differ: each study would say it again, and the answer says it once.
+struct WithoutDifferences<'a>(&'a Progress);
+
+impl Observer for WithoutDifferences<'_> {
+    fn event(&self, event: &Event) {
+        if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
+            self.0.event(event);
+        }
+    }
+}
+
 /// Carries out one study after the other, each as a run of its own.
 struct Runner<'a> {
     place: &'a Place,
@@ -453,6 +501,8 @@ struct Runner<'a> {
     progress: &'a Progress,
     begun_ns: u64,
     is_first: bool,
+    /// The first run that was measured.
+    before: Option<RunId>,
 }
 
 impl Runner<'_> {
@@ -465,12 +515,18 @@ impl Runner<'_> {
             self.session.renew(self.place)?;
         }
         self.is_first = false;
-        let cx = self.session.context(self.progress);
+        let quiet = WithoutDifferences(self.progress);
+        let cx = self.session.context(&quiet);
         let registry = Registry {
             driver: &why::arm::find,
             workload: &workload::find,
         };
-        let plan = Plan::new(study);
+        // Whoever reads the stored run later finds the same beside it as is told now.
+        let study = match &self.before {
+            Some(before) => why::after(study.clone(), before),
+            None => study.clone(),
+        };
+        let plan = Plan::new(&study);
         let summary = run::execute(
             &cx,
             &plan,
@@ -481,7 +537,8 @@ impl Runner<'_> {
         )
         .map_err(|error: RunError| Failed::from(error))?;
         let data = recount::run_data(self.store.run(cx.run)?);
-        let dossier = conclude(&data);
+        let dossier = recount::concluded(self.store, &data)?;
+        self.before.get_or_insert_with(|| cx.run.clone());
         Ok(Measured {
             data,
             dossier,

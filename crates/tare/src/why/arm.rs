@@ -43,6 +43,8 @@ pub const RUNG: &str = "command.rung";
 pub const TITLE: &str = "command.title";
 /// What was seen of the command here in the first look: JSON.
 pub const SEEN: &str = "command.seen";
+/// The run of the first comparison, which measured start-up too; noted in the environment's own arm.
+pub const BEFORE: &str = "command.before";
 
 /// The driver of this name, as `why` uses it. One of each is made once and kept.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
@@ -69,7 +70,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
-    let (mut host, facts, _) = at(cx, "host", &Params::new(), |instance| {
+    let (mut host, facts, _) = at(cx, ask, "host", &Params::new(), |instance| {
         let look = on_host(cx, ask, &call, instance, limit)?;
         paths.extend(folders(&look.report));
         Ok((look, paths.iter().cloned().collect()))
@@ -85,7 +86,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     if ask.call.stdin_file.is_some() {
         remarks.push("standard input is given to every run from a file".to_owned());
     }
-    let (mut env, facts, life_ns) = at(cx, &ask.driver, settings, |instance| {
+    let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
         let look = inside(cx, ask, &call, instance, limit)?;
         Ok((look, paths.iter().cloned().collect()))
     })?;
@@ -142,6 +143,7 @@ fn folders(report: &CommandReport) -> BTreeSet<String> {
 /// it.
 fn at<T>(
     cx: &Context<'_>,
+    ask: &Ask,
     id: &str,
     settings: &Params,
     work: impl FnOnce(&mut dyn Instance) -> Result<(T, Vec<String>), Trouble>,
@@ -174,7 +176,7 @@ fn at<T>(
             .and_then(|()| work(instance.as_mut()))
             .and_then(|(value, paths)| {
                 let mut facts = environment.describe(cx);
-                facts.extend(facts_of(cx, id, instance.as_mut(), &paths)?);
+                facts.extend(facts_of(cx, ask, id, instance.as_mut(), &paths)?);
                 Ok((value, facts))
             });
         let begun_ns = cx.clock.now_ns();
@@ -204,10 +206,11 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
     }
 }
 
-/// What the agent sees of its place; what lies under the command's `paths` is told apart from what lies under the
-/// agent's own.
+/// What the agent sees of its place, the bytes of the command's program and of what interprets it among it; what
+/// lies under the command's `paths` is told apart from what lies under the agent's own.
 fn facts_of(
     cx: &Context<'_>,
+    ask: &Ask,
     place: &str,
     instance: &mut dyn Instance,
     paths: &[String],
@@ -224,7 +227,17 @@ fn facts_of(
         .channel()
         .send(&Request::Facts {
             paths: all.collect(),
-            tools: Vec::new(),
+            // Without a question for its version: somebody's own program is not run with arguments of ours.
+            tools: ask
+                .call
+                .argv
+                .first()
+                .map(|program| ToolQuestion {
+                    program: program.clone(),
+                    version: Vec::new(),
+                })
+                .into_iter()
+                .collect(),
         })
         .map_err(|error| agent(error.to_string()))?;
     match receive(cx, instance.channel(), CONTROL_LIMIT) {

@@ -23,6 +23,9 @@ const USERLAND: [&str; 9] = [
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt",
 ];
 
+/// How a program comes to its libraries where the root is another one.
+const USERLAND_SHOWN: &str = "with the host's userland shown read-only inside";
+
 /// Variables that are passed; one that ends in `*` stands for all that begin so.
 const HARMLESS: [&str; 28] = [
     "PATH",
@@ -106,7 +109,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             carried.userland = userland();
             show_program(path, &mut shown);
             carried.told.push(format!(
-                "program: the host's own `{}`, with the host's userland shown read-only inside",
+                "program: the host's own `{}`, {USERLAND_SHOWN}",
                 path.display()
             ));
         }
@@ -202,6 +205,56 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         return settings.clone();
     }
     settings.clone().with("binds", Value::List(binds))
+}
+
+/// How the command is carried into this environment, a line each: where nothing can be shown inside, what is
+/// there instead is told as plainly as what is shown elsewhere.
+pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
+    let id = driver.id();
+    if driver.settings().iter().any(|spec| spec.name == "binds") {
+        let mut told = carried.told.clone();
+        if id == "container" {
+            // Nothing has to be shown there: its root is made of the host's files.
+            for line in &mut told {
+                *line = line.replace(USERLAND_SHOWN, "with the host's own files around it");
+            }
+        }
+        return told;
+    }
+    let paths: Vec<String> = carried
+        .own
+        .iter()
+        .filter_map(|bind| bind.split(':').next())
+        .map(|path| format!("`{path}`"))
+        .collect();
+    let instead = match id {
+        // Its root is an overlay over the host's own files.
+        "oci" => {
+            return vec![format!(
+                "everything: inside, the host's files as they are, beneath an overlay; what the command writes there is dropped with the environment, and is not in {}",
+                paths.join(", ")
+            )];
+        }
+        "ssh" => "what that machine has under the same paths is used",
+        _ => "inside there is nothing under the same paths",
+    };
+    let variables = carried.told.iter().filter(|line| !is_about_files(line));
+    std::iter::once(format!(
+        "NOT carried: {}, the program `{}` and its libraries. `{id}` shows no folders of this machine; {instead}",
+        if paths.is_empty() {
+            "no folder".to_owned()
+        } else {
+            paths.join(", ")
+        },
+        carried.call.argv[0]
+    ))
+    .chain(variables.cloned())
+    .collect()
+}
+
+/// Whether a line of [`Carried::told`] speaks of files.
+fn is_about_files(line: &str) -> bool {
+    !line.starts_with("variables: ")
 }
 
 fn not_here(name: &str) -> Trouble {
@@ -404,6 +457,32 @@ mod tests {
             .iter()
             .map(|name| ((*name).to_owned(), "x".to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn what_is_not_carried_is_told_where_nothing_can_be_shown() {
+        let carried = Carried {
+            call: CommandCall::new("/usr/bin/work", [""; 0]),
+            own: vec!["/srv/w:/srv/w".into()],
+            told: vec![
+                format!("program: the host's own `/usr/bin/work`, {USERLAND_SHOWN}"),
+                "variables: PATH; 3 others are not passed".into(),
+            ],
+            ..Carried::default()
+        };
+        let of = |driver: &str| told(crate::env::find(driver).unwrap(), &carried).join("\n");
+        for driver in ["docker", "podman"] {
+            assert_eq!(of(driver), carried.told.join("\n"), "{driver}");
+        }
+        assert!(!of("container").contains(USERLAND_SHOWN));
+        for driver in ["vm", "ssh"] {
+            let told = of(driver);
+            assert!(
+                told.contains("NOT carried: `/srv/w`") && told.contains("variables: PATH"),
+                "{told}"
+            );
+        }
+        assert!(of("oci").contains("is dropped"), "{}", of("oci"));
     }
 
     #[test]

@@ -4,16 +4,19 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
-use tare_model::ArmSpec;
-use tare_model::dossier::{Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span};
+use tare_model::dossier::{
+    CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
+};
 use tare_model::study::A_PRIME;
+use tare_model::{ArmId, ArmSpec, CommandCall};
 use tare_stats::{Interval, Verdict};
 
 use super::counterfactual::{self, Status, Suspect, Trial};
 use super::readings::{ByBlock, Readings, differences, evidence, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
-use crate::cause::Case;
+use crate::cause::{ArmEvidence, Case};
+use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
 
 /// What creating and removing an environment takes.
@@ -22,10 +25,13 @@ const START_UP: &str = "start-up.total.time";
 /// The arm that was asked about.
 pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {
     let study = &run.head.study;
-    study
-        .arms
-        .iter()
-        .find(|arm| arm.required && arm.id != study.baseline && arm.id.as_str() != A_PRIME)
+    let mut arms = study.arms.iter();
+    arms.find(|arm| is_asked_about(arm, &study.baseline))
+}
+
+/// Whether an arm is the one that was asked about.
+pub(super) fn is_asked_about(arm: &ArmSpec, baseline: &ArmId) -> bool {
+    arm.required && arm.id != *baseline && arm.id.as_str() != A_PRIME
 }
 
 /// The metric that was asked for.
@@ -98,14 +104,21 @@ fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
     }
 }
 
-/// The dossier of a run of `why`.
-pub fn conclude(run: &RunData) -> Dossier {
+/// The dossier of a run of `why`. `before` is the run that it followed, which measured start-up beside the command:
+/// what only that one knows is taken from there.
+pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
     let mut dossier = analyze::analyze(run, &workload::find);
     let Some(env) = env_arm(run) else {
         return dossier;
     };
     let readings = Readings::of(run);
     let id = env.id.as_str();
+    let has_lives = !readings.values(id, START_UP).is_empty();
+    let before = before.filter(|_| !has_lives).map(|before| {
+        let first = conclude(before, None);
+        (Readings::of(before), first)
+    });
+    let of_lives = before.as_ref().map_or(&readings, |(first, _)| first);
     let metric = metric(env);
     let baseline = run.head.study.baseline.as_str();
     let cell = dossier
@@ -127,15 +140,15 @@ pub fn conclude(run: &RunData) -> Dossier {
         .retain(|finding| is_worth_telling(finding, word));
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
     let lives = interval(
-        &readings
+        &of_lives
             .values(id, START_UP)
             .into_values()
             .collect::<Vec<_>>(),
     );
     let (mut outcome, mut answer, could_see) =
         answer(cell.as_ref(), env, &dossier, explained.as_ref());
-    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
-        let wall: Vec<f64> = readings
+    if let Some(lives) = lives.filter(|_| is_start_up_longer(of_lives, id)) {
+        let wall: Vec<f64> = of_lives
             .values(id, user_command::WALL)
             .into_values()
             .collect();
@@ -161,6 +174,39 @@ pub fn conclude(run: &RunData) -> Dossier {
         counters: counters(&readings, baseline, id),
     });
     dossier
+        .parity
+        .extend(programs(run, &readings, baseline, id));
+    if let Some((_, first)) = &before {
+        add_start_up(&mut dossier, first);
+    }
+    dossier
+}
+
+/// Whether the command's program, and what interprets it, were the same bytes on both sides at the first look.
+fn programs(run: &RunData, readings: &Readings, baseline: &str, env: &str) -> Vec<CheckItem> {
+    let programs: Vec<String> = run
+        .head
+        .study
+        .workloads
+        .first()
+        .and_then(|workload| CommandCall::from_args(&workload.params).ok())
+        .and_then(|call| call.argv.first().cloned())
+        .into_iter()
+        .collect();
+    let (there, here) = (
+        evidence(run, readings, baseline),
+        evidence(run, readings, env),
+    );
+    parity::same_programs(side(&there), side(&here), &programs)
+}
+
+fn side(evidence: &ArmEvidence) -> Side<'_> {
+    Side {
+        id: &evidence.arm,
+        settings: &evidence.settings,
+        facts: &evidence.facts,
+        agent_sha256: None,
+    }
 }
 
 /// Causes whose finding is about the metric that was asked for, rather than about start-up.
@@ -322,15 +368,8 @@ fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Int
     Some((interval(&started)?, share(&started, &total)?))
 }
 
-/// The dossier of the proof with what only the first comparison measured: start-up.
-pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
-    let (Some(why), Some(before)) = (&mut proof.why, &first.why) else {
-        return proof;
-    };
-    if why.start_up_ns.is_some() {
-        return proof;
-    }
-    why.start_up_ns = before.start_up_ns;
+/// Adds the finding about start-up that only the run before has measured.
+fn add_start_up(proof: &mut Dossier, first: &Dossier) {
     let known: Vec<String> = proof
         .findings
         .iter()
@@ -352,7 +391,6 @@ pub fn with_start_up(mut proof: Dossier, first: &Dossier) -> Dossier {
     for finding in more {
         proof.findings.insert(place, finding);
     }
-    proof
 }
 
 /// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what
@@ -393,13 +431,17 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
 }
 
 fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
-    const TOLD: [&str; 14] = [
+    const TOLD: [&str; 18] = [
         "children_user_ns",
         "children_sys_ns",
         "run_delay_ns",
         "throttled_ns",
         "nr_throttled",
         "steal_ticks",
+        "pressure_cpu_ns",
+        "pressure_memory_ns",
+        "pressure_io_ns",
+        "memory_limit_hits",
         "minflt",
         "majflt",
         "nvcsw",
@@ -445,7 +487,7 @@ fn answer(
         return (
             "undecided",
             format!(
-                "{} block{} of host and `{id}` are too few for an interval; it takes six",
+                "{} block{} of host and `{id}` are too few for an interval; it takes six, so give it a larger `--budget`",
                 cell.n_blocks,
                 if cell.n_blocks == 1 { "" } else { "s" }
             ),

@@ -120,11 +120,12 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
 /// What is tried, in words, and the arm that does.
 fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(String, Params)>) {
     let command = |base: Params| {
-        // Where the output goes belongs to the arm that is changed, not to the change.
-        match env.settings.value(arm::STDOUT) {
-            Some(value) => base.with(arm::STDOUT, value.clone()),
+        // Where the output goes and what is packed belongs to the arm that is changed, not to the change.
+        let kept = [arm::STDOUT, arm::PROGRAM].into_iter();
+        kept.fold(base, |base, name| match env.settings.value(name) {
+            Some(value) => base.with(name, value.clone()),
             None => base,
-        }
+        })
     };
     let inside = || (env.driver.clone(), command(with_own(&env.settings)));
     match counterfactual {

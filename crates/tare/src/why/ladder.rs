@@ -1,19 +1,28 @@
 //! The ladder: from the bare process to the whole environment, one mechanism a step.
 //!
-//! For the built-in container every step switches on one of its mechanisms. For Docker the steps go top-down
+//! For the built-in container and for OCI runtimes every step switches on one of their mechanisms; with the
+//! specification that Docker used, the steps below delete one mechanism after the other from it. For Docker the steps go top-down
 //! with the flags that its users have, written bottom-up; the first is a container with everything switched off
 //! that can be, and stands for what cannot: namespaces, the root file system, control group, capabilities. The
 //! settings that the user gave come last, one step each. All steps are arms of the same randomised blocks, so a
 //! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
 //! What it cannot see: what only costs something together with a later step is counted with the later one.
 
-use tare_model::dossier::{DossierLadder, DossierRung};
-use tare_model::{ArmSpec, Params, Value};
-use tare_stats::median;
+use std::collections::BTreeSet;
 
+use tare_model::dossier::{DossierLadder, DossierRung, Span};
+use tare_model::{ArmSpec, Facts, Params, Value};
+use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
+
+use super::FEWEST;
 use super::arm::{self, RUNG, TITLE};
-use super::readings::{Readings, differences, interval, span};
-use crate::analyze::RunData;
+use super::readings::{ByBlock, Readings, differences, interval, span};
+use crate::analyze::{LEVEL, RunData};
+
+/// Draws for the interval of the sum.
+const DRAWS: usize = 999;
+/// Seed of those draws: the same run gives the same interval.
+const SUM_SEED: u64 = 0x6c61_6464;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,10 +52,14 @@ const NO_STEP: [&str; 9] = [
 ];
 
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
-pub fn steps(driver: &str, settings: &Params) -> Vec<Step> {
+/// `facts` are those of the environment.
+pub fn steps(driver: &str, whole: &Params, facts: &Facts) -> Vec<Step> {
+    // What is done to the command is no mechanism, and is done at every step.
+    let settings = &arm::own(whole);
     let mut steps = match driver {
         "container" => container(settings),
-        "docker" => docker(settings),
+        "docker" => docker(settings, is_confined(facts)),
+        "oci" => oci(settings),
         _ => vec![Step {
             title: format!("{driver} with its defaults"),
             driver: driver.to_owned(),
@@ -78,6 +91,11 @@ pub fn steps(driver: &str, settings: &Params) -> Vec<Step> {
     // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
     if let Some(last) = steps.last_mut() {
         last.settings = settings.clone();
+    }
+    if let Some(program) = whole.value(arm::PROGRAM) {
+        for step in &mut steps {
+            step.settings = step.settings.clone().with(arm::PROGRAM, program.clone());
+        }
     }
     steps
 }
@@ -174,8 +192,58 @@ fn container(settings: &Params) -> Vec<Step> {
     steps
 }
 
+/// A runtime's mechanisms from the bottom. With a specification of Docker's or the user's own the lower steps are
+/// that one with the mechanisms above them deleted.
+fn oci(settings: &Params) -> Vec<Step> {
+    let given = |name: &str| settings.value(name).is_some();
+    let source = only(settings, &["runtime", "runtime_args", "spec", "rootfs"]);
+    let step = |title: &str, settings: Params, weight: u32| Step {
+        title: title.to_owned(),
+        driver: "oci".into(),
+        settings,
+        weight,
+    };
+    let runtime = settings.text("runtime").unwrap_or("runc");
+    if given("namespaces") {
+        let settings = source.with("namespaces", settings.text("namespaces").unwrap_or("all"));
+        return vec![step(&format!("{runtime} with its defaults"), settings, 9)];
+    }
+    let mut so_far = source
+        .with("namespaces", "mount,pid")
+        .with("network", "host")
+        .with("caps", "all")
+        .with("seccomp", "off")
+        .with("masked_paths", false);
+    let mut steps = vec![step(
+        &format!("{runtime}: mount and process namespaces, root, control groups"),
+        so_far.clone(),
+        7,
+    )];
+    so_far = so_far.with("namespaces", "uts,ipc,cgroup");
+    steps.push(step("namespaces uts, ipc, cgroup", so_far.clone(), 2));
+    let switches = [
+        ("caps", "fewer capabilities", 1),
+        ("masked_paths", "masked paths", 1),
+        ("seccomp", "system-call filter", 5),
+    ];
+    for (name, title, weight) in switches {
+        if given(name) {
+            // Stays off until the user's own step.
+            continue;
+        }
+        so_far.0.remove(name);
+        steps.push(step(title, so_far.clone(), weight));
+    }
+    if settings.text("network") != Some("host") {
+        so_far.0.remove("namespaces");
+        so_far.0.remove("network");
+        steps.push(step("network of its own", so_far, 4));
+    }
+    steps
+}
+
 /// What of Docker can be switched off by its flags.
-fn docker(settings: &Params) -> Vec<Step> {
+fn docker(settings: &Params, is_confined: bool) -> Vec<Step> {
     let given = |name: &str| settings.value(name).is_some();
     let mut so_far = only(settings, &NO_STEP)
         .with("network", "host")
@@ -187,11 +255,16 @@ fn docker(settings: &Params) -> Vec<Step> {
         settings: so_far.clone(),
         weight: 7,
     }];
-    let switches = [
+    let mut switches = vec![
         ("seccomp", "system-call filter", 5),
         ("network", "network: bridge and NAT", 4),
         ("log_driver", "output through the engine's log", 3),
     ];
+    if is_confined && !given("apparmor") {
+        so_far = so_far.with("apparmor", "unconfined");
+        steps[0].settings = so_far.clone();
+        switches.insert(0, ("apparmor", "AppArmor's profile", 2));
+    }
     for (name, title, weight) in switches {
         if given(name) {
             // Stays off until the user's own step.
@@ -224,6 +297,44 @@ pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
     steps
 }
 
+/// Whether a profile of AppArmor holds the environment's processes.
+fn is_confined(facts: &Facts) -> bool {
+    facts
+        .get("lsm.label")
+        .is_some_and(|label| label.contains("(enforce)"))
+}
+
+/// What of an environment no step takes apart, and why.
+fn together(driver: &str, facts: &Facts) -> Vec<String> {
+    let mut together: Vec<String> = match driver {
+        "container" => vec!["namespaces of mounts, processes, names and IPC with the change of root: one step"],
+        "docker" => vec![
+            "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
+            "bridge, address translation and name server: they come as one",
+        ],
+        "oci" => vec![
+            "mount namespace, change of root and overlay: a runtime does not start without them",
+        ],
+        _ => vec!["everything: this environment has no switches for its mechanisms"],
+    }
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
+    // The kernel answers for a process's label only where it has a module that gives one.
+    match facts.get("lsm.label") {
+        Some(_) if driver == "docker" && is_confined(facts) => {}
+        Some(label) => together.push(format!(
+            "AppArmor and SELinux: the label is `{}` in every step",
+            label.trim().escape_debug()
+        )),
+        None => together.push(
+            "AppArmor and SELinux: not available here, the kernel runs neither or does not tell"
+                .to_owned(),
+        ),
+    }
+    together
+}
+
 /// What each step of a run added.
 pub fn climbed(
     run: &RunData,
@@ -244,17 +355,29 @@ pub fn climbed(
         return None;
     }
     let of = |arm: &str| readings.values(arm, metric);
-    let base = of(baseline);
+    let (base, whole) = (of(baseline), of(env));
+    let common = common_blocks(
+        &base,
+        &whole,
+        rungs.iter().map(|(_, spec)| of(spec.id.as_str())),
+    );
+    let of = |arm: &str| {
+        let mut values = of(arm);
+        values.retain(|block, _| common.as_ref().is_none_or(|common| common.contains(block)));
+        values
+    };
+    let (base, whole) = (of(baseline), of(env));
     let mut below = base.clone();
     let is_one = rungs.len() == 1;
     let mut drawn = Vec::new();
     let mut joined: Vec<String> = Vec::new();
-    let mut sum = 0.0;
+    let mut steps = Vec::new();
     for (_, spec) in rungs {
         let id = spec.id.as_str();
         let title = spec.settings.text(TITLE).unwrap_or(id).to_owned();
         let values = of(id);
-        let added = interval(&differences(&below, &values));
+        let step = differences(&below, &values);
+        let added = interval(&step);
         let reason = run
             .head
             .arms
@@ -270,8 +393,8 @@ pub fn climbed(
                 |reason| format!("not available here: {reason}"),
             )),
         };
-        if let Some(added) = &added {
-            sum += added.point;
+        if added.is_some() {
+            steps.push(step);
             below = values;
             joined.clear();
         } else {
@@ -284,14 +407,14 @@ pub fn climbed(
             note,
         });
     }
-    let whole = of(env);
+    let sum = sum_of(&steps);
     let total = interval(&differences(&base, &whole));
     let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
     let level = |values: &super::readings::ByBlock| {
         let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
         interval(&values).map(span).or_else(|| {
             let point = median(&values)?;
-            Some(tare_model::dossier::Span {
+            Some(Span {
                 point,
                 low: values.iter().copied().fold(point, f64::min),
                 high: values.iter().copied().fold(point, f64::max),
@@ -308,10 +431,70 @@ pub fn climbed(
         total: total.map(span),
         rungs: drawn,
         sum: is_whole.then_some(sum),
+        sum_span: sum_interval(&steps, common.is_some()),
         agrees: total
             .filter(|_| is_whole)
             .map(|total| total.low <= sum && sum <= total.high),
+        together: run
+            .head
+            .arms
+            .iter()
+            .find(|arm| arm.spec.id.as_str() == env)
+            .map(|arm| together(&arm.spec.driver, &arm.facts))
+            .unwrap_or_default(),
     })
+}
+
+/// The blocks that host, environment and every step with enough of them have, so that in each of them the steps
+/// add up; `None` where they are too few for an interval.
+fn common_blocks(
+    base: &ByBlock,
+    whole: &ByBlock,
+    steps: impl Iterator<Item = ByBlock>,
+) -> Option<BTreeSet<u32>> {
+    let mut common: BTreeSet<u32> = base.keys().copied().collect();
+    common.retain(|block| whole.contains_key(block));
+    for step in steps.filter(|step| step.len() >= FEWEST as usize) {
+        common.retain(|block| step.contains_key(block));
+    }
+    (common.len() >= FEWEST as usize).then_some(common)
+}
+
+fn sum_of(steps: &[Vec<f64>]) -> f64 {
+    steps
+        .iter()
+        .filter_map(|step| Some(interval(step)?.point))
+        .sum()
+}
+
+/// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
+/// again shows how far the sum of their typical values wanders. `None` below ten blocks.
+fn sum_interval(steps: &[Vec<f64>], is_common: bool) -> Option<Span> {
+    let n_blocks = steps.first()?.len();
+    if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
+        return None;
+    }
+    let of_blocks = |blocks: &[usize]| {
+        let drawn = steps.iter().map(|step| {
+            let values: Vec<f64> = blocks.iter().map(|block| step[*block]).collect();
+            centre(&values)
+        });
+        drawn.sum()
+    };
+    let found = block_bootstrap(
+        n_blocks,
+        of_blocks,
+        BootstrapMethod::Percentile,
+        LEVEL,
+        DRAWS,
+        SUM_SEED,
+    );
+    found.ok().map(span)
+}
+
+/// The estimate that [`interval`] has in its middle.
+fn centre(values: &[f64]) -> f64 {
+    hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
 }
 
 /// The arm of a step.
@@ -341,7 +524,7 @@ mod tests {
             .with("cpus", 0.5)
             .with("memory", "64m")
             .with("binds", "/w:/w");
-        let steps = steps("docker", &settings);
+        let steps = steps("docker", &settings, &Facts::new());
         let last = &titles(&steps)[steps.len() - 2..];
         assert_eq!(last, ["memory = 64m", "cpus = 0.5"]);
         assert_eq!(steps.last().unwrap().settings, settings);
@@ -369,7 +552,7 @@ mod tests {
             Params::new().with("namespaces", "mount,pid"),
             Params::new().with("rootfs", "host").with("network", "none"),
         ] {
-            let steps = steps("container", &settings);
+            let steps = steps("container", &settings, &Facts::new());
             assert_eq!(steps.last().unwrap().settings, settings);
             for step in &steps {
                 crate::env::find("container")
@@ -381,8 +564,84 @@ mod tests {
     }
 
     #[test]
+    fn a_runtimes_steps_keep_its_specification_and_end_with_what_was_asked_for() {
+        for settings in [
+            Params::new(),
+            Params::new().with("runtime", "crun").with("cpus", 0.5),
+            Params::new().with("spec", "docker:box"),
+            Params::new().with(arm::PROGRAM, "/usr/bin/work"),
+            Params::new().with("seccomp", "off").with("network", "host"),
+            Params::new().with("namespaces", "uts"),
+        ] {
+            let steps = steps("oci", &settings, &Facts::new());
+            assert_eq!(steps.last().unwrap().settings, settings);
+            let is_one = settings.value("namespaces").is_some();
+            assert_eq!(steps.len() >= 4, !is_one, "{settings:?}: {steps:?}");
+            for step in &steps {
+                assert!(!step.title.contains("command."), "{step:?}");
+                for name in ["runtime", "spec", arm::PROGRAM] {
+                    assert_eq!(step.settings.value(name), settings.value(name));
+                }
+                crate::env::find("oci")
+                    .unwrap()
+                    .configure(
+                        tare_model::ArmId::new("x").unwrap(),
+                        &arm::own(&step.settings),
+                    )
+                    .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
+            }
+        }
+    }
+
+    #[test]
+    fn a_ladder_with_common_blocks_adds_up_and_its_sum_has_an_interval() {
+        let values = |shift: f64| -> ByBlock {
+            (0..12)
+                .map(|block| (block, shift + f64::from(block * 7 % 5)))
+                .collect()
+        };
+        let (base, mut middle, whole) = (values(100.0), values(110.0), values(125.0));
+        middle.remove(&3);
+        let common = common_blocks(&base, &whole, [middle.clone()].into_iter()).unwrap();
+        assert!(common.len() == 11 && !common.contains(&3));
+        let only = |mut values: ByBlock| {
+            values.retain(|block, _| common.contains(block));
+            values
+        };
+        let (base, middle, whole) = (only(base), only(middle), only(whole));
+        let steps = [differences(&base, &middle), differences(&middle, &whole)];
+        assert!((sum_of(&steps) - 25.0).abs() < 1e-9);
+        let span = sum_interval(&steps, true).unwrap();
+        assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");
+        // A step without enough blocks does not take away those of the others.
+        let few = ByBlock::from([(0, 1.0)]);
+        assert_eq!(
+            common_blocks(&base, &whole, [few].into_iter())
+                .unwrap()
+                .len(),
+            11
+        );
+        assert_eq!(sum_interval(&steps, false), None);
+    }
+
+    #[test]
+    fn apparmor_is_a_step_where_it_holds_the_container_and_is_told_to_be_absent_elsewhere() {
+        let label = |text: &str| Facts::from([("lsm.label".to_owned(), text.to_owned())]);
+        let confined = label("docker-default (enforce)\n");
+        let titles_of = |facts: &Facts| {
+            let steps = steps("docker", &Params::new(), facts);
+            steps.iter().any(|step| step.title.contains("AppArmor"))
+        };
+        assert!(titles_of(&confined) && !titles_of(&label("unconfined")));
+        assert!(!titles_of(&Facts::new()));
+        let told = |facts: &Facts| together("docker", facts).join("\n");
+        assert!(told(&Facts::new()).contains("not available here"));
+        assert!(!told(&confined).contains("AppArmor and"));
+    }
+
+    #[test]
     fn steps_that_do_not_fit_are_joined_and_the_heaviest_stay() {
-        let all = steps("docker", &Params::new().with("cpus", 0.5));
+        let all = steps("docker", &Params::new().with("cpus", 0.5), &Facts::new());
         let few = fitted(all.clone(), 1);
         assert_eq!(few.len(), 2);
         assert_eq!(few.last().unwrap().settings, all.last().unwrap().settings);

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, Study, Value, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, RunId, Study, Value, WorkloadId,
+    WorkloadSpec,
 };
 
 use crate::cause::Case;
@@ -188,6 +189,9 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
             })
             .map(|(name, value)| (name.clone(), value.clone())),
     );
+    let is_program = |name: &str| name.starts_with("tool.") || name.starts_with("unreadable.tool.");
+    let programs = look.facts.iter().filter(|(name, _)| is_program(name));
+    facts.extend(programs.map(|(name, value)| (name.clone(), value.clone())));
     if let Some(seen) = &look.report.seen {
         let mapped: Vec<&str> = seen.mapped.iter().map(String::as_str).collect();
         let opened: Vec<&str> = seen.opened.iter().map(String::as_str).collect();
@@ -442,7 +446,7 @@ pub fn proof_study(
     }
     let stdout = ask.stdout();
     let has_log = first.host.report.stdout.0.len() > CHATTY_BYTES;
-    let mut steps = ladder::steps(&ask.driver, &ask.settings);
+    let mut steps = ladder::steps(&ask.driver, &ask.settings, &first.env.facts);
     if !has_log {
         // Without output the log driver is no step.
         for step in &mut steps {
@@ -482,6 +486,33 @@ pub fn proof_study(
     // Six blocks are worth more than the last seconds of a budget: without them there is no interval at all.
     study.budget_ns = Some((left_ns as f64 * OVERDRAFT) as u64);
     Some(study)
+}
+
+/// The study with a note of the run that came before it, so that whoever reads the stored run finds the start-up
+/// that only that one measured.
+#[must_use]
+pub fn after(mut study: Study, before: &RunId) -> Study {
+    let baseline = study.baseline.clone();
+    let env = study
+        .arms
+        .iter_mut()
+        .find(|arm| conclude::is_asked_about(arm, &baseline));
+    if let Some(env) = env {
+        env.settings = env.settings.clone().with(arm::BEFORE, before.to_string());
+    }
+    study
+}
+
+/// The run that came before a stored one, as it is noted there.
+pub fn before(study: &Study) -> Option<&str> {
+    let mut arms = study.arms.iter();
+    arms.find_map(|arm| arm.settings.text(arm::BEFORE))
+}
+
+/// The file that holds the command's standard input, if it has one.
+pub fn input_of(study: &Study) -> Option<String> {
+    let call = study.workloads.first().filter(|_| study.id == STUDY)?;
+    CommandCall::from_args(&call.params).ok()?.stdin_file
 }
 
 /// Arms under construction: those that would be the same are one.

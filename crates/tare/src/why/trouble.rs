@@ -169,7 +169,11 @@ pub fn said(report: &CommandReport) -> String {
     } else {
         format!(
             ": {}",
-            text.escape_debug().to_string().replace("\\n", "\n  ")
+            text.escape_debug()
+                .to_string()
+                .replace("\\n", "\n  ")
+                .replace("\\'", "'")
+                .replace("\\\"", "\"")
         )
     }
 }
@@ -230,8 +234,10 @@ pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
         "it reads standard input, which is empty: pipe something into `tare why`, and every run gets it"
     } else if is_not_found {
         "a program that it starts is not there, or a variable such as PATH is not passed: `--variable NAME` passes one"
+    } else if inside {
+        "it sees another machine there: other names of host and user, other processes, another network, and only the folders that are shown; `--set network=host` and `--set binds=/path:/path` take two of these away"
     } else {
-        return (!inside).then(|| "run it by hand until it exits with status 0; a status that is no failure can be hidden by `sh -c 'COMMAND || true'`".to_owned());
+        "run it by hand until it exits with status 0; a status that is no failure can be hidden by `sh -c 'COMMAND || true'`"
     };
     Some(hint.to_owned())
 }
@@ -298,12 +304,12 @@ mod tests {
                 "standard input",
             ),
             (Exit::Code(3), "", false, "status 0"),
+            (Exit::Code(4), "no licence", true, "another machine"),
         ] {
             let report = report(exit, stderr);
             let hint = meaning(&report, inside).unwrap();
             assert!(hint.contains(word), "{stderr}: {hint}");
         }
-        assert_eq!(meaning(&report(Exit::Code(3), ""), true), None);
     }
 
     #[test]
@@ -314,5 +320,6 @@ mod tests {
             "{text}"
         );
         assert_eq!(said(&report(Exit::Code(1), "")), " and says nothing");
+        assert_eq!(said(&report(Exit::Code(1), "it's \"so\"")), ": it's \"so\"");
     }
 }

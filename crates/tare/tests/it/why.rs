@@ -85,6 +85,8 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     let shown = product.run(["show", "--json"]).expect(0).json();
     assert_eq!(shown["findings"], dossier["findings"]);
     assert_eq!(shown["ladder"], dossier["ladder"]);
+    // The start-up too, which only the run before it has measured.
+    assert_eq!(shown["why"], dossier["why"]);
     let text = product.run(["show"]).expect(0).stdout;
     assert!(
         text.contains("1. cpu.cfs-quota-throttle: confirmed"),
@@ -304,7 +306,7 @@ fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
             &["sh", "-c", "[ ! -e /tare-agent ] || exit 9"],
             1,
             "fails in `container`",
-            "",
+            "another machine",
         ),
         (
             &["--metric", "took ([0-9]+)"],

@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 
 use tare_model::Params;
+use tare_model::launch::Bind;
 
 use super::super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user};
 use super::super::reader::{FILES, PACKAGES, PROGRAMS, Reader, Ulimit};
@@ -81,6 +82,10 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     SettingSpec {
         name: "storage",
         doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
+    },
+    SettingSpec {
+        name: "binds",
+        doc: "folders and files of this machine to show inside, a list such as [\"/srv/data:/data:ro\"]",
     },
     SettingSpec {
         name: "log_driver",
@@ -165,6 +170,7 @@ pub(super) struct Settings {
     pub(super) init: bool,
     pub(super) runtime: Option<String>,
     pub(super) storage: Storage,
+    pub(super) binds: Vec<Bind>,
     pub(super) log_driver: Option<&'static str>,
     pub(super) user: Option<String>,
 }
@@ -191,6 +197,7 @@ impl Settings {
             init: read.flag("init")?,
             runtime: read.word("runtime", is_runtime, "a name such as `runc` or a path")?,
             storage: read.choice("storage", STORAGES)?.unwrap_or_default(),
+            binds: read.binds()?,
             log_driver: read.choice("log_driver", LOG_DRIVERS)?,
             user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
         };
@@ -272,6 +279,11 @@ impl Settings {
         put("init", is_set(self.init, "true"));
         put("user", self.user.clone());
         put("log-driver", self.log_driver.map(str::to_owned));
+        for bind in &self.binds {
+            let rights = if bind.read_only { ":ro" } else { "" };
+            let (source, target) = (&bind.source, &bind.target);
+            put("volume", Some(format!("{source}:{target}{rights}")));
+        }
         options
     }
 }
@@ -357,6 +369,7 @@ mod tests {
             .with("init", true)
             .with("runtime", "/usr/sbin/runc")
             .with("storage", "tmpfs")
+            .with("binds", "/srv/x:/data:ro")
             .with("log_driver", "none")
             .with("user", "1000:1000");
         // `privileged` contradicts the capabilities, and what is packed an image of one's own.
@@ -382,6 +395,7 @@ mod tests {
                 "--init=true",
                 "--user=1000:1000",
                 "--log-driver=none",
+                "--volume=/srv/x:/data:ro",
             ]
         );
         let limits: Vec<&str> = settings.limits().iter().map(|limit| limit.0).collect();

@@ -6,10 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::dossier::{Dossier, DossierFailure, DossierFinding};
+use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
 
 use super::text::{Paint, harmless, paragraph};
 use super::{Style, words};
+
+/// As long as somebody waits for a better answer, seconds.
+const A_WHILE_S: f64 = 600.0;
+/// Stands for the arms in what is said of several.
+const ARMS: &str = "\u{0}";
 
 /// Draws everything below the tables.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
@@ -130,26 +135,60 @@ fn standing(finding: &DossierFinding) -> String {
 }
 
 fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
-    let of = |result: &str| -> Vec<(String, String)> {
-        let items = dossier.parity.iter().filter(|item| item.result == result);
-        items
-            .map(|item| (harmless(&item.id), harmless(&item.detail)))
-            .collect()
-    };
-    let unfair = of("fail");
+    let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
+    let unfair = shared(&arms, &dossier.parity, "fail");
     if !unfair.is_empty() {
         heading(out, "The arms were not given the same", style);
-        for (id, detail) in unfair {
-            paragraph(out, "  ", &format!("{id}: {detail}"), style.width);
+        for line in unfair {
+            paragraph(out, "  ", &line, style.width);
         }
     }
-    let different = of("differs");
+    let different = shared(&arms, &dossier.parity, "differs");
     if !different.is_empty() {
         heading(out, "What differs between the arms", style);
-        for (id, detail) in different {
-            paragraph(out, "  ", &format!("{id}: {detail}"), style.width);
+        for line in different {
+            paragraph(out, "  ", &line, style.width);
         }
     }
+}
+
+/// The items with this result, a line each; what several arms share is said once.
+fn shared(arms: &[&str], parity: &[CheckItem], result: &str) -> Vec<String> {
+    // What is said without the arm's name, with the arms of which it is said.
+    let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
+    for item in parity.iter().filter(|item| item.result == result) {
+        // The longest name: one arm's may begin with another's.
+        let arm = arms
+            .iter()
+            .copied()
+            .filter(|arm| {
+                let rest = item.id.strip_prefix(arm);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            })
+            .max_by_key(|arm| arm.len())
+            .unwrap_or_default();
+        let what = item.id[arm.len()..].trim_start_matches('.');
+        let detail = item.detail.replace(&format!("`{arm}`"), ARMS);
+        let same = lines
+            .iter_mut()
+            .find(|(known, text, _)| *known == what && *text == detail);
+        match same {
+            Some((.., arms)) => arms.push(arm),
+            None => lines.push((what, detail, vec![arm])),
+        }
+    }
+    lines
+        .into_iter()
+        .map(|(what, detail, arms)| {
+            let names: Vec<String> = arms.iter().map(|arm| format!("`{arm}`")).collect();
+            let detail = if detail.contains(ARMS) || arms == [""] {
+                detail.replace(ARMS, &names.join(", "))
+            } else {
+                format!("{}: {detail}", names.join(", "))
+            };
+            harmless(&format!("{what}: {detail}"))
+        })
+        .collect()
 }
 
 /// Flags that change nothing, counted, and the checklist's failures.
@@ -185,12 +224,12 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             .iter()
             .filter(|cell| cell.further_blocks.is_some());
         let text = format!(
-            "{} of {} cells are less precise than asked for; the widest, {} in {}, would need about {blocks} more block{}",
+            "{} of {} cells are less precise than asked for; the widest, {} in {}, {}",
             missed.count(),
             dossier.cells.len(),
             words::name(cell, dossier),
             harmless(&cell.arm),
-            if blocks == 1 { "" } else { "s" }
+            remedy(cell, blocks, dossier)
         );
         paragraph(out, "  ", &text, style.width);
     }
@@ -212,6 +251,47 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             harmless(&item.detail)
         );
         paragraph(out, "  ", &text, style.width);
+    }
+}
+
+/// What would make a cell precise enough; where that would take hours, what can be had instead.
+fn remedy(cell: &DossierCell, blocks: u32, dossier: &Dossier) -> String {
+    let block_s = dossier.cost.wall_s / f64::from(cell.n_blocks.max(1));
+    let half_width = cell
+        .ratio
+        .filter(|span| span.low > 0.0)
+        .map(|span| (span.high / span.low).ln() / 2.0);
+    match half_width {
+        Some(half_width) if f64::from(blocks) * block_s > A_WHILE_S && block_s > 0.0 => {
+            // Widths shrink with the root of the number of blocks.
+            let n_blocks = (A_WHILE_S / block_s).max(f64::from(cell.n_blocks));
+            let resolved = half_width * (f64::from(cell.n_blocks) / n_blocks).sqrt();
+            let smallest = percent(resolved.exp_m1());
+            let has_difference = cell
+                .ratio
+                .is_some_and(|span| span.low > 1.0 || span.high < 1.0);
+            if has_difference {
+                format!("would take hours; ten minutes would tell it to within about {smallest} %")
+            } else {
+                format!(
+                    "differs, if at all, by far less than this machine can resolve: ten minutes would show a difference from about {smallest} % on, and no smaller one"
+                )
+            }
+        }
+        _ => format!(
+            "would need about {blocks} more block{}",
+            if blocks == 1 { "" } else { "s" }
+        ),
+    }
+}
+
+/// A fraction in percent, with a digit behind the point where it is small.
+fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent < 10.0 {
+        format!("{percent:.1}")
+    } else {
+        format!("{percent:.0}")
     }
 }
 
@@ -262,4 +342,34 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         }
     );
     paragraph(out, "", &text, style.width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_arms_share_is_said_once_and_each_arm_is_named() {
+        let item = |id: &str, detail: &str| CheckItem {
+            id: id.into(),
+            result: "differs".into(),
+            detail: detail.into(),
+        };
+        let parity = [
+            item("box.seccomp", "`off` in `host`, `on` in `box`: a filter"),
+            item("box.kernel", "`6` in `host`, `5` in `box`: another"),
+            item(
+                "box-2.seccomp",
+                "`off` in `host`, `on` in `box-2`: a filter",
+            ),
+        ];
+        assert_eq!(
+            shared(&["host", "box", "box-2"], &parity, "differs"),
+            [
+                "seccomp: `off` in `host`, `on` in `box`, `box-2`: a filter",
+                "kernel: `6` in `host`, `5` in `box`: another"
+            ]
+        );
+        assert!(shared(&["host", "box"], &parity, "fail").is_empty());
+    }
 }

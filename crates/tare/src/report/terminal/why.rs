@@ -86,6 +86,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
             limit,
         );
     }
+    differences(&mut out, dossier, &why.arm, limit);
     notes(&mut out, why, limit);
     for failure in &dossier.failures {
         let text = format!(
@@ -277,6 +278,9 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, limit: usize, colour: boo
         );
         paragraph(out, "", &text, limit);
     }
+    for line in &ladder.together {
+        paragraph(out, "not taken apart: ", &harmless(line), limit);
+    }
 }
 
 /// The bar of a line: full blocks for what is sure, light ones for what may be nothing.
@@ -362,6 +366,27 @@ fn draw_finding(
     paragraph(out, "   price: ", &harmless(&finding.price), limit);
 }
 
+/// In what host and environment differ, as far as the facts tell, and whether they ran the same program.
+fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
+    /// Where Tare's own probes keep their files; the command has its folder.
+    const PROBES_OWN: &str = "workdir";
+    let mut is_first = true;
+    for (result, word) in [("fail", "not equal: "), ("differs", "differs: ")] {
+        let items = dossier.parity.iter().filter(|item| item.result == result);
+        for item in items {
+            let what = item.id.strip_prefix(arm);
+            let what = what.and_then(|rest| rest.strip_prefix('.'));
+            if let Some(what) = what.filter(|what| *what != PROBES_OWN) {
+                if std::mem::take(&mut is_first) {
+                    out.push('\n');
+                }
+                let text = harmless(&format!("{what}: {}", item.detail));
+                paragraph(out, word, &text, limit);
+            }
+        }
+    }
+}
+
 /// Counters, start-up, and how the command was carried.
 fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
     out.push('\n');
@@ -383,8 +408,15 @@ fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
                     "count"
                 };
                 let scale = scale_for(value, unit);
-                let digits = significant((value / scale.factor).abs(), 3);
-                with_unit(&format!("{:.digits$}", value / scale.factor), scale)
+                let scaled = value / scale.factor;
+                // A number of things has no digits behind the point unless it is a median between two.
+                let is_whole = unit == "count" && scaled.fract() == 0.0;
+                let digits = if is_whole {
+                    0
+                } else {
+                    significant(scaled.abs(), 3)
+                };
+                with_unit(&format!("{scaled:.digits$}"), scale)
             };
             let name = counter.name.trim_end_matches("_ns").replace('_', " ");
             Some(format!(
@@ -453,7 +485,9 @@ mod tests {
                 rung("cpus = 0.5", Some(span(1.04e9, 1.1e9, 1.16e9)), None),
             ],
             sum: Some(1.101e9),
+            sum_span: None,
             agrees: Some(true),
+            together: vec!["what comes as one".into()],
         }
     }
 
