@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
 use crate::workload::Workload;
 
+mod budget;
 mod cluster;
 mod dispatch;
 mod error;
