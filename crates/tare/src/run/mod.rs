@@ -20,6 +20,7 @@ mod cluster;
 mod dispatch;
 mod error;
 mod instances;
+mod interpreter;
 mod launch;
 mod pace;
 mod pair;
@@ -28,6 +29,7 @@ mod rig;
 mod session;
 
 pub use error::RunError;
+pub use interpreter::without_shims;
 
 use session::Session;
 
