@@ -44,6 +44,13 @@ impl Session<'_> {
         let Some(left_ns) = self.budget_left_ns().filter(|_| begins) else {
             return true;
         };
+        // Who gives less than one block takes even by the plan wants one block.
+        let planned_ns = u64::from(self.plan.trials_per_block()) * self.study().trial_ns;
+        if trials[index].block == 0
+            && (index == 0 || planned_ns > self.study().budget_ns.unwrap_or(0))
+        {
+            return true;
+        }
         let same = trials[index..]
             .iter()
             .filter(|trial| trial.workload_index == workload);

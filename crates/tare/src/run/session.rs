@@ -263,7 +263,7 @@ impl<'a> Session<'a> {
                 self.launch(launch, block)?;
             }
             for (index, trial) in trials.iter().enumerate() {
-                if block > 0 && !self.fits_still(&trials, index) {
+                if !self.fits_still(&trials, index) {
                     self.say_what_the_budget_left_out(block, &trials[index..])?;
                     return Ok(StoppedBy::Budget);
                 }

@@ -190,3 +190,20 @@ fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what
     );
     scene.assert_all_removed();
 }
+
+#[test]
+fn a_first_block_that_outlasts_a_budget_for_many_is_cut_short() {
+    let mut study = study();
+    study.budget_ns = Some(500_000_000);
+    let scene = Scene::new(acts(&study, |_, _| 200_000_000));
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    assert_eq!((summary.n_blocks, summary.n_trials), (0, 3));
+    let said = scene.said();
+    assert!(
+        said.iter()
+            .any(|text| text.contains("after 0 of ") && text.contains("and of block 1 without `w")),
+        "{said:?}"
+    );
+    scene.assert_all_removed();
+}
