@@ -10,6 +10,7 @@
 use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
+use tare_model::facts::emulation;
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 
 use super::cell::counted;
@@ -213,8 +214,31 @@ impl Look<'_> {
             Some(_) if instances > 1 => {
                 format!("“{label}” was not measured in `{arm}` with {instances} instances at once")
             }
-            Some(_) => format!("“{label}” was not measured in `{arm}`"),
+            // One reason for all that a workload would have given there.
+            Some(_) => self
+                .failure(name, arm)
+                .unwrap_or_else(|| format!("“{label}” was not measured in `{arm}`")),
         }
+    }
+
+    /// What befell the workload that gives this quantity, where nothing came of it.
+    fn failure(&self, name: &str, arm: &str) -> Option<String> {
+        let metric = &self.quantity(name)?.metric;
+        let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
+        let workload = &cells.find(|cell| cell.metric == *metric)?.workload;
+        let mut failures = self.dossier.failures.iter();
+        let failure = failures
+            .find(|failure| failure.arm == arm && failure.workload.as_ref() == Some(workload))?;
+        Some(format!(
+            "`{workload}` was not measured in `{arm}`: {}",
+            failure.reason
+        ))
+    }
+
+    /// Whether software imitates the arm's processor.
+    pub(super) fn is_emulated(&self, arm: &str) -> bool {
+        let mut arms = self.dossier.arms.iter();
+        arms.any(|it| it.id == arm && emulation(&it.facts).is_some())
     }
 
     /// The value in one arm.

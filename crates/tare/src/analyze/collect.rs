@@ -129,7 +129,7 @@ pub(crate) struct Collector<'a> {
     find: Find<'a>,
     arm_ids: Vec<String>,
     /// By arm, in the study's order.
-    settings: Vec<Params>,
+    arm_specs: Vec<tare_model::ArmSpec>,
     spreads: Vec<Option<Spread>>,
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
@@ -141,7 +141,7 @@ impl<'a> Collector<'a> {
         Self {
             find,
             arm_ids: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
-            settings: study.arms.iter().map(|arm| arm.settings.clone()).collect(),
+            arm_specs: study.arms.clone(),
             spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
@@ -200,7 +200,7 @@ impl<'a> Collector<'a> {
         let raw = match outcome {
             Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {
-                let hint = super::failures::hint_for(reason, &self.settings[arm_index]);
+                let hint = super::failures::hint_for(reason, &self.arm_specs[arm_index]);
                 self.tally.count(Counted {
                     hint,
                     ..counted(Kind::Unavailable, reason)
@@ -231,7 +231,7 @@ impl<'a> Collector<'a> {
                 for (metric, reason) in &decoded.unavailable {
                     self.tally.count(Counted {
                         reason: format!("{metric}: {reason}"),
-                        hint: super::failures::hint_for(reason, &self.settings[arm_index]),
+                        hint: super::failures::hint_for(reason, &self.arm_specs[arm_index]),
                         ..counted(Kind::Unavailable, &"")
                     });
                 }
@@ -251,7 +251,7 @@ impl<'a> Collector<'a> {
                 }
             }
             Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {
-                hint: super::failures::hint_for(&reason, &self.settings[arm_index]),
+                hint: super::failures::hint_for(&reason, &self.arm_specs[arm_index]),
                 ..counted(Kind::Unavailable, &reason)
             }),
             Err(problem) => self.tally.count(counted(Kind::Failed, &problem)),

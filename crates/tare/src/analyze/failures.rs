@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::DossierFailure;
-use tare_model::{Failure, Params, Reason};
+use tare_model::{ArmSpec, Failure, Reason};
 
 use super::collect::Collector;
 use super::input::RunHead;
@@ -152,10 +152,10 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
     list
 }
 
-/// What would make it measurable in an arm with these settings.
-pub(crate) fn hint_for(reason: &Reason, settings: &Params) -> Option<String> {
+/// What would make it measurable in this arm.
+pub(crate) fn hint_for(reason: &Reason, arm: &ArmSpec) -> Option<String> {
     match reason {
-        Reason::MissingTool(tool) => Some(parity::fix(tool, settings)),
+        Reason::MissingTool(tool) => Some(parity::fix(tool, &arm.driver, &arm.settings)),
         Reason::NeedsPrivilege(what) => {
             Some(format!("run as a user who has {what}, or leave it out"))
         }

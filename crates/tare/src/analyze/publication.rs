@@ -22,7 +22,10 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         |title: &str, kind: &str, rows: &[String], columns: &[LayoutColumn]| DossierLayout {
             title: title.to_owned(),
             kind: kind.to_owned(),
-            columns: columns.iter().map(|column| column.label.clone()).collect(),
+            columns: columns
+                .iter()
+                .map(|column| heading(&look, column))
+                .collect(),
             rows: rows.iter().map(|name| row(&look, name, columns)).collect(),
         };
     DossierPublication {
@@ -55,6 +58,15 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
                 here: mistake.here.clone(),
             })
             .collect(),
+    }
+}
+
+/// A column's heading, which also says where its numbers are no cost of the environment that it names.
+fn heading(look: &Look<'_>, column: &LayoutColumn) -> String {
+    if look.is_emulated(&column.arm) {
+        format!("{} (EMULATED here)", column.label)
+    } else {
+        column.label.clone()
     }
 }
 

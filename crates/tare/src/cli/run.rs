@@ -159,8 +159,16 @@ impl Run {
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
             return run::resume(&cx, &registry, store, &mut rule);
         };
-        let plan = Plan::new(study);
-        let mut rule = Rule(PrecisionRule::new(study, &workload::find));
+        let (study, resolved) = run::without_shims(&cx, study);
+        for (shim, real) in resolved {
+            output::tell(&format!(
+                "`{}` is a script that starts `{}`, which is measured",
+                output::printable(&shim),
+                output::printable(&real)
+            ));
+        }
+        let plan = Plan::new(&study);
+        let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
         let precision: &mut dyn Precision = if self.blocks.is_some() {
             &mut run::AllBlocks
         } else {

@@ -25,7 +25,7 @@ pub const WORKDIR: &str = "/tare-work";
 
 /// The accounts inside. Root's shell is there only if it was packed; it is what a packed `sshd` starts commands
 /// with, and `sshd` is the account that it gives up its rights for.
-const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
+pub(in crate::env) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
      sshd:x:100:65534::/run/sshd:/tare-agent\n\
      nobody:x:65534:65534:nobody:/:/tare-agent\n";
 

@@ -114,9 +114,13 @@ pub(crate) fn missing(facts: &Facts, program: &str) -> Option<Reason> {
     }
 }
 
-/// What brings a missing tool into an arm with these settings.
-pub(crate) fn fix(program: &str, settings: &Params) -> String {
+/// What brings a missing tool into an arm of this driver with these settings.
+pub(crate) fn fix(program: &str, driver: &str, settings: &Params) -> String {
     match settings.text("image") {
+        // Its guest holds nothing of the host's that was not asked for.
+        None if driver == "vm" => format!(
+            "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
+        ),
         Some(image) => format!(
             "install `{program}` in the image `{}`, or leave `image` out: then the host's own `{program}` is packed",
             image.escape_debug()
@@ -237,8 +241,12 @@ mod tests {
 
     #[test]
     fn what_helps_depends_on_where_the_arms_files_come_from() {
-        assert!(fix("x", &Params::new().with("image", "old:1")).contains("the image `old:1`"));
-        assert!(fix("x", &Params::new().with("rootfs", "minimal")).contains("rootfs"));
-        assert_eq!(fix("x", &Params::new()), "install `x` and run again");
+        assert!(
+            fix("x", "docker", &Params::new().with("image", "old:1")).contains("the image `old:1`")
+        );
+        assert!(fix("x", "container", &Params::new().with("rootfs", "minimal")).contains("rootfs"));
+        let plain = |driver| fix("x", driver, &Params::new());
+        assert_eq!(plain("host"), "install `x` and run again");
+        assert!(plain("vm").contains("`programs`"), "{}", plain("vm"));
     }
 }

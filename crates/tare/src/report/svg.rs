@@ -27,6 +27,12 @@ const LEFT: f64 = 64.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 84.0;
 const PANELS_A_LINE: usize = 3;
+const TITLE_LINE: f64 = 18.0;
+const FOOT_LINE: f64 = 13.0;
+/// Characters of a label's line; longer ones would reach into what is below.
+const LABEL_LINE: usize = 19;
+/// The width of a letter by its size, in the middle over a text.
+const LETTER: f64 = 0.56;
 /// Values further apart than this are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 30.0;
 /// Okabe and Ito's blue, told apart from the black of intervals by every kind of sight.
@@ -54,7 +60,15 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     let across = figure.rows.len().clamp(1, PANELS_A_LINE);
     let panel_height = TOP + PLOT_HEIGHT + BOTTOM;
     let width = (across as f64 * PANEL_WIDTH + 20.0).max(520.0);
-    let height = 44.0 + lines as f64 * panel_height + 26.0;
+    let foot = format!(
+        "Measured here; bars and points: typical value over blocks, whiskers: 95 % interval. Run {}.",
+        dossier.run
+    );
+    let title = broken(&figure.title, 14.0, width - 28.0);
+    let foot = broken(&foot, 10.0, width - 28.0);
+    let first = 26.0 + title.len() as f64 * TITLE_LINE;
+    let bottom = first + lines as f64 * panel_height + 16.0;
+    let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -65,17 +79,19 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
         out,
         r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
     );
-    text(&mut out, 14.0, 24.0, "start", 14.0, &figure.title);
+    for (number, line) in title.iter().enumerate() {
+        let at = 24.0 + number as f64 * TITLE_LINE;
+        text(&mut out, 14.0, at, "start", 14.0, line);
+    }
     for (place, row) in figure.rows.iter().enumerate() {
         let left = 10.0 + (place % PANELS_A_LINE) as f64 * PANEL_WIDTH;
-        let top = 44.0 + (place / PANELS_A_LINE) as f64 * panel_height;
+        let top = first + (place / PANELS_A_LINE) as f64 * panel_height;
         panel(&mut out, figure, row, left, top);
     }
-    let foot = format!(
-        "Measured here; bars and points: typical value over blocks, whiskers: 95 % interval. Run {}.",
-        dossier.run
-    );
-    text(&mut out, 14.0, height - 10.0, "start", 10.0, &foot);
+    for (number, line) in foot.iter().enumerate() {
+        let at = bottom + number as f64 * FOOT_LINE;
+        text(&mut out, 14.0, at, "start", 10.0, line);
+    }
     out.push_str("</svg>\n");
     out
 }
@@ -152,7 +168,12 @@ fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left:
             upright(out, x + 4.0, y0 - 6.0, -90.0, "start", "not measured");
         }
         let label = figure.columns.get(place).map_or("", String::as_str);
-        upright(out, x, y0 + 14.0, -35.0, "end", &shortened(label));
+        for (number, line) in label_lines(label).iter().enumerate() {
+            // The second line lies below the first in the direction of the writing.
+            let (away, angle) = (number as f64 * 11.0, 35f64.to_radians());
+            let (x, y) = (x + away * angle.sin(), y0 + 14.0 + away * angle.cos());
+            upright(out, x, y, -35.0, "end", line);
+        }
     }
     if points.len() > 1 {
         let _ = writeln!(
@@ -262,12 +283,47 @@ fn upright(out: &mut String, x: f64, y: f64, angle: f64, anchor: &str, words: &s
     }
 }
 
-/// A label of at most 22 characters.
-fn shortened(label: &str) -> String {
-    if label.chars().count() <= 22 {
-        return label.to_owned();
+/// A label in one line, or in two that are broken at the space nearest to the middle.
+fn label_lines(label: &str) -> Vec<String> {
+    let length = |text: &str| text.chars().count();
+    if length(label) <= LABEL_LINE {
+        return vec![label.to_owned()];
     }
-    label.chars().take(21).chain(['…']).collect()
+    let spaces = label.match_indices(' ').map(|(at, _)| label.split_at(at));
+    let halves = spaces.min_by_key(|(first, second)| length(first).abs_diff(length(second)));
+    let (first, second) = halves.unwrap_or((label, ""));
+    [first, second.trim_start()]
+        .into_iter()
+        .filter(|half| !half.is_empty())
+        .map(shortened)
+        .collect()
+}
+
+/// A line of at most so many characters as a label has room for.
+fn shortened(line: &str) -> String {
+    if line.chars().count() <= LABEL_LINE {
+        return line.to_owned();
+    }
+    line.chars().take(LABEL_LINE - 1).chain(['…']).collect()
+}
+
+/// A text in lines of at most this width, broken at spaces.
+fn broken(words: &str, size: f64, width: f64) -> Vec<String> {
+    let room = (width / (size * LETTER)).max(1.0) as usize;
+    let mut lines = vec![String::new()];
+    for word in words.split(' ') {
+        let line = lines.last_mut().expect("it begins with one line");
+        let length = line.chars().count();
+        if length > 0 && length + 1 + word.chars().count() > room {
+            lines.push(word.to_owned());
+        } else {
+            if length > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
 }
 
 /// Text that is neither a tag nor an entity, without characters that XML forbids.
@@ -337,6 +393,22 @@ mod tests {
         let lines = drawn(vec![value(5.0), value(9.0)], "lines");
         assert_eq!(lines.matches("<circle").count(), 2);
         assert!(lines.contains("<polyline"));
+    }
+
+    #[test]
+    fn long_headings_and_labels_are_broken_and_not_cut_off_at_the_edge() {
+        let title = "Figure 2. Memory by encryption, by the number of programs on the host and in containers";
+        let lines = broken(title, 14.0, 492.0);
+        assert!(lines.len() > 1 && lines.join(" ") == title, "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 62));
+        assert_eq!(
+            label_lines("virtual machines (EMULATED here)"),
+            ["virtual machines", "(EMULATED here)"]
+        );
+        assert_eq!(label_lines("short label"), ["short label"]);
+        let long = label_lines("one-word-without-any-space-in-it");
+        assert_eq!(long.len(), 1);
+        assert!(long[0].ends_with('…') && long[0].chars().count() == LABEL_LINE);
     }
 
     #[test]

@@ -15,10 +15,12 @@ use crate::plan::Plan;
 use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
 use crate::workload::Workload;
 
+mod budget;
 mod cluster;
 mod dispatch;
 mod error;
 mod instances;
+mod interpreter;
 mod launch;
 mod pace;
 mod pair;
@@ -27,6 +29,7 @@ mod rig;
 mod session;
 
 pub use error::RunError;
+pub use interpreter::without_shims;
 
 use session::Session;
 

@@ -2,10 +2,11 @@
 //!
 //! A block is begun only if it is expected to end, and everything to be removed, within the budget. What is
 //! expected is the mean of what the same workload took so far, everything around the trial included; of a
-//! workload that has not run yet, the time that the study aims at. The first block of a run is always done,
-//! so that a small budget gives some answer rather than none; with fewer than 6 blocks the analysis says
-//! that they are too few.
-//! What it cannot see: a workload that suddenly takes longer. Then the budget is missed by part of a block.
+//! workload that has not run yet, the time that the study aims at. Within a block the same is asked before each
+//! workload, because a machine may become slower than it was: then the block stays a part. A budget
+//! below what one block takes by the plan is taken for the wish for one block, which is then done, so that a small
+//! budget gives some answer rather than none; with fewer than 6 blocks the analysis says that they are too few.
+//! What it cannot see: a workload that suddenly takes longer. Then the budget is missed by its trials.
 
 /// Times measured so far, nanoseconds.
 #[derive(Debug, Clone)]
@@ -62,6 +63,11 @@ impl Pace {
         workloads
             .map(|workload| self.expected_trial_ns(workload))
             .fold(restart_ns, u64::saturating_add)
+    }
+
+    /// What a restart of all arms is expected to take.
+    pub(super) fn expected_restart_ns(&self) -> u64 {
+        self.restart_ns
     }
 
     /// What removing everything is expected to take.

@@ -34,6 +34,7 @@ impl Session<'_> {
                 facts.extend(inside.clone());
                 Some(View {
                     id: arm.spec.id.clone(),
+                    driver: arm.spec.driver.clone(),
                     settings: arm.spec.settings.clone(),
                     facts,
                 })
@@ -80,7 +81,7 @@ impl Session<'_> {
                     "`{}`: {reason}, so that {} is not measured there; hint: {}",
                     view.id,
                     names.join(", "),
-                    parity::fix(&program, &view.settings)
+                    parity::fix(&program, &view.driver, &view.settings)
                 ));
             }
         }
@@ -153,6 +154,7 @@ impl Session<'_> {
 /// One arm as it is compared.
 struct View {
     id: ArmId,
+    driver: String,
     settings: Params,
     facts: Facts,
 }

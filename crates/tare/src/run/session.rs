@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
         self.plan.study()
     }
 
-    fn elapsed_ns(&self) -> u64 {
+    pub(super) fn elapsed_ns(&self) -> u64 {
         self.cx.clock.now_ns().saturating_sub(self.started_ns)
     }
 
@@ -249,11 +249,13 @@ impl<'a> Session<'a> {
         for block in first_block..self.study().blocks_max {
             self.n_blocks = block;
             self.look(block)?;
+            self.ration(block)?;
             if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
                 return Ok(StoppedBy::Precision);
             }
             let trials = self.trials_of(block);
             if !self.fits(&trials, block) {
+                self.say_what_the_budget_left_out(block, &[])?;
                 return Ok(StoppedBy::Budget);
             }
             let launch = self.plan.launch(block);
@@ -261,6 +263,10 @@ impl<'a> Session<'a> {
                 self.launch(launch, block)?;
             }
             for (index, trial) in trials.iter().enumerate() {
+                if !self.fits_still(&trials, index) {
+                    self.say_what_the_budget_left_out(block, &trials[index..])?;
+                    return Ok(StoppedBy::Budget);
+                }
                 self.trial(trial, &trials[index + 1..])?;
             }
             self.n_blocks = block + 1;
@@ -269,7 +275,7 @@ impl<'a> Session<'a> {
     }
 
     /// Workloads that are still measured in this block.
-    fn live_workloads(&self, block: u32) -> impl Iterator<Item = usize> {
+    pub(super) fn live_workloads(&self, block: u32) -> impl Iterator<Item = usize> {
         self.ended
             .iter()
             .enumerate()
@@ -319,26 +325,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Whether the block is expected to end, and everything to be removed, within the budget.
-    fn fits(&self, trials: &[Trial], block: u32) -> bool {
-        let Some(left_ns) = self.budget_left_ns() else {
-            return true;
-        };
-        let workloads = self
-            .usable(trials)
-            .map(|trial| trial.workload_index as usize);
-        let has_restart = self.launched != Some(self.plan.launch(block));
-        block == 0 || self.pace.expected_block_ns(workloads, has_restart) <= left_ns
-    }
-
-    /// What is left of the budget when removing everything is paid for.
-    fn budget_left_ns(&self) -> Option<u64> {
-        let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
-        Some(self.study().budget_ns?.saturating_sub(spent_ns))
-    }
-
     /// Those of the trials whose arm can be used.
-    fn usable<'t>(&self, trials: &'t [Trial]) -> impl Iterator<Item = &'t Trial> {
+    pub(super) fn usable<'t>(
+        &self,
+        trials: impl IntoIterator<Item = &'t Trial>,
+    ) -> impl Iterator<Item = &'t Trial> {
         let out: Vec<ArmId> = self
             .rig
             .arms
@@ -347,7 +338,7 @@ impl<'a> Session<'a> {
             .map(|arm| arm.spec.id.clone())
             .collect();
         trials
-            .iter()
+            .into_iter()
             .filter(move |trial| !out.contains(&trial.cell.arm))
     }
 

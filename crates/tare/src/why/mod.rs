@@ -184,8 +184,7 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         mounts
             .filter(|(name, _)| {
                 let is_wanted = |part: &&str| name.ends_with(*part);
-                name.starts_with("command.mount.")
-                    && PARTS_OF_MOUNT.iter().any(|part| is_wanted(&part))
+                name.starts_with("command.mount.") && PARTS_OF_MOUNT.iter().any(is_wanted)
             })
             .map(|(name, value)| (name.clone(), value.clone())),
     );

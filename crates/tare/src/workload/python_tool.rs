@@ -31,6 +31,9 @@ for folder, _, names in os.walk(dynamic):
     paths.update(os.path.join(folder, name) for name in names)
 print('\\n'.join(sorted(path for path in paths if os.path.exists(path))))";
 
+/// Has an interpreter print its own file: behind a shim of pyenv or asdf it is another one than was called.
+pub const OWN_FILE: &str = "import sys; print(sys.executable)";
+
 /// The parameter of every workload in Python.
 pub const PYTHON: ParamSpec = ParamSpec {
     name: "python",

@@ -427,10 +427,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
     let mut packed = place.environment("packed", &Params::new());
     packed.prepare(&cx).unwrap();
     let name = packed.describe(&cx)["image.name"].clone();
-    for (mode, storage) in [
-        (StartMode::Resident, "layer"),
-        (StartMode::Once, "volume"),
-    ] {
+    for (mode, storage) in [(StartMode::Resident, "layer"), (StartMode::Once, "volume")] {
         let settings = Params::new()
             .with("image", name.as_str())
             .with("storage", storage)

@@ -209,3 +209,46 @@ fn a_command_that_fails_is_a_failure_that_repeats_its_words() {
         "{failures}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
+    use std::os::unix::fs::PermissionsExt;
+    if !std::path::Path::new(PYTHON).exists() {
+        return skip("python3", "there is no /usr/bin/python3");
+    }
+    let product = Product::new();
+    let study = product.file(
+        "study.toml",
+        "id = \"shim\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"pi-loop\"\n\
+         params = { samples = 1000, repeats = 1 }\n",
+    );
+    let shims = product.folder().join("shims");
+    std::fs::create_dir(&shims).unwrap();
+    // As pyenv's and asdf's do it: a script that chooses by the folder it is called in, and starts that one.
+    let choosing = format!("#!/bin/sh\n[ -e study.toml ] || exit 1\nexec {PYTHON} \"$@\"\n");
+    // One that starts nothing is left alone; its trials say themselves what comes of it.
+    let broken = "#!/bin/sh\necho no version is set >&2\nexit 127\n".to_owned();
+    for (script, named) in [(choosing, PYTHON), (broken, "python3")] {
+        let shim = shims.join("python3");
+        std::fs::write(&shim, script).unwrap();
+        std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = product.command(["run", &study, "--blocks", "1", "--json", "-"]);
+        let others = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{others}", shims.display()));
+        let ended = product.finish(command).expect(0);
+        let dossier = ended.json();
+        let facts = dossier["arms"][0]["facts"].as_object().unwrap();
+        let is_asked_about = facts.contains_key(&format!("tool.{PYTHON}.path"));
+        assert_eq!(is_asked_about, named == PYTHON, "{dossier}");
+        let cells = dossier["aa"].as_array().unwrap();
+        if named == PYTHON {
+            assert_eq!(cells[0]["params"]["python"], PYTHON, "{dossier}");
+            assert_eq!(cells[0]["n_blocks"], 1, "{dossier}");
+            let said = format!("`python3` is a script that starts `{PYTHON}`, which is measured");
+            assert!(ended.stderr.contains(&said), "{ended}");
+        } else {
+            assert!(!ended.stderr.contains("is a script"), "{ended}");
+        }
+    }
+}

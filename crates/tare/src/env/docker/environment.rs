@@ -369,6 +369,14 @@ impl Environment for DockerEnvironment {
             Seccomp::Default | Seccomp::Unconfined => None,
         };
         let (api, engine) = self.driver.identify(cx, ANSWER_LIMIT)?;
+        if let Some(platform) = &self.settings.platform
+            && !platform.starts_with("linux/")
+        {
+            return Err(EnvError::Absent {
+                why: format!("the engine runs Linux containers, and `{platform}` is none"),
+                fix: Some("leave `platform` out, or name one that begins with `linux/`".into()),
+            });
+        }
         places::record(cx, &self.arm, &self.settings)?;
         let mut facts = engine.facts;
         let (name, image) = if let Some(name) = &self.settings.image {

@@ -105,7 +105,7 @@ fn try_out(
         ..small
     };
     let folder = cx.scratch.join(format!("vm-detect-{}", std::process::id()));
-    let tried = initramfs::make(agent, kernel, &settings, &folder).and_then(|initramfs| {
+    let tried = initramfs::make(agent, kernel, &settings, &[], &folder).and_then(|initramfs| {
         let machine = Machine {
             sibling: None,
             settings: &settings,

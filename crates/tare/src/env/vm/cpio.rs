@@ -15,6 +15,7 @@ pub(super) struct Archive {
 const FOLDER: u32 = 0o040_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
 
 impl Archive {
     /// Appends a folder; those above it must have been appended before.
@@ -30,6 +31,11 @@ impl Archive {
     /// Appends a file. The form has 32 bits for its length.
     pub(super) fn file(&mut self, path: &str, permissions: u32, content: &[u8]) {
         self.entry(path, FILE | permissions, (0, 0), content);
+    }
+
+    /// Appends a symbolic link.
+    pub(super) fn link(&mut self, path: &str, target: &str) {
+        self.entry(path, LINK | 0o777, (0, 0), target.as_bytes());
     }
 
     fn entry(&mut self, path: &str, mode: u32, device: (u32, u32), content: &[u8]) {

@@ -20,6 +20,7 @@ use super::settings::{Disk, Network, Nic, Settings};
 use super::{guest_agent, initramfs, version};
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
 use crate::env::channel::StreamChannel;
+use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::{Channel, ChannelError, EnvError, Environment, Instance, StartMode};
 
@@ -101,7 +102,13 @@ impl VmEnvironment {
         let version = version(cx)?;
         let agent = guest_agent(cx)?;
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
-        let initramfs = initramfs::make(agent, &kernel, &self.settings, &self.folder(cx))?;
+        let packed = if self.settings.wanted.is_empty() {
+            Vec::new()
+        } else {
+            host_files::find(cx, &self.settings.wanted)?.files
+        };
+        let folder = self.folder(cx);
+        let initramfs = initramfs::make(agent, &kernel, &self.settings, &packed, &folder)?;
         let (accelerator, no_kvm) = accelerator::choose(cx, agent, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
         if self.settings.disk != Disk::None {

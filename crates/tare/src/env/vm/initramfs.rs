@@ -1,4 +1,5 @@
-//! The guest's only file system: the agent as its first process, and the modules of its devices.
+//! The guest's only file system: the agent as its first process, the modules of its devices, and the programs of
+//! the host that the settings name, with the host's folders and links on the way to them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +8,18 @@ use super::kernel::Kernel;
 use super::settings::Settings;
 use crate::cx::{AgentBinary, files};
 use crate::env::EnvError;
+use crate::env::image::PASSWD;
+use crate::env::image::host_files::{HostEntry, HostFile};
 
 /// How much of the memory the archive and what is unpacked from it may take, besides the kernel's own share.
 const KERNEL_SHARE_BYTES: u64 = 64 << 20;
 
-/// Makes the archive in `folder`; its path.
+/// Makes the archive in `folder`, with these files of the host's in it; its path.
 pub(super) fn make(
     agent: &AgentBinary,
     kernel: &Kernel,
     settings: &Settings,
+    packed: &[HostFile],
     folder: &Path,
 ) -> Result<PathBuf, EnvError> {
     let modules = kernel.modules(&settings.modules())?;
@@ -30,6 +34,22 @@ pub(super) fn make(
         archive.file(&name, 0o644, &files::read(path)?);
     }
     archive.file("init", 0o755, &files::read(&agent.path)?);
+    if !packed.is_empty() {
+        archive.folder("etc");
+        archive.file("etc/passwd", 0o644, PASSWD.as_bytes());
+        for file in packed {
+            let path = file.path.trim_start_matches('/');
+            // The root itself, and what the guest has already.
+            if ["", "dev", "etc", "etc/passwd", "init", "modules"].contains(&path) {
+                continue;
+            }
+            match &file.entry {
+                HostEntry::Folder { .. } => archive.folder(path),
+                HostEntry::Link { target } => archive.link(path, target),
+                HostEntry::File { mode, bytes } => archive.file(path, *mode, bytes),
+            }
+        }
+    }
     let bytes = archive.finish();
     // The packed and the unpacked copy are there at the same time.
     let needed = bytes.len() as u64 * 2 + KERNEL_SHARE_BYTES;
@@ -68,7 +88,7 @@ mod tests {
         let settings = Settings::read(&Params::new().with("memory", "96m")).unwrap();
         let made = |bytes: usize| {
             files::write(&agent.path, &vec![0; bytes]).unwrap();
-            make(&agent, &kernel, &settings, &folder.path().join("made"))
+            make(&agent, &kernel, &settings, &[], &folder.path().join("made"))
         };
         assert!(made(8 << 20).unwrap().exists());
         let Err(EnvError::Absent { why, fix }) = made(20 << 20) else {

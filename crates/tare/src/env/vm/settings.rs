@@ -9,7 +9,8 @@ use std::time::Duration;
 use tare_model::{Facts, Params, Value};
 
 use crate::env::grammar::parse_size;
-use crate::env::{SettingSpec, SettingsError};
+use crate::env::reader::{FILES, PACKAGES, PROGRAMS, Reader};
+use crate::env::{SettingSpec, SettingsError, Wanted};
 
 /// What the driver takes.
 pub(super) static SETTINGS: &[SettingSpec] = &[
@@ -67,6 +68,9 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         name: "boot_limit",
         doc: "seconds after which a guest that has not booted is given up; default 60",
     },
+    PROGRAMS,
+    PACKAGES,
+    FILES,
 ];
 
 /// Which accelerator is wanted.
@@ -158,6 +162,8 @@ pub(super) struct Settings {
     pub(super) nic: Nic,
     pub(super) network: Network,
     pub(super) boot_limit: Duration,
+    /// What of the host's files the guest holds besides the agent.
+    pub(super) wanted: Wanted,
 }
 
 fn wrong(setting: &str, problem: String, hint: impl Into<String>) -> SettingsError {
@@ -341,6 +347,7 @@ impl Settings {
             nic: choice(settings, "nic", NICS)?,
             network: choice(settings, "network", NETWORKS)?,
             boot_limit: boot_limit(settings)?,
+            wanted: Reader::new("vm", SETTINGS, settings)?.wanted()?,
         };
         let is_said = |name: &str| settings.value(name).is_some();
         for name in ["cache", "disk_size"] {

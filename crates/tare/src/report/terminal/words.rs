@@ -56,7 +56,12 @@ fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
                 .any(|twin| value(twin, param) != value(twins[0], param))
         })
         .collect();
-    params.sort_by_key(|param| (param.len(), *param));
+    // One that is left empty somewhere would be told as nothing there.
+    let is_empty_somewhere = |param: &str| {
+        let mut values = twins.iter().filter_map(|twin| value(twin, param));
+        values.any(|value| value.to_string().is_empty())
+    };
+    params.sort_by_key(|param| (is_empty_somewhere(param), param.len(), *param));
     params.dedup();
     let told_apart = |chosen: &[&str]| {
         let pairs = twins.iter().enumerate();

@@ -125,6 +125,16 @@ impl Scene {
     }
 
     /// Everything that was started has been stopped, and everything prepared removed.
+    /// The remarks that were told.
+    fn said(&self) -> Vec<String> {
+        let events = self.stage.events.lock().unwrap();
+        let remarks = events.iter().filter_map(|event| match event {
+            Event::Remark(text) => Some(text.clone()),
+            _ => None,
+        });
+        remarks.collect()
+    }
+
     fn assert_all_removed(&self) {
         let log = self.stage.log();
         let count = |verb: &str, arm: &str| {

@@ -102,3 +102,108 @@ fn the_smallest_budget_still_gives_one_block() {
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     assert_eq!((summary.n_blocks, summary.n_trials), (1, 6));
 }
+
+/// What every arm's requests do: `act` says it for a block and a workload.
+fn acts(study: &Study, act: impl Fn(u32, u32) -> u64) -> Script {
+    let plan = Plan::new(study);
+    let mut script = Script::default();
+    for arm in ["host", A_PRIME, "box"] {
+        let trials = (0..study.blocks_max).flat_map(|block| plan.block(block));
+        let own = trials.filter(|trial| trial.cell.arm.as_str() == arm);
+        for (number, trial) in (0..).zip(own) {
+            let ns = act(trial.block, trial.workload_index);
+            script.acts.insert((arm, number), Act::Done(ns));
+        }
+    }
+    script
+}
+
+#[test]
+fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told() {
+    let mut study = study();
+    (study.blocks_max, study.blocks_per_launch) = (8, 8);
+    study.budget_ns = Some(3_000_000_000);
+    // Six blocks with it take 5.4 s, and without it next to nothing.
+    let long = acts(&study, |_, workload| match workload {
+        0 => 300_000_000,
+        _ => 1_000_000,
+    });
+    let scene = Scene::new(long);
+    // After the first block it is asked no more, and every request is one of the other workload.
+    let mut script = scene.stage.script.lock().unwrap();
+    script.acts.retain(|(_, number), _| *number < 2);
+    drop(script);
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!(summary.n_trials, 3 * (1 + 8));
+    let stored = scene.stored();
+    let ends: Vec<(u32, u32)> = stored
+        .workload_ends
+        .iter()
+        .map(|end| (end.workload_index, end.after_blocks))
+        .collect();
+    assert_eq!(ends, [(0, 1)]);
+    let said = scene.said();
+    assert!(
+        said.iter()
+            .any(|text| text.contains("`w0` is left out after 1 block: it takes 0.9 s")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn where_all_workloads_are_slow_alike_none_is_left_out() {
+    let mut study = study();
+    (study.blocks_max, study.blocks_per_launch) = (8, 8);
+    study.budget_ns = Some(3_000_000_000);
+    let slow = acts(&study, |_, workload| 150_000_000 + u64::from(workload));
+    let scene = Scene::new(slow);
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    assert!(scene.stored().workload_ends.is_empty());
+    let said = scene.said();
+    assert!(
+        said.iter()
+            .any(|text| text.contains("the time budget of 3.0 s ended the run after 3 of ")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what_it_lacks() {
+    let mut study = study();
+    (study.blocks_max, study.blocks_per_launch) = (8, 8);
+    study.budget_ns = Some(500_000_000);
+    let scene = Scene::new(acts(&study, |block, _| match block {
+        0 | 1 => 1_000_000,
+        _ => 200_000_000,
+    }));
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    // The workload that was begun was brought to its end in every arm.
+    assert_eq!((summary.n_blocks, summary.n_trials), (2, 6 + 6 + 3));
+    let said = scene.said();
+    assert!(
+        said.iter()
+            .any(|text| text.contains("after 2 of ") && text.contains("and of block 3 without `w")),
+        "{said:?}"
+    );
+    scene.assert_all_removed();
+}
+
+#[test]
+fn a_first_block_that_outlasts_a_budget_for_many_is_cut_short() {
+    let mut study = study();
+    study.budget_ns = Some(500_000_000);
+    let scene = Scene::new(acts(&study, |_, _| 200_000_000));
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    assert_eq!((summary.n_blocks, summary.n_trials), (0, 3));
+    let said = scene.said();
+    assert!(
+        said.iter()
+            .any(|text| text.contains("after 0 of ") && text.contains("and of block 1 without `w")),
+        "{said:?}"
+    );
+    scene.assert_all_removed();
+}

@@ -1,0 +1,153 @@
+//! The time budget: what still fits into it, and what is left out where not everything does.
+//!
+//! An interval needs a number of blocks. Where one workload takes so long that the others would not get theirs,
+//! it alone is left out of the further blocks: what it gave stays, and the others get their intervals. That is
+//! decided by how long things took and never by what they measured, for all arms alike, so it biases no ratio.
+//! Where all workloads are slow alike, none is left out: then there are fewer blocks of everything.
+//! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
+//! `--workload`, or gives a longer budget.
+
+use tare_model::Trial;
+
+use super::session::{Break, Session};
+use crate::store::{StoreError, WorkloadEnd};
+
+/// Fewer blocks give no interval.
+const ENOUGH_BLOCKS: u32 = 6;
+/// A workload is left out for its length only if it takes so many times as long as the others on average.
+const DISPROPORTION: u64 = 3;
+
+impl Session<'_> {
+    /// Whether the block is expected to end, and everything to be removed, within the budget.
+    pub(super) fn fits(&self, trials: &[Trial], block: u32) -> bool {
+        let Some(left_ns) = self.budget_left_ns() else {
+            return true;
+        };
+        let workloads = self
+            .usable(trials)
+            .map(|trial| trial.workload_index as usize);
+        let has_restart = self.launched != Some(self.plan.launch(block));
+        block == 0 || self.pace.expected_block_ns(workloads, has_restart) <= left_ns
+    }
+
+    /// What is left of the budget when removing everything is paid for.
+    pub(super) fn budget_left_ns(&self) -> Option<u64> {
+        let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
+        Some(self.study().budget_ns?.saturating_sub(spent_ns))
+    }
+
+    /// Whether the workload that begins with this trial of a block is expected to end in every arm within the
+    /// budget. Arms follow each other closely, so a workload that has begun is brought to its end.
+    pub(super) fn fits_still(&self, trials: &[Trial], index: usize) -> bool {
+        let workload = trials[index].workload_index;
+        let begins = index == 0 || trials[index - 1].workload_index != workload;
+        let Some(left_ns) = self.budget_left_ns().filter(|_| begins) else {
+            return true;
+        };
+        // Who gives less than one block takes even by the plan wants one block.
+        let planned_ns = u64::from(self.plan.trials_per_block()) * self.study().trial_ns;
+        if trials[index].block == 0
+            && (index == 0 || planned_ns > self.study().budget_ns.unwrap_or(0))
+        {
+            return true;
+        }
+        let same = trials[index..]
+            .iter()
+            .filter(|trial| trial.workload_index == workload);
+        let n_arms = self.usable(same).count() as u64;
+        n_arms * self.pace.expected_trial_ns(workload as usize) <= left_ns
+    }
+
+    /// Stores and tells which blocks, and which workloads of a block that was begun, were not measured.
+    pub(super) fn say_what_the_budget_left_out(
+        &mut self,
+        block: u32,
+        rest: &[Trial],
+    ) -> Result<(), StoreError> {
+        let study = self.study();
+        let mut names: Vec<String> = rest
+            .iter()
+            .map(|trial| format!("`{}`", trial.cell.workload))
+            .collect();
+        names.dedup();
+        let begun = if names.is_empty() {
+            String::new()
+        } else {
+            format!(", and of block {} without {}", block + 1, names.join(", "))
+        };
+        let planned = if study.blocks_min < study.blocks_max {
+            format!("{} to {}", study.blocks_min, study.blocks_max)
+        } else {
+            study.blocks_max.to_string()
+        };
+        self.say(format!(
+            "the time budget of {} ended the run after {block} of {planned} blocks{begun}",
+            seconds(study.budget_ns.unwrap_or(0))
+        ))
+    }
+
+    /// Before a block: leaves out the longest workloads if the blocks that make an interval do not fit
+    /// otherwise.
+    pub(super) fn ration(&mut self, block: u32) -> Result<(), Break> {
+        let enough = ENOUGH_BLOCKS.min(self.study().blocks_max);
+        if block == 0 || block >= enough {
+            return Ok(());
+        }
+        let arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
+        let Some(left_ns) = self.budget_left_ns() else {
+            return Ok(());
+        };
+        let n_restarts = (block..enough)
+            .filter(|&later| {
+                self.launched
+                    .is_some_and(|now| self.plan.launch(later) > now)
+            })
+            .map(|later| self.plan.launch(later))
+            .collect::<std::collections::BTreeSet<_>>()
+            .len() as u64;
+        let left_ns = left_ns.saturating_sub(n_restarts * self.pace.expected_restart_ns());
+        loop {
+            let mut costs: Vec<(u64, usize)> = self
+                .live_workloads(block)
+                .map(|workload| (arms * self.pace.expected_trial_ns(workload), workload))
+                .collect();
+            costs.sort_unstable();
+            let Some((longest_ns, workload)) = costs.pop() else {
+                return Ok(());
+            };
+            let others_ns: u64 = costs.iter().map(|(ns, _)| ns).sum();
+            let fits =
+                (others_ns + longest_ns).saturating_mul(u64::from(enough - block)) <= left_ns;
+            let is_longer = longest_ns.saturating_mul(costs.len() as u64)
+                > others_ns.saturating_mul(DISPROPORTION);
+            if fits || costs.is_empty() || !is_longer {
+                return Ok(());
+            }
+            self.ended[workload] = Some(block);
+            self.store.end_workload(WorkloadEnd {
+                workload_index: workload as u32,
+                after_blocks: block,
+            })?;
+            let name = &self.study().workloads[workload].id;
+            let plural = if block == 1 { "" } else { "s" };
+            self.say(format!(
+                "`{name}` is left out after {block} block{plural}: it takes {} of each, and with it {enough} blocks \
+                 would not fit into the time budget; `--budget` gives more time",
+                seconds(longest_ns)
+            ))?;
+        }
+    }
+}
+
+/// A length for a reader.
+fn seconds(ns: u64) -> String {
+    format!("{:.1} s", ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn enough_blocks_are_those_that_the_analysis_needs_for_an_interval() {
+        assert_eq!(super::ENOUGH_BLOCKS as usize, crate::analyze::FEWEST_BLOCKS);
+    }
+}
