@@ -81,3 +81,32 @@ pub struct MetricSpec {
     /// One sentence that says what is inside the timed region.
     pub doc: &'static str,
 }
+
+/// A number of bytes for people, in powers of 1024.
+#[must_use]
+pub fn bytes(count: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut count = count;
+    let mut unit = 0;
+    while count >= 1024.0 && unit + 1 < units.len() {
+        count /= 1024.0;
+        unit += 1;
+    }
+    if count.fract() == 0.0 || count >= 100.0 {
+        format!("{count:.0} {}", units[unit])
+    } else {
+        format!("{count:.1} {}", units[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_in_the_largest_unit_that_they_fill() {
+        assert_eq!(bytes(f64::from(64 << 20)), "64 MiB");
+        assert_eq!(bytes(1536.0), "1.5 KiB");
+        assert_eq!(bytes(0.0), "0 B");
+    }
+}

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use tare_model::dossier::CheckItem;
 use tare_model::{Facts, Params};
 
-use crate::cause::look::bytes;
+use tare_model::unit::bytes;
 
 mod compared;
 mod tools;

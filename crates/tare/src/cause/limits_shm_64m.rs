@@ -4,9 +4,10 @@
 //! of the two happens.
 
 use super::entry::{Entry, Found};
-use super::look::{bytes, number};
+use super::look::number;
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::unit::bytes;
 
 const SMALL: f64 = 67_108_864.0;
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];

@@ -426,22 +426,6 @@ pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
     facts.get(&format!("{mount}.{part}")).map(String::as_str)
 }
 
-/// Bytes in words.
-pub fn bytes(count: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut count = count;
-    let mut unit = 0;
-    while count >= 1024.0 && unit + 1 < units.len() {
-        count /= 1024.0;
-        unit += 1;
-    }
-    if count.fract() == 0.0 || count >= 100.0 {
-        format!("{count:.0} {}", units[unit])
-    } else {
-        format!("{count:.1} {}", units[unit])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::composed::Composed;
@@ -555,7 +539,6 @@ mod tests {
             memory_limit(&facts(&[("cgroup.memory.max", "67108864")])),
             Some(64 << 20)
         );
-        assert_eq!(bytes(f64::from(64 << 20)), "64 MiB");
         assert_eq!(words(2.585), "costs 2.6 times as much");
         assert_eq!(words(1.16), "costs 16 % more");
     }

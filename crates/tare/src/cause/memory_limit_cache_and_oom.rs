@@ -5,9 +5,10 @@
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::{bytes, memory_limit};
+use super::look::memory_limit;
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::unit::bytes;
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCalls];
 

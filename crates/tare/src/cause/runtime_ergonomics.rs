@@ -3,9 +3,10 @@
 //! What it cannot see: which runtime a command is; the variables of several are set to prove it.
 
 use super::entry::{Entry, Found};
-use super::look::{bytes, memory_limit, usable_cpus};
+use super::look::{memory_limit, usable_cpus};
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::unit::bytes;
 
 /// Below these a JVM takes itself for a client and collects its garbage with one thread.
 const CLIENT_CPUS: f64 = 2.0;

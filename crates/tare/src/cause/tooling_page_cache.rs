@@ -8,9 +8,9 @@ use tare_model::dossier::DossierCell;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::bytes;
 use super::triage::{Family, Lead};
 use super::{Case, Counterfactual, switch};
+use tare_model::unit::bytes;
 
 /// Above this no storage device reads: about the speed of a PCIe 5.0 ×4 link, bytes a second.
 const FASTEST_DEVICE: f64 = 14e9;

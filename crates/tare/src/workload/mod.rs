@@ -50,7 +50,9 @@ pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
 pub mod paired;
-pub mod pi;
+mod pi;
+pub mod pi_loop;
+pub mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
 pub mod pyperf;
@@ -101,8 +103,8 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &mutex::ENTRY,
     &netcat::WORKLOAD,
     &page_load::ENTRY,
-    &pi::PI_LOOP,
-    &pi::PI_NUMPY,
+    &pi_loop::PI_LOOP,
+    &pi_numpy::PI_NUMPY,
     &ping::WORKLOAD,
     &pipe::ENTRY,
     &pyperf::Pyperf,
@@ -329,6 +331,7 @@ mod tests {
         "command-output",
         "instances",
         "paired",
+        "pi",
         "probe-output",
         "python-tool",
         "sanity",

@@ -1,12 +1,8 @@
-//! `pi-loop` and `pi-numpy`: an estimate of π by random points, one at a time in a Python loop or all at once.
+//! What `pi-loop` and `pi-numpy` share: a script that estimates π by random points, and what it prints.
 //!
-//! The two halves of a published comparison of Python in and out of containers, with our own scripts. The loop
-//! makes no system call inside the timed region, so an environment that costs something there changes the
-//! processor's or the interpreter's behaviour, not the kernel's. NumPy passes over vectors of random numbers in
-//! compiled code and takes new memory for every one, which large vectors get from the kernel each time; the
-//! numbers of threads stay as each arm sets them.
-//! What they cannot see: why. The arm's mitigations and the interpreter's build are among its facts; how NumPy
-//! was built is not, its version is compared before the first trial.
+//! They are the two halves of a published comparison of Python in and out of containers, with our own scripts.
+//! A reading whose points do not estimate π is refused: then something else was done.
+//! This file is no workload.
 
 use serde::Deserialize;
 use tare_model::{
@@ -26,54 +22,24 @@ const FORMAT: &str = "tare-pi/1";
 /// An estimate of π by a script.
 #[derive(Debug)]
 pub struct Pi {
-    id: &'static str,
-    about: &'static str,
-    script: &'static str,
-    source: &'static str,
+    pub(super) id: &'static str,
+    /// What `tare list` says.
+    pub(super) about: &'static str,
+    /// The name that the script gets.
+    pub(super) script: &'static str,
+    pub(super) source: &'static str,
     /// The interpreter's options.
-    options: &'static [&'static str],
+    pub(super) options: &'static [&'static str],
     /// What the script imports.
-    modules: &'static str,
+    pub(super) modules: &'static str,
     /// Added to the code that prints the version.
-    version: &'static str,
-    params: &'static [ParamSpec],
-    metrics: &'static [MetricSpec],
+    pub(super) version: &'static str,
+    pub(super) params: &'static [ParamSpec],
+    pub(super) metrics: &'static [MetricSpec],
 }
 
-/// One point at a time.
-pub static PI_LOOP: Pi = Pi {
-    id: "pi-loop",
-    about: "an estimate of π by random points in a Python loop",
-    script: "pi_loop.py",
-    source: include_str!("python/pi_loop.py"),
-    options: &["-I", "-B"],
-    modules: "json, platform, random, sysconfig, time",
-    version: "",
-    params: &params(200_000, 5),
-    metrics: &[time(
-        "python.pi-loop.time",
-        "One point: two random numbers, their squares, a comparison and a pass of the loop; the mean of `samples` points.",
-    )],
-};
-
-/// All points of a repeat as vectors.
-pub static PI_NUMPY: Pi = Pi {
-    id: "pi-numpy",
-    about: "an estimate of π by random points with NumPy",
-    script: "pi_numpy.py",
-    source: include_str!("python/pi_numpy.py"),
-    // Not isolated: NumPy may be where the user's settings say.
-    options: &["-B"],
-    modules: "json, platform, sysconfig, time, numpy, numpy.random",
-    version: "; import numpy; print(numpy.__version__)",
-    params: &params(1_000_000, 10),
-    metrics: &[time(
-        "python.pi-numpy.time",
-        "One point: two random numbers, their squares and a comparison, as vectors of `samples` points at once; the mean of all points.",
-    )],
-};
-
-const fn params(samples: i64, repeats: i64) -> [ParamSpec; 3] {
+/// The parameters, with these defaults.
+pub(super) const fn params(samples: i64, repeats: i64) -> [ParamSpec; 3] {
     [
         ParamSpec {
             name: "samples",
@@ -89,7 +55,8 @@ const fn params(samples: i64, repeats: i64) -> [ParamSpec; 3] {
     ]
 }
 
-const fn time(id: &'static str, doc: &'static str) -> MetricSpec {
+/// The one metric, of a point.
+pub(super) const fn time(id: &'static str, doc: &'static str) -> MetricSpec {
     MetricSpec {
         id,
         unit: Unit::Nanosecond,
@@ -177,6 +144,7 @@ fn per_point(raw: &RawOutput) -> Result<Vec<f64>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::super::command_output::tests::raw;
+    use super::super::pi_loop::PI_LOOP;
     use super::*;
 
     #[test]
