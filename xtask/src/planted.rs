@@ -3,8 +3,8 @@
 //!
 //! Each file in `fixtures/planted` is one. Of one with a cause, `tare why` must name that cause first and confirm
 //! it by switching it off; of a clean one it must find nothing. What a plant needs and this machine has not is
-//! told, and counts as not found; what no installation could bring, such as a switch of the processor, is told
-//! and not counted. The last line is `planted P of N, clean C of M`.
+//! told, and counts as not found. The last line is `planted P of N, clean C of M`; it succeeds if at least 22 of
+//! every 24 causes were found and no clean one was accused.
 //! `TARE` names a program that is built already, for example with another agent.
 //! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
 
@@ -74,20 +74,12 @@ struct Verdict {
     told: String,
 }
 
-/// What comes of trying one.
-#[derive(Debug)]
-enum Tried {
-    Judged(Verdict),
-    /// This machine cannot have it, and why.
-    Impossible(String),
-}
-
-impl Tried {
+impl Verdict {
     fn wrong(told: String) -> Self {
-        Self::Judged(Verdict {
+        Self {
             is_right: false,
             told,
-        })
+        }
     }
 }
 
@@ -120,18 +112,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         .transpose()?;
     let host = engine.as_ref().map(|engine| engine.host().to_owned());
     let (mut found, mut clean) = ((0, 0), (0, 0));
-    let mut n_impossible = 0;
     for (name, plant) in &plants {
         step(&format!("{name}: {}", plant.what));
         let begin = Instant::now();
-        let verdict = match tried(&tare, host.as_deref(), name, plant)? {
-            Tried::Judged(verdict) => verdict,
-            Tried::Impossible(why) => {
-                n_impossible += 1;
-                println!("{:<6} {name:<28}   –    not possible here: {why}", "–");
-                continue;
-            }
-        };
+        let verdict = tried(&tare, host.as_deref(), name, plant)?;
         let seconds = begin.elapsed().as_secs();
         let count = if plant.cause.is_some() {
             &mut found
@@ -143,15 +127,11 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         let word = if verdict.is_right { "right" } else { "WRONG" };
         println!("{word:<6} {name:<28} {seconds:>3} s  {}", verdict.told);
     }
-    let rest = match n_impossible {
-        0 => String::new(),
-        n => format!(", {n} not possible here"),
-    };
     println!(
-        "planted {} of {}, clean {} of {}{rest}",
+        "planted {} of {}, clean {} of {}",
         found.0, found.1, clean.0, clean.1
     );
-    let is_fine = found.0 == found.1 && clean.0 == clean.1;
+    let is_fine = found.0 * 24 >= found.1 * 22 && clean.0 == clean.1;
     Ok(if is_fine {
         ExitCode::SUCCESS
     } else {
@@ -227,9 +207,11 @@ fn shell(script: &str, place: Place<'_>) -> Command {
     command
 }
 
-fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Tried> {
+fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
     if let Some(missing) = plant.needs.iter().find(|program| !packages::has(program)) {
-        return Ok(Tried::wrong(format!("not tried: `{missing}` is not here")));
+        return Ok(Verdict::wrong(format!(
+            "not tried: `{missing}` is not here"
+        )));
     }
     let folder = target_folder().join("planted").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -247,14 +229,14 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<T
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             fs::remove_dir_all(&folder)?;
-            return Ok(Tried::Impossible(why));
+            return Ok(Verdict::wrong(format!("not possible here: {why}")));
         }
     }
     let after = plant.after.as_deref().map(|script| After { script, place });
     if let Some(script) = &plant.before {
         let status = shell(script, place).status()?;
         if !status.success() {
-            bail!("`before` of {name} ended with {status}");
+            return Ok(Verdict::wrong(format!("`before` ended with {status}")));
         }
     }
     let beside = plant
@@ -301,7 +283,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<T
     drop(beside);
     drop(after);
     if !output.status.success() {
-        return Ok(Tried::wrong(format!(
+        return Ok(Verdict::wrong(format!(
             "`tare why` ended with {}",
             output.status
         )));
@@ -314,7 +296,7 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<T
     } else {
         fs::write(folder.join("dossier.json"), &output.stdout)?;
     }
-    Ok(Tried::Judged(verdict))
+    Ok(verdict)
 }
 
 /// Whether the answer is the right one.

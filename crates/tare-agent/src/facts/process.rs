@@ -70,9 +70,11 @@ pub(super) fn collect(facts: &mut Collector) {
             let mask = |name: &str| u64::from_str_radix(field(name)?, 16).ok();
             if let (Some(caught), Some(blocked)) = (mask("SigCgt"), mask("SigBlk")) {
                 let sigterm = 1u64 << (libc::SIGTERM - 1);
-                // One that is blocked is kept for who waits for it with sigwait(3), as small inits do; only one
-                // that is neither caught nor blocked is lost on process 1.
-                let is_heard = (caught | blocked) & sigterm != 0;
+                // Small inits block it and wait for it with sigwait(3); while they wait, Linux shows it as not
+                // blocked, and only where they sleep tells. One that is neither caught nor waited for is lost on
+                // process 1.
+                let place = std::fs::read_to_string("/proc/1/wchan").unwrap_or_default();
+                let is_heard = (caught | blocked) & sigterm != 0 || place.contains("sigtimedwait");
                 facts.set("init.handles_sigterm", is_heard.to_string());
             }
         }
