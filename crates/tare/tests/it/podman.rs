@@ -64,8 +64,14 @@ fn place(name: &str) -> Option<Place> {
     }
 }
 
-/// Asks again where the machine was too busy for the time that detection has.
+/// Asks again where the machine was too busy for the time that detection has, and not again where it was found:
+/// podman takes seconds to say what it is made of.
 fn detect(driver: &Podman, world: &World) -> Availability {
+    static FOUND: Mutex<Option<Facts>> = Mutex::new(None);
+    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(facts) = known.as_ref() {
+        return Availability::Ready(facts.clone());
+    }
     let mut found = driver.detect(&world.cx());
     for _ in 0..5 {
         match &found {
@@ -73,6 +79,9 @@ fn detect(driver: &Podman, world: &World) -> Availability {
             _ => break,
         }
         found = driver.detect(&world.cx());
+    }
+    if let Availability::Ready(facts) = &found {
+        *known = Some(facts.clone());
     }
     found
 }

@@ -115,7 +115,7 @@ fn each_is_measured_on_the_host_and_in(driver: &str, settings: &str) {
 fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[&str]) {
     let product = Product::new();
     let mut study = format!(
-        "id = \"tools\"\n[design]\ntrial = \"20ms\"\nblocks_min = 2\nblocks_max = 2\n\
+        "id = \"tools\"\n[design]\ntrial = \"20ms\"\nblocks_min = 1\nblocks_max = 1\n\
          [[arm]]\nid = \"host\"\n[[arm]]\nid = \"other\"\ndriver = \"{driver}\"\n{settings}\n"
     );
     for lines in workloads {
@@ -133,7 +133,7 @@ fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[
             .iter()
             .find(|cell| cell["metric"] == *metric)
             .unwrap_or_else(|| panic!("no cell of {metric}"));
-        assert_eq!(cell["n_blocks"], 2, "{cell}");
+        assert_eq!(cell["n_blocks"], 1, "{cell}");
     }
     product.assert_nothing_left();
 }
