@@ -5,7 +5,7 @@
 //! it by switching it off; of a clean one it must find nothing. What a plant needs and this machine has not is
 //! told, and counts as not found. The last line is `planted P of N, clean C of M`; it succeeds if at least 22 of
 //! every 24 causes were found and no clean one was accused.
-//! `TARE` names a program that is built already, for example with another agent.
+//! `TARE` names a program that is built already, `TARE_TEST_AGENT` its agent if it carries none.
 //! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
 
 use std::fs;
@@ -83,6 +83,14 @@ impl Verdict {
     }
 }
 
+/// A `tare` to ask.
+#[derive(Debug)]
+struct Asked {
+    program: PathBuf,
+    /// Its agent, if it carries none.
+    agent: Option<PathBuf>,
+}
+
 /// Runs them and prints a table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (mut only, mut is_small) = (None, false);
@@ -101,9 +109,13 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     if plants.is_empty() {
         bail!("there is no such plant; see fixtures/planted");
     }
-    let tare = match std::env::var_os("TARE") {
+    let program = match std::env::var_os("TARE") {
         Some(path) => PathBuf::from(path),
         None => dist::dist()?,
+    };
+    let asked = Asked {
+        program,
+        agent: std::env::var_os("TARE_TEST_AGENT").map(PathBuf::from),
     };
     let engine = plants
         .iter()
@@ -111,32 +123,70 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         .then(Engine::ensure)
         .transpose()?;
     let host = engine.as_ref().map(|engine| engine.host().to_owned());
+    Ok(if table(&asked, host.as_deref(), &plants, 1)? {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The small part, for the tests: a `tare` that was built with them, its agent and their engine. One that is not
+/// right is asked once more, and that is told: another's work on the machine can hide an effect, but not twice.
+///
+/// # Errors
+/// What is wrong in the end.
+pub(crate) fn small(program: PathBuf, agent: PathBuf, host: &str) -> Result<()> {
+    let mut plants = plants()?;
+    plants.retain(|(_, plant)| plant.small);
+    let asked = Asked {
+        program,
+        agent: Some(agent),
+    };
+    if !table(&asked, Some(host), &plants, 2)? {
+        bail!("`tare why` did not find what was planted, or found what was not; see above");
+    }
+    Ok(())
+}
+
+/// Tries each at most so often and prints the table; whether it is good enough.
+fn table(
+    asked: &Asked,
+    host: Option<&str>,
+    plants: &[(String, Plant)],
+    attempts: u32,
+) -> Result<bool> {
     let (mut found, mut clean) = ((0, 0), (0, 0));
-    for (name, plant) in &plants {
+    for (name, plant) in plants {
         step(&format!("{name}: {}", plant.what));
-        let begin = Instant::now();
-        let verdict = tried(&tare, host.as_deref(), name, plant)?;
-        let seconds = begin.elapsed().as_secs();
+        let mut is_right = false;
+        for attempt in 1..=attempts {
+            let begin = Instant::now();
+            let verdict = tried(asked, host, name, plant)?;
+            let seconds = begin.elapsed().as_secs();
+            is_right = verdict.is_right;
+            let word = match (is_right, attempt < attempts) {
+                (true, _) => "right",
+                (false, true) => "again",
+                (false, false) => "WRONG",
+            };
+            println!("{word:<6} {name:<28} {seconds:>3} s  {}", verdict.told);
+            if is_right {
+                break;
+            }
+        }
         let count = if plant.cause.is_some() {
             &mut found
         } else {
             &mut clean
         };
-        count.0 += u32::from(verdict.is_right);
+        count.0 += u32::from(is_right);
         count.1 += 1;
-        let word = if verdict.is_right { "right" } else { "WRONG" };
-        println!("{word:<6} {name:<28} {seconds:>3} s  {}", verdict.told);
     }
     println!(
         "planted {} of {}, clean {} of {}",
         found.0, found.1, clean.0, clean.1
     );
-    let is_fine = found.0 * 24 >= found.1 * 22 && clean.0 == clean.1;
-    Ok(if is_fine {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(found.0 * 24 >= found.1 * 22 && clean.0 == clean.1)
 }
 
 /// Every plant by name, planted ones first.
@@ -207,7 +257,7 @@ fn shell(script: &str, place: Place<'_>) -> Command {
     command
 }
 
-fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
+fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result<Verdict> {
     if let Some(missing) = plant.needs.iter().find(|program| !packages::has(program)) {
         return Ok(Verdict::wrong(format!(
             "not tried: `{missing}` is not here"
@@ -246,12 +296,15 @@ fn tried(tare: &Path, host: Option<&str>, name: &str, plant: &Plant) -> Result<V
         .transpose()?
         .map(Beside);
     let mut command = if plant.under.is_empty() {
-        Command::new(tare)
+        Command::new(&asked.program)
     } else {
         let mut command = Command::new(&plant.under[0]);
-        command.args(&plant.under[1..]).arg(tare);
+        command.args(&plant.under[1..]).arg(&asked.program);
         command
     };
+    if let Some(agent) = &asked.agent {
+        command.arg("--agent").arg(agent);
+    }
     command.args([
         "why",
         "--env",

@@ -45,10 +45,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         (here > there)
             .then(|| format!("`{name}` grew from {there:.3} to {here:.3} per unit of work"))
     };
+    // A queue that is full drops packets of any size, and they are repeated too.
+    let is_held_back = case.link_held_back().is_some();
     let counted: Vec<String> = ["ip_fragment_failures", "tcp_retransmits"]
         .into_iter()
+        .filter(|name| !(is_held_back && *name == "tcp_retransmits"))
         .filter_map(grown)
         .collect();
+    if is_held_back && counted.is_empty() {
+        return None;
+    }
     let cells: Vec<usize> = if counted.is_empty() {
         cells
             .into_iter()
@@ -140,6 +146,9 @@ mod tests {
                     ],
                 ),
                 sizes("1400", "1500", "cpu.integer.time"),
+                sizes("1400", "1500", "net.tcp.throughput.rate")
+                    .fact("net.held_back", "eth0 tbf")
+                    .counted("net", &[("tcp_retransmits", 0.0, 9.0)]),
             ],
         );
     }
