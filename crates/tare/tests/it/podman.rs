@@ -6,7 +6,7 @@
 //! so that its bridge and its mounts go with them. Without podman a test says that it was skipped, and fails
 //! if TARE_REQUIRE names `podman`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
@@ -67,9 +67,8 @@ fn place(name: &str) -> Option<Place> {
 /// Asks again where the machine was too busy for the time that detection has, and not again where it was found:
 /// podman takes seconds to say what it is made of.
 fn detect(driver: &Podman, world: &World) -> Availability {
-    static FOUND: Mutex<Option<Facts>> = Mutex::new(None);
-    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(facts) = known.as_ref() {
+    static FOUND: OnceLock<Facts> = OnceLock::new();
+    if let Some(facts) = FOUND.get() {
         return Availability::Ready(facts.clone());
     }
     let mut found = driver.detect(&world.cx());
@@ -81,7 +80,7 @@ fn detect(driver: &Podman, world: &World) -> Availability {
         found = driver.detect(&world.cx());
     }
     if let Availability::Ready(facts) = &found {
-        *known = Some(facts.clone());
+        FOUND.get_or_init(|| facts.clone());
     }
     found
 }
