@@ -64,8 +64,7 @@ fn place(name: &str) -> Option<Place> {
     }
 }
 
-/// Asks again where the machine was too busy for the time that detection has, and not again where it was found:
-/// podman takes seconds to say what it is made of.
+/// Asks again where the machine was too busy for the time that detection has; once it was found, not any more.
 fn detect(driver: &Podman, world: &World) -> Availability {
     static FOUND: OnceLock<Facts> = OnceLock::new();
     if let Some(facts) = FOUND.get() {
