@@ -84,6 +84,19 @@ impl Params {
         }
     }
 
+    /// The words of a setting that is a list: its values, or the parts of a text between its commas.
+    pub fn words(&self, name: &str) -> Vec<String> {
+        match self.0.get(name) {
+            Some(Value::List(values)) => values.iter().map(Value::to_string).collect(),
+            Some(value) => value
+                .to_string()
+                .split(',')
+                .map(|word| word.trim().to_owned())
+                .collect(),
+            None => Vec::new(),
+        }
+    }
+
     /// Whether every value of `wanted` is among these.
     pub fn covers(&self, wanted: &Self) -> bool {
         wanted

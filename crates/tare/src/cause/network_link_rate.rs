@@ -65,7 +65,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     Some(
         Found::new(
             cells.clone(),
-            if own.is_some() { 0.9 } else { 0.6 } * case.fit(&cells, FAMILIES),
+            (if own.is_some() { 0.9 } else { 0.6 }) * case.fit(&cells, FAMILIES),
             format!(
                 "The queue of `{}` holds packets back, and {}.",
                 own.unwrap_or_else(|| outer.first().copied().unwrap_or_default()),

@@ -132,28 +132,18 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
     // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
     let point = place.part_here(case, "point").filter(|point| *point != "/");
     let at = point.unwrap_or(path);
-    let list = |name: &str| -> Vec<Value> {
-        match case.arm.settings.value(name) {
-            Some(Value::List(values)) => values.clone(),
-            Some(value) => value
-                .to_string()
-                .split(',')
-                .map(|it| it.trim().into())
-                .collect(),
-            None => Vec::new(),
-        }
-    };
-    let mut binds = list("binds");
-    binds.retain(|bind| bind.to_string().split(':').nth(1) != Some(at));
-    binds.push(Value::Text(format!("{at}:{at}")));
-    let mut changes = one("binds", Value::List(binds));
-    let mut in_memory = list("tmpfs");
-    if in_memory.iter().any(|folder| folder.to_string() == at) {
-        in_memory.retain(|folder| folder.to_string() != at);
+    let list = |words: Vec<String>| Value::List(words.into_iter().map(Value::Text).collect());
+    let mut binds = case.arm.settings.words("binds");
+    binds.retain(|bind| target(bind) != Some(at));
+    binds.push(format!("{at}:{at}"));
+    let mut changes = one("binds", list(binds));
+    let mut in_memory = case.arm.settings.words("tmpfs");
+    if in_memory.iter().any(|folder| folder == at) {
+        in_memory.retain(|folder| folder != at);
         let left = if in_memory.is_empty() {
             Value::from("")
         } else {
-            Value::List(in_memory)
+            list(in_memory)
         };
         changes = changes.with("tmpfs", left);
     }
@@ -209,7 +199,7 @@ pub fn init(case: &Case<'_>) -> Counterfactual {
     let counterfactual = engine(case, "init", true);
     match (counterfactual, case.arm.settings.value("binds")) {
         (Counterfactual::Settings(params), Some(Value::List(binds))) => {
-            let hides = |bind: &Value| bind.to_string().split(':').nth(1) == Some("/sbin");
+            let hides = |bind: &Value| target(&bind.to_string()) == Some("/sbin");
             let left: Vec<Value> = binds.iter().filter(|bind| !hides(bind)).cloned().collect();
             Counterfactual::Settings(if left.len() < binds.len() {
                 params.with("binds", Value::List(left))
@@ -230,6 +220,11 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
             "no setting `{name}` of this arm asks for it: it comes from elsewhere"
         ))
     }
+}
+
+/// Where a bind (`source:target[:ro]`) shows what it shows.
+pub fn target(bind: &str) -> Option<&str> {
+    bind.split(':').nth(1)
 }
 
 /// Whether a bind (`source:target[:ro]`) shows something else at the place of `path`.

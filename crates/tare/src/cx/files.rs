@@ -194,6 +194,15 @@ pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
     std::fs::canonicalize(path).map_err(error("find", path))
 }
 
+/// The program `name` in the first of the folders of a search path that has it; folders that are given relatively
+/// lie in `directory`.
+pub fn on_path(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
+    std::env::split_paths(folders)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(|folder| directory.join(folder).join(name))
+        .find(|path| is_program(path))
+}
+
 /// Whether something is there that its user may execute.
 pub fn is_program(path: &Path) -> bool {
     let Ok(found) = std::fs::metadata(path) else {

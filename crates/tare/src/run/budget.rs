@@ -97,15 +97,11 @@ impl Session<'_> {
         let Some(left_ns) = self.budget_left_ns() else {
             return Ok(());
         };
-        let n_restarts = (block..enough)
-            .filter(|&later| {
-                self.launched
-                    .is_some_and(|now| self.plan.launch(later) > now)
-            })
-            .map(|later| self.plan.launch(later))
-            .collect::<std::collections::BTreeSet<_>>()
-            .len() as u64;
-        let left_ns = left_ns.saturating_sub(n_restarts * self.pace.expected_restart_ns());
+        let n_restarts = self
+            .launched
+            .map_or(0, |now| self.plan.launch(enough - 1).saturating_sub(now));
+        let left_ns =
+            left_ns.saturating_sub(u64::from(n_restarts) * self.pace.expected_restart_ns());
         loop {
             let mut costs: Vec<(u64, usize)> = self
                 .live_workloads(block)

@@ -45,7 +45,11 @@ pub fn without_shims(cx: &Context<'_>, study: &Study) -> (Study, Vec<(String, St
 
 /// The interpreter that the script `named` starts; `None` where it is none, or does not say.
 fn behind(cx: &Context<'_>, named: &str, folders: &str) -> Option<String> {
-    let file = on_path(named, folders)?;
+    let file = if Path::new(named).components().count() > 1 {
+        Some(PathBuf::from(named)).filter(|path| files::is_program(path))
+    } else {
+        files::on_path(named, folders, Path::new(""))
+    }?;
     if !is_script(&file) {
         return None;
     }
@@ -58,16 +62,6 @@ fn behind(cx: &Context<'_>, named: &str, folders: &str) -> Option<String> {
         && files::is_program(Path::new(real))
         && !is_script(Path::new(real));
     is_real.then(|| real.to_owned())
-}
-
-/// The file that a shell would execute for `name`.
-fn on_path(name: &str, folders: &str) -> Option<PathBuf> {
-    if Path::new(name).components().count() > 1 {
-        return Some(PathBuf::from(name)).filter(|path| files::is_program(path));
-    }
-    std::env::split_paths(folders)
-        .map(|folder| folder.join(name))
-        .find(|path| files::is_program(path))
 }
 
 fn is_script(path: &Path) -> bool {

@@ -16,6 +16,7 @@ use tare_model::{
 
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, Trouble, arm, carry, proxied};
+use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::{Availability, Channel, ChannelError, EnvError, Instance, StartMode};
 use crate::workload::user_command;
@@ -114,13 +115,13 @@ fn paths(call: &CommandCall, settings: &Params) -> BTreeSet<String> {
         .get("TMPDIR")
         .map_or("/tmp", String::as_str)
         .to_owned()]);
-    let targets = arm::texts(settings, "binds");
+    let binds = settings.words("binds");
     paths.extend(
-        targets
+        binds
             .iter()
-            .filter_map(|bind| Some(bind.split(':').nth(1)?.to_owned())),
+            .filter_map(|bind| target(bind).map(str::to_owned)),
     );
-    paths.extend(arm::texts(settings, "tmpfs"));
+    paths.extend(settings.words("tmpfs"));
     paths.retain(|path| {
         path.starts_with('/') && path != "/" && !carry::is_in_userland(Path::new(path))
     });

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use tare_model::{CommandCall, Params, Value};
 
-use super::Trouble;
+use super::{Trouble, arm};
+use crate::cause::switch::target;
 use crate::cx::{files, vars};
 use crate::env::Driver;
 
@@ -171,18 +172,10 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
         return settings.clone();
     }
     let has_own_root = driver.id() != "container" && settings.value("image").is_none();
-    let mut binds: Vec<Value> = match settings.value("binds") {
-        Some(Value::List(values)) => values.clone(),
-        Some(value) => value
-            .to_string()
-            .split(',')
-            .map(|text| Value::Text(text.trim().to_owned()))
-            .collect(),
-        None => Vec::new(),
-    };
+    let mut binds = settings.words("binds");
     let taken: Vec<String> = binds
         .iter()
-        .filter_map(|bind| bind.to_string().split(':').nth(1).map(str::to_owned))
+        .filter_map(|bind| target(bind).map(str::to_owned))
         .collect();
     // Docker's init lies in `/sbin`, which the host's would hide.
     let has_init = settings.value("init") == Some(&Value::Bool(true));
@@ -193,18 +186,14 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     let more = userland.chain(&carried.own);
     for bind in more {
         // What the user shows at a place himself is shown there.
-        if !bind
-            .split(':')
-            .nth(1)
-            .is_some_and(|at| taken.iter().any(|it| it == at))
-        {
-            binds.push(Value::Text(bind.clone()));
+        if !target(bind).is_some_and(|at| taken.iter().any(|it| it == at)) {
+            binds.push(bind.clone());
         }
     }
     if binds.is_empty() {
         return settings.clone();
     }
-    settings.clone().with("binds", Value::List(binds))
+    settings.clone().with("binds", arm::list(binds))
 }
 
 /// How the command is carried into this environment, a line each: where nothing can be shown inside, what is
@@ -269,11 +258,7 @@ fn program(name: &str, directory: &str) -> Option<PathBuf> {
         let path = Path::new(directory).join(name);
         return files::is_program(&path).then_some(path);
     }
-    vars::text("PATH")?
-        .split(':')
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| Path::new(directory).join(folder).join(name))
-        .find(|path| files::is_program(path))
+    files::on_path(name, &vars::text("PATH")?, Path::new(directory))
 }
 
 fn userland() -> Vec<String> {

@@ -19,7 +19,7 @@ use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
 use super::readings::{Readings, differences, interval, share, span};
-use crate::cause::switch::is_over;
+use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 
 /// The least share of the cost that confirms a cause.
@@ -207,22 +207,16 @@ fn with_host_program(mut settings: Params, env: &ArmSpec) -> Params {
         .unwrap_or_default();
     let had_image = settings.0.remove("image").is_some();
     let program = seen.get("command.program").map_or("", String::as_str);
-    let mut binds: Vec<String> = arm::texts(&settings, "binds")
-        .iter()
-        .flat_map(|text| text.split(','))
-        .map(|bind| {
-            let bind = bind.trim();
-            match bind.split(':').nth(1) {
-                Some(target) if is_over(bind, program) => format!("{target}:{target}:ro"),
-                _ => bind.to_owned(),
-            }
+    let mut binds: Vec<String> = settings
+        .words("binds")
+        .into_iter()
+        .map(|bind| match target(&bind) {
+            Some(at) if is_over(&bind, program) => format!("{at}:{at}:ro"),
+            _ => bind,
         })
         .collect();
     if had_image {
-        let taken = |bind: &str| {
-            let at = |bind: &str| bind.split(':').nth(1).map(str::to_owned);
-            binds.iter().any(|own| at(own) == at(bind))
-        };
+        let taken = |bind: &str| binds.iter().any(|own| target(own) == target(bind));
         let more: Vec<String> = arm::texts(&env.settings, arm::HOST_FILES)
             .into_iter()
             .filter(|bind| !taken(bind))
