@@ -38,8 +38,9 @@ pub struct Step {
     pub weight: u32,
 }
 
-/// Settings that are no mechanism of their own: where files and programs come from.
-const NO_STEP: [&str; 9] = [
+/// Settings that are no mechanism of their own: where files and programs come from, and how long the engine waits
+/// for a process that does not end.
+const NO_STEP: [&str; 10] = [
     "binds",
     "image",
     "programs",
@@ -49,6 +50,7 @@ const NO_STEP: [&str; 9] = [
     "context",
     "platform",
     "port",
+    "stop_after",
 ];
 
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
@@ -541,6 +543,21 @@ mod tests {
                 .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
                 .unwrap_or_else(|error| panic!("{}: {error}", step.title));
         }
+    }
+
+    #[test]
+    fn no_step_waits_longer_for_a_process_that_does_not_end_than_the_user_does() {
+        let settings = Params::new()
+            .with("entry", "sleep infinity")
+            .with("stop_after", 1_i64);
+        let steps = steps("docker", &settings, &Facts::new());
+        assert!(
+            steps
+                .iter()
+                .all(|step| step.settings.int("stop_after") == Some(1)),
+            "{steps:?}"
+        );
+        assert!(!steps.iter().any(|step| step.title.contains("stop_after")));
     }
 
     #[test]
