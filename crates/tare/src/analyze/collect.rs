@@ -12,12 +12,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{
-    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, Trial, WorkSpan,
+    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, WorkSpan,
 };
 
 use super::Find;
 use super::evidence::{self, CounterRow};
 use super::failures::{Counted, Kind, Tally};
+use super::input::TrialData;
 use super::reading::{Reading, read};
 use super::together::{self, Joint};
 use crate::workload::{DecodeError, Remark, Workload};
@@ -165,7 +166,8 @@ impl<'a> Collector<'a> {
     }
 
     /// Decodes one trial.
-    pub(crate) fn add(&mut self, trial: &Trial, outcome: &Outcome, host_elapsed_ns: u64) {
+    pub(crate) fn add(&mut self, data: &TrialData) {
+        let trial = &data.trial;
         self.trials += 1;
         let cell = &trial.cell;
         let (arm, workload) = (cell.arm.as_str(), cell.workload.as_str());
@@ -197,7 +199,7 @@ impl<'a> Collector<'a> {
             workload: find(workload),
             arms: vec![BTreeMap::new(); arms],
         });
-        let raw = match outcome {
+        let raw = match &data.outcome {
             Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {
                 let hint = super::failures::hint_for(reason, &self.arm_specs[arm_index]);
@@ -227,7 +229,10 @@ impl<'a> Collector<'a> {
             decode(definition, raw)
         };
         match decoded {
-            Ok(decoded) => {
+            Ok(mut decoded) => {
+                if let Some(probe) = &mut decoded.probe {
+                    evidence::replace(&mut probe.counters, |name| data.charged.get(name).copied());
+                }
                 for (metric, reason) in &decoded.unavailable {
                     self.tally.count(Counted {
                         reason: format!("{metric}: {reason}"),
@@ -237,7 +242,7 @@ impl<'a> Collector<'a> {
                 }
                 let kept = Kept {
                     position: trial.position,
-                    host_ns: host_elapsed_ns,
+                    host_ns: data.host_elapsed_ns,
                     readings: decoded.readings,
                     probe: decoded.probe.map(Box::new),
                     remarks: decoded.remarks.into_boxed_slice(),

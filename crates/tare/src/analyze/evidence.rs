@@ -14,7 +14,7 @@ use super::input::ArmData;
 use crate::cause::ArmEvidence;
 
 /// The counters that causes read.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 34] = [
     "wall_ns",
     "units",
     "user_ns",
@@ -43,6 +43,12 @@ const NAMES: [&str; 28] = [
     "pressure_cpu_ns",
     "pressure_memory_ns",
     "pressure_io_ns",
+    "charged_cpu_ns",
+    "charged_nr_throttled",
+    "charged_throttled_ns",
+    "charged_memory_limit_hits",
+    "charged_read_bytes",
+    "charged_write_bytes",
 ];
 
 /// One trial's counters in the order of [`NAMES`]; not a number where one was not read. The 24 bits of a `f32`

@@ -3,6 +3,8 @@
 //! Plain data, so that the analysis depends neither on the store's tables nor on the engine: whoever holds
 //! trials, from this run, an import or a generator in a test, can have a dossier made of them.
 
+use std::collections::BTreeMap;
+
 use tare_model::{ArmSpec, Facts, Outcome, RunId, Study, Trial};
 
 use crate::parity::Side;
@@ -45,6 +47,8 @@ pub struct TrialData {
     pub outcome: Outcome,
     /// From the request to the last reply, by the host's monotonic clock, nanoseconds; 0 if unknown.
     pub host_elapsed_ns: u64,
+    /// What the arm used as the host's kernel counts it, by name.
+    pub charged: BTreeMap<String, f64>,
 }
 
 /// A run without its trials.

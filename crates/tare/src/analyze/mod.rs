@@ -68,8 +68,7 @@ pub fn analyze_each<T: std::borrow::Borrow<TrialData>>(
 ) -> Dossier {
     let mut collected = Collector::new(&head.study, find);
     for data in trials {
-        let data = data.borrow();
-        collected.add(&data.trial, &data.outcome, data.host_elapsed_ns);
+        collected.add(data.borrow());
     }
     conclude(head, collected)
 }

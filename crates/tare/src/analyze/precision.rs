@@ -45,8 +45,7 @@ impl<'a> PrecisionRule<'a> {
 
     /// Takes note of one trial. Every trial once, between trials, in any order.
     pub fn add(&mut self, data: &TrialData) {
-        self.collected
-            .add(&data.trial, &data.outcome, data.host_elapsed_ns);
+        self.collected.add(data);
     }
 
     /// Places, in the study's list, of the workloads that are done; to be asked after whole blocks. A

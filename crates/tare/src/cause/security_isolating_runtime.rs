@@ -31,6 +31,7 @@ const FAMILIES: &[Family] = &[
     Family::MoreCalls,
     Family::Faults,
     Family::OtherCode,
+    Family::OnBehalf,
 ];
 
 /// The registered cause.

@@ -4,7 +4,7 @@
 //! off the processor, and the extra time is followed to where it went. A counter explains the extra time when
 //! its own growth is at least [`SHARE`] of it: shares and not ratios, because the double of nothing is nothing.
 //! Sources of the counters: getrusage(2), `/proc/self/schedstat`, `/proc/self/io`, the control group's
-//! `cpu.stat`, `/proc/stat`. What it cannot see: what several causes of one family share among themselves, and
+//! `cpu.stat`, `/proc/stat`, and what the host charges to the arm from outside. What it cannot see: what several causes of one family share among themselves, and
 //! a constant per start, which stands in the cells of `start-up` and not in counters.
 
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub const GREW: f64 = 1.5;
 pub const SWITCHES_PER_S: f64 = 50.0;
 /// Page faults per unit that are worth mentioning.
 const FEWEST_FAULTS: f64 = 1.0;
+/// Charged time that is worth mentioning, nanoseconds: a process's comes in ticks of 10 ms.
+const LEAST_CHARGED_NS: f64 = 30e6;
 /// One tick of `/proc/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
 const TICK_NS: f64 = 10_000_000.0;
 
@@ -52,6 +54,8 @@ pub enum Family {
     Device,
     /// Waiting for somebody else: a peer, a server, a reader of the output.
     Waiting,
+    /// The environment works on the program's behalf: a kernel in user space, imitated devices.
+    OnBehalf,
     /// The arm is faster: order, another program, another clock.
     Faster,
 }
@@ -94,6 +98,8 @@ pub struct Usage {
     pub calls: Option<f64>,
     /// The most threads at once.
     pub threads: Option<f64>,
+    /// Time on processors that the host's kernel charged to the arm, whoever in it was on them.
+    pub charged_ns: Option<f64>,
 }
 
 impl Usage {
@@ -120,12 +126,14 @@ impl Usage {
             majflt: get("majflt"),
             nivcsw: get("nivcsw"),
             run_delay_ns: get("run_delay_ns"),
-            throttled_ns: get("throttled_ns"),
-            nr_throttled: get("nr_throttled"),
+            // What hides its control group from the inside does not hide it from the host.
+            throttled_ns: get("throttled_ns").or_else(|| get("charged_throttled_ns")),
+            nr_throttled: get("nr_throttled").or_else(|| get("charged_nr_throttled")),
             steal_ns: get("steal_ticks").map(|ticks| ticks * TICK_NS),
             read_bytes: get("read_bytes"),
             calls: get("syscalls").or(both),
             threads: counters.get("threads").copied(),
+            charged_ns: get("charged_cpu_ns"),
         }
     }
 }
@@ -145,6 +153,7 @@ impl Usage {
             throttled_ns: None,
             nr_throttled: None,
             steal_ns: None,
+            charged_ns: None,
             ..self
         }
     }
@@ -210,6 +219,7 @@ pub fn triage(base: &Usage, arm: &Usage) -> Vec<Lead> {
     }
     found.in_user_space(base, arm, wall, user);
     found.in_the_kernel(base, arm, sys);
+    found.on_behalf(base, arm);
     // With several threads the time on processors may grow by more than the wall time; then nothing waits.
     let on_cpu = user.unwrap_or(0.0) + sys.unwrap_or(0.0);
     // What others took is no waiting for a peer; a quota stops every thread, and is not told apart.
@@ -278,6 +288,20 @@ impl Extra {
         }
     }
 
+    /// Charged from outside, and not seen inside: both arms hold what surrounds the timed work alike.
+    fn on_behalf(&mut self, base: &Usage, arm: &Usage) {
+        let unseen = |usage: &Usage| Some(usage.charged_ns? - usage.on_processor_ns()?);
+        let growth = grown(unseen(base), unseen(arm)).filter(|ns| *ns >= LEAST_CHARGED_NS);
+        let share = self.share(growth);
+        if share >= SHARE {
+            self.add(Family::OnBehalf, share, |share| {
+                format!(
+                    "the host charged it with processor time that is not seen inside, {share} of the extra time"
+                )
+            });
+        }
+    }
+
     fn in_the_kernel(&mut self, base: &Usage, arm: &Usage, sys: Option<f64>) {
         let share = self.share(sys);
         if share < SHARE {
@@ -332,6 +356,7 @@ mod tests {
             read_bytes: Some(0.0),
             calls: Some(1000.0),
             threads: None,
+            charged_ns: None,
         }
     }
 
@@ -425,6 +450,41 @@ mod tests {
         };
         let free = usage(0.1, 0.1, 0.0);
         assert_eq!(triage(&free, &quota)[0].family, Family::Quota);
+    }
+
+    #[test]
+    fn what_the_host_charges_beyond_what_is_seen_inside_is_work_on_its_behalf() {
+        let base = Usage {
+            charged_ns: Some(0.93e9),
+            ..usage(1.0, 0.8, 0.1)
+        };
+        let arm = Usage {
+            charged_ns: Some(1.9e9),
+            ..usage(2.0, 0.8, 0.1)
+        };
+        let leads = triage(&base, &arm);
+        assert!(
+            leads.iter().any(|lead| lead.family == Family::OnBehalf),
+            "{leads:?}"
+        );
+        // As much as is seen inside, and what nobody counted, say nothing.
+        for charged_ns in [Some(0.95e9), None] {
+            let leads = triage(&base, &Usage { charged_ns, ..arm });
+            assert!(leads.iter().all(|lead| lead.family != Family::OnBehalf));
+        }
+    }
+
+    #[test]
+    fn a_quota_that_the_inside_cannot_see_is_counted_by_the_host() {
+        let counters = |throttled: f64| {
+            Counters::from([
+                ("wall_ns".to_owned(), 1e9 + throttled),
+                ("charged_throttled_ns".to_owned(), throttled),
+            ])
+        };
+        let usage = |throttled: f64| Usage::of(&counters(throttled));
+        let leads = triage(&usage(0.0), &usage(0.9e9));
+        assert_eq!(leads[0].family, Family::Quota, "{leads:?}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ const FAMILIES: &[Family] = &[
     Family::Waiting,
     Family::Device,
     Family::Steal,
+    Family::OnBehalf,
 ];
 
 /// The registered cause.

@@ -101,6 +101,7 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
             trial: record.trial,
             outcome: record.outcome,
             host_elapsed_ns: record.host_elapsed_ns,
+            charged: record.charged,
         })
         .collect();
     RunData { head, trials }

@@ -89,6 +89,7 @@ impl Precision for Rule {
             trial: record.trial.clone(),
             outcome: record.outcome.clone(),
             host_elapsed_ns: record.host_elapsed_ns,
+            charged: record.charged.clone(),
         });
     }
 

@@ -28,8 +28,8 @@ use super::channel::ProcessChannel;
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Channel, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError,
-    StartMode,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, SettingSpec,
+    SettingsError, StartMode,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner};
 
@@ -577,6 +577,10 @@ impl Instance for ContainerInstance {
 
     fn workdir(&self) -> String {
         self.workdir.clone()
+    }
+
+    fn charged(&self) -> Charged {
+        Charged::of_groups(self.report.cgroups.iter().map(PathBuf::from).collect())
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {

@@ -15,8 +15,8 @@ use tare_model::{ArmId, Facts, Params, Reason, Value};
 use super::channel::ProcessChannel;
 use super::siblings::{Number, Numbers};
 use super::{
-    Availability, Channel, Driver, EnvError, Environment, Instance, Published, PublishedAt,
-    SettingSpec, SettingsError, StartMode,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, Published,
+    PublishedAt, SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::{CONTROL_LIMIT, owner};
@@ -288,6 +288,10 @@ impl Instance for HostInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         Ok(Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn charged(&self) -> Charged {
+        Charged::Process(self.channel.running.id())
     }
 
     /// Each instance has an address of the loopback to itself.

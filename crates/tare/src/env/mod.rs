@@ -12,9 +12,11 @@ use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::cx::{CommandError, Context, files::FileError};
 
+pub use charged::Charged;
 pub use image::host_files::Wanted;
 
 pub mod channel;
+mod charged;
 pub mod container;
 pub mod docker;
 mod grammar;
@@ -187,6 +189,11 @@ pub trait Instance: Send {
     }
     /// A directory inside for the probes' files, on the environment's own storage.
     fn workdir(&self) -> String;
+    /// Where the kernel of this machine counts what it uses. Asked before every trial: what must be looked up is
+    /// kept.
+    fn charged(&self) -> Charged {
+        Charged::Nowhere
+    }
     /// Stops and removes it; the instance is gone afterwards, whatever is returned.
     fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;
 }
@@ -274,7 +281,7 @@ mod tests {
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
         let helpers = [
-            "mod", "channel", "image", "grammar", "reader", "siblings", "text",
+            "mod", "channel", "charged", "image", "grammar", "reader", "siblings", "text",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)

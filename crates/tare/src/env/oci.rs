@@ -18,17 +18,18 @@ mod settings;
 mod spec;
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tare_model::launch::{CAPABILITIES, Network, PairAddresses};
 use tare_model::{ArmId, Facts, Params};
 
 use self::instance::{Living, OciInstance, clean};
-use self::runtime::{Container, KNOWN, Runtime, Surroundings, cgroup_mounts, refusal};
+use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
 use self::settings::{Rootfs, SETTINGS, Settings, Source};
 use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
 use super::channel::ProcessChannel;
+use super::charged;
 use super::text::and_cleanup;
 use super::{
     Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
@@ -69,7 +70,7 @@ impl Driver for Oci {
                 fix: None,
             };
         }
-        let mut facts = Facts::from([("oci.cgroups".to_owned(), cgroup_mounts().0.to_owned())]);
+        let mut facts = Facts::from([("oci.cgroups".to_owned(), charged::mounts().0.to_owned())]);
         let mut first = None;
         let mut is_ready = false;
         for (name, _) in KNOWN {
@@ -422,6 +423,7 @@ impl OciEnvironment {
             network: built.network,
             addresses,
             living: Arc::clone(&self.living),
+            groups: OnceLock::new(),
         })
     }
 }
@@ -463,7 +465,7 @@ impl Environment for OciEnvironment {
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let mut facts = self.settings.facts();
-        facts.insert("oci.cgroups".into(), cgroup_mounts().0.to_owned());
+        facts.insert("oci.cgroups".into(), charged::mounts().0.to_owned());
         if let Some(runtime) = &self.runtime {
             facts.insert("oci.version".into(), runtime.version.clone());
             facts.insert(

@@ -16,6 +16,7 @@ use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
 use crate::workload::Workload;
 
 mod budget;
+mod charges;
 mod cluster;
 mod dispatch;
 mod error;

@@ -19,7 +19,8 @@ use super::dispatch::Cancelled;
 use super::instances::Extra;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, StartMode, Wanted,
+    Availability, Channel, ChannelError, Charged, Driver, EnvError, Environment, Instance,
+    StartMode, Wanted,
 };
 use crate::store::PEER;
 
@@ -105,6 +106,12 @@ pub(super) struct Arm {
 impl Arm {
     pub(super) fn is_usable(&self) -> bool {
         self.out.is_none()
+    }
+
+    /// Where this machine's kernel counts what the resident instance uses.
+    pub(super) fn charged(&self) -> Charged {
+        let instance = self.instance.as_ref();
+        instance.map_or(Charged::Nowhere, |instance| instance.charged())
     }
 
     fn detect(&mut self, cx: &Context<'_>, known: &mut BTreeMap<&'static str, Availability>) {

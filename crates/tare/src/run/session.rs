@@ -12,12 +12,13 @@ use tare_model::{
     ArmId, End, Facts, Outcome, Recipe, Spread, Study, Trial, WorkloadId, WorkloadSpec,
 };
 
+use super::charges;
 use super::dispatch::{Cancelled, Dispatcher};
 use super::pace::Pace;
 use super::rig::{Needs, Rig};
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event};
-use crate::env::Wanted;
+use crate::env::{Charged, Wanted};
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
 use crate::workload::Tool;
@@ -362,6 +363,13 @@ impl<'a> Session<'a> {
                 .clock
                 .sleep(std::time::Duration::from_nanos(self.study().settle_ns));
         }
+        // Instances beside the first are charged elsewhere.
+        let charged = if trial.cell.instances == 1 {
+            self.rig.arms[index].charged()
+        } else {
+            Charged::Nowhere
+        };
+        let before = charges::read(&charged);
         let measured = match self.missing_tool(&trial.cell.arm, workload) {
             Some(reason) => self.dispatcher.nothing(Outcome::Unavailable(reason), false),
             None => self.dispatcher.measure(
@@ -376,6 +384,7 @@ impl<'a> Session<'a> {
             started_unix_ns: measured.started_unix_ns,
             host_elapsed_ns: measured.elapsed_ns,
             outcome: measured.outcome.clone(),
+            charged: charges::since(&before, &charges::read(&charged)),
         };
         self.store.append(&record)?;
         self.precision.add(&record);

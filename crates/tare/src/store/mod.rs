@@ -215,8 +215,8 @@ impl Store {
             .prepare_cached(
                 "INSERT INTO trial (run, sequence, session, block, position, launch, workload_index,
                                     cell, started_unix_ns, host_elapsed_ns, kind, detail,
-                                    format, stdout, stderr, exit)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                                    format, stdout, stderr, exit, charged)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
             )
             .and_then(|mut insert| {
                 insert.execute(params![
@@ -236,6 +236,7 @@ impl Store {
                     raw.map(|raw| raw.stdout.0.as_slice()),
                     raw.map(|raw| raw.stderr.0.as_slice()),
                     raw.map(|raw| json(&raw.exit)),
+                    (!record.charged.is_empty()).then(|| json(&record.charged)),
                 ])
             });
         match written {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use tare_model::outcome::Bytes;
@@ -81,7 +81,7 @@ fn run_id(text: String) -> rusqlite::Result<RunId> {
 
 const TRIALS: &str = "
 SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns, host_elapsed_ns,
-       kind, detail, format, stdout, stderr, exit
+       kind, detail, format, stdout, stderr, exit, charged
   FROM trial WHERE run = ?1 ORDER BY sequence";
 
 fn trial(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
@@ -110,6 +110,10 @@ fn trial(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
         started_unix_ns: row.get(6)?,
         host_elapsed_ns: host_elapsed_ns.max(0) as u64,
         outcome,
+        charged: match row.get_ref(14)? {
+            ValueRef::Null => BTreeMap::new(),
+            _ => parsed(row, 14)?,
+        },
     })
 }
 

@@ -3,6 +3,8 @@
 //! Nothing here is derived: a record is what happened, and readings are taken from it each time anew, so
 //! that a better decoder can be used on old runs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Facts, Outcome, RunId, Study, Trial};
 
@@ -17,6 +19,9 @@ pub struct TrialRecord {
     pub host_elapsed_ns: u64,
     /// How it ended, with its raw output.
     pub outcome: Outcome,
+    /// What the arm used meanwhile as the host's kernel counts it from outside, by name; one that cannot be
+    /// read there is absent.
+    pub charged: BTreeMap<String, f64>,
 }
 
 /// Whether an arm could be used. The last record of an arm holds.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tare");
 
 /// One step a version; step `i` makes version `i + 1` out of version `i`.
-pub(super) const STEPS: &[&str] = &[VERSION_1];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
 
 const VERSION_1: &str = "
 CREATE TABLE run (
@@ -95,6 +95,9 @@ CREATE TABLE remark (
 ) STRICT;
 CREATE INDEX remark_by_run ON remark (run);
 ";
+
+/// What an arm used during the trial as the host's kernel counts it: JSON, an object of numbers.
+const VERSION_2: &str = "ALTER TABLE trial ADD COLUMN charged TEXT;";
 
 /// The version that this build reads and writes.
 pub(super) fn known_version() -> u32 {

@@ -59,6 +59,9 @@ fn records(plan: &Plan) -> Vec<TrialRecord> {
             started_unix_ns: 2_000 + index as i64,
             host_elapsed_ns: 500,
             outcome: outcome(index),
+            charged: (0..index % 2)
+                .map(|_| ("charged_cpu_ns".to_owned(), 2.5e6))
+                .collect(),
         })
         .collect()
 }
@@ -151,7 +154,7 @@ fn a_newer_store_is_refused_untouched_and_both_versions_are_named() {
         refused,
         StoreError::Newer {
             found: 99,
-            known: 1,
+            known: 2,
             ..
         }
     ));

@@ -17,8 +17,8 @@ use tare_model::{ArmId, CommandCall, Facts, Params, Reason, Value};
 
 use crate::cx::Context;
 use crate::env::{
-    self, Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
-    PublishedAt, SettingSpec, SettingsError, StartMode, Wanted,
+    self, Availability, Channel, ChannelError, Charged, Driver, EnvError, Environment, Instance,
+    Published, PublishedAt, SettingSpec, SettingsError, StartMode, Wanted,
 };
 
 /// What every such setting begins with.
@@ -248,6 +248,10 @@ impl Instance for AroundInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         self.inner.host_address()
+    }
+
+    fn charged(&self) -> Charged {
+        self.inner.charged()
     }
 
     fn address_from_arm(&self) -> Result<IpAddr, Reason> {

@@ -431,7 +431,7 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
 }
 
 fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
-    const TOLD: [&str; 18] = [
+    const TOLD: [&str; 24] = [
         "children_user_ns",
         "children_sys_ns",
         "run_delay_ns",
@@ -450,6 +450,12 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
         "syscw",
         "read_bytes",
         "write_bytes",
+        "charged_cpu_ns",
+        "charged_throttled_ns",
+        "charged_nr_throttled",
+        "charged_memory_limit_hits",
+        "charged_read_bytes",
+        "charged_write_bytes",
     ];
     let of = |arm: &str| {
         let mut all = readings.counters(arm);

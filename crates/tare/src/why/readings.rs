@@ -67,15 +67,22 @@ impl Readings {
             }
             let key = (arm, cell.workload.to_string());
             if let Ok(report) = serde_json::from_slice::<ProbeReport>(&raw.stdout.0) {
-                readings.count(key, &report);
+                readings.count(key, counters_of(&report), &data.charged);
             }
         }
         readings
     }
 
-    fn count(&mut self, key: (String, String), report: &ProbeReport) {
+    /// Adds the counters of one trial, from inside and from outside.
+    fn count(
+        &mut self,
+        key: (String, String),
+        inside: BTreeMap<String, f64>,
+        charged: &BTreeMap<String, f64>,
+    ) {
         let of_arm = self.counters.entry(key).or_default();
-        for (name, value) in counters_of(report) {
+        let charged = charged.iter().map(|(name, value)| (name.clone(), *value));
+        for (name, value) in inside.into_iter().chain(charged) {
             of_arm.entry(name).or_default().push(value);
         }
     }

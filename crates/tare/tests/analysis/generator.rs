@@ -201,6 +201,7 @@ impl Plan {
                         trial,
                         outcome: completed(&report),
                         host_elapsed_ns,
+                        charged: BTreeMap::new(),
                     });
                 }
             }

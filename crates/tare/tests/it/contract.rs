@@ -7,7 +7,9 @@
 use std::time::{Duration, Instant};
 
 use tare::cx::Context;
-use tare::env::{Availability, Channel, ChannelError, Driver, Environment, Instance, StartMode};
+use tare::env::{
+    Availability, Channel, ChannelError, Charged, Driver, Environment, Instance, StartMode,
+};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
 
@@ -50,6 +52,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     assert!(!instance.workdir().is_empty());
     // Either an address or a reason: both are answers, and neither may panic.
     let _ = (instance.address_from_host(), instance.host_address());
+    it_is_charged_where_it_can_be(driver, instance.as_ref());
     a_null_trial_is_done(instance.as_mut(), 1);
     a_worker_that_hangs_is_given_up_within_its_limit(instance.as_mut());
     a_null_trial_is_done(instance.as_mut(), 3);
@@ -165,6 +168,25 @@ fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
 }
 
 /// A trial that would take an hour.
+/// Where the kernel of this machine counts what an instance uses, it says so, and it is there.
+fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
+    let charged = instance.charged();
+    assert_eq!(charged, instance.charged());
+    match (&charged, driver.id()) {
+        (Charged::Groups(folders), _) => {
+            let counts = |file: &str| folders.iter().any(|folder| folder.join(file).is_file());
+            assert!(counts("cpu.stat"), "{charged:?}");
+            assert!(folders.iter().all(|folder| folder.is_dir()));
+        }
+        (Charged::Process(pid), _) => {
+            assert!(std::path::Path::new(&format!("/proc/{pid}/stat")).exists());
+        }
+        (Charged::Nowhere, "host" | "vm" | "docker") => panic!("charged nowhere"),
+        // A runtime may be told to make no group; another kernel's count is not ours to read.
+        (Charged::Nowhere, _) => {}
+    }
+}
+
 fn endless(instance: &dyn Instance, trial: u64, limit: Duration) -> Request {
     run(instance, trial, "integer", Duration::from_secs(3600), limit)
 }

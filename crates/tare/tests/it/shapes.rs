@@ -7,7 +7,7 @@
 //! such claims: each alone would be wrong in one run of forty, and there are more than a dozen.
 //!
 //! A machine whose other work hides an effect shows nothing about it. So what a measurement did not bear out
-//! is measured again with twice as many blocks, and says so; what three do not bear out is wrong.
+//! is measured again with twice as many blocks, and says so; what several do not bear out is wrong.
 
 use serde_json::Value;
 
@@ -16,6 +16,9 @@ use crate::world::skip;
 
 /// How often a claim is measured before it is given up.
 const ATTEMPTS: u32 = 3;
+/// The same of round trips: where processors fall asleep meanwhile, waking them takes several times as long as the
+/// bridge does, and varies as much.
+const ATTEMPTS_AT_ROUND_TRIPS: u32 = 5;
 /// Blocks of the first measurement; on a busy machine the analysis sets trials aside in which the clocks
 /// disagree. With eleven the smallest p of the signed-rank test is 2 / 2^11, which just passes the correction.
 const BLOCKS: u64 = 14;
@@ -115,12 +118,17 @@ fn cell<'a>(dossier: &'a Value, arm: &str, metric: &str) -> &'a Value {
     cell
 }
 
-/// Measures a study until every claim is borne out.
+/// Measures a study until every claim is borne out, at most so often.
 #[track_caller]
-fn assert_claims(product: &Product, id: &str, study: &str, claims: &[(&str, &str, Claim)]) {
+fn assert_claims(
+    product: &Product,
+    (id, study): (&str, &str),
+    claims: &[(&str, &str, Claim)],
+    attempts: u32,
+) {
     let mut open = claims.to_vec();
     let mut blocks = BLOCKS;
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 1..=attempts {
         let text = format!("id = \"{id}\"\n{DESIGN}{study}");
         let file = product.file("study.toml", text);
         let blocks_told = blocks.to_string();
@@ -145,7 +153,7 @@ fn assert_claims(product: &Product, id: &str, study: &str, claims: &[(&str, &str
         }
         blocks *= 2;
     }
-    panic!("{ATTEMPTS} measurements do not bear out {open:?}");
+    panic!("{attempts} measurements do not bear out {open:?}");
 }
 
 /// Whether this kernel ties the mitigation of speculative store bypass to system-call filters, which a chain
@@ -191,14 +199,24 @@ fn arithmetic_is_free_system_calls_bridges_and_engines_are_not() {
     for metric in compute {
         claims.extend(["container", "docker"].map(|arm| (arm, metric, Claim::NoMaterialCost)));
     }
-    assert_claims(&product, "filters", WITH_FILTERS, &claims);
+    assert_claims(&product, ("filters", WITH_FILTERS), &claims, ATTEMPTS);
     let round_trip = (
         "docker",
         "net.tcp.round-trip.time",
         Claim::CostsMoreThan(1.0),
     );
-    assert_claims(&product, "round-trips", ROUND_TRIPS, &[round_trip]);
+    assert_claims(
+        &product,
+        ("round-trips", ROUND_TRIPS),
+        &[round_trip],
+        ATTEMPTS_AT_ROUND_TRIPS,
+    );
     let no_filter = ("unconfined", GETPPID, Claim::NoMaterialCost);
-    assert_claims(&product, "no-filter", WITHOUT_FILTER, &[no_filter]);
+    assert_claims(
+        &product,
+        ("no-filter", WITHOUT_FILTER),
+        &[no_filter],
+        ATTEMPTS,
+    );
     product.assert_nothing_left();
 }

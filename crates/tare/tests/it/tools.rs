@@ -242,6 +242,7 @@ fn dossier(stored: &StoredRun) -> Dossier {
         trial: record.trial.clone(),
         outcome: record.outcome.clone(),
         host_elapsed_ns: record.host_elapsed_ns,
+        charged: record.charged.clone(),
     });
     let trials = trials.collect();
     analyze(&RunData { head, trials }, &known)

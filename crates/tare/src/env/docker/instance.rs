@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tare_model::Reason;
 
 use super::super::image::WORKDIR;
 use super::super::siblings::Number;
-use super::super::{Channel, EnvError, Instance, Published, PublishedAt};
+use super::super::{Channel, Charged, EnvError, Instance, Published, PublishedAt};
 use super::api::Api;
 use super::channel::EngineChannel;
 use super::endpoint::Endpoint;
@@ -56,6 +57,8 @@ pub(super) struct DockerInstance {
     siblings: Siblings,
     /// How long the container's own program may take to obey SIGTERM; `None` where that is the agent.
     patience: Option<Duration>,
+    /// Looked up once.
+    charged: OnceLock<Charged>,
 }
 
 impl DockerInstance {
@@ -74,6 +77,7 @@ impl DockerInstance {
             elsewhere,
             siblings,
             patience,
+            charged: OnceLock::new(),
         }
     }
 
@@ -115,6 +119,11 @@ impl Instance for DockerInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         self.ends().map(|(_, outside)| outside)
+    }
+
+    fn charged(&self) -> Charged {
+        let look = || locality::charged(&self.channel.api, &self.belongings.name);
+        self.charged.get_or_init(look).clone()
     }
 
     /// Two containers meet in the engine, so this works wherever the engine is.

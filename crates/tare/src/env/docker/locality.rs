@@ -14,7 +14,7 @@ use tare_model::{Facts, Reason};
 
 use bollard::models::ContainerInspectResponse;
 
-use super::super::PublishedAt;
+use super::super::{Charged, PublishedAt};
 use super::api::Api;
 use crate::cx::{CONTROL_LIMIT, files};
 
@@ -85,6 +85,16 @@ fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reaso
         api.client.inspect_container(container, None),
     )
     .map_err(|error| Reason::NoPath(error.to_string()))
+}
+
+/// Where this machine's kernel counts what the container uses, if it is this machine's.
+pub(super) fn charged(api: &Api, container: &str) -> Charged {
+    let found = inspect(api, container).ok();
+    let found = found.and_then(|found| Some((found.state?.pid?, found.id?)));
+    match found.map(|(pid, id)| (u32::try_from(pid), id)) {
+        Some((Ok(pid), id)) if pid > 0 => Charged::to_groups_of(pid, &id),
+        _ => Charged::Nowhere,
+    }
 }
 
 fn is_here(gateway: IpAddr) -> Result<(), Reason> {

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tare_model::Reason;
@@ -20,7 +20,7 @@ use super::spec::WORKDIR;
 use crate::cx::{Context, files};
 use crate::env::channel::ProcessChannel;
 use crate::env::text::and_cleanup;
-use crate::env::{Channel, EnvError, Instance, container};
+use crate::env::{Channel, Charged, EnvError, Instance, container};
 
 /// How long a container may take to end after its agent was told to, its removal by the runtime included.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -48,6 +48,8 @@ pub(super) struct OciInstance {
     pub(super) network: Network,
     pub(super) addresses: Option<PairAddresses>,
     pub(super) living: Living,
+    /// Its control groups, looked up once.
+    pub(super) groups: OnceLock<Vec<PathBuf>>,
 }
 
 impl OciInstance {
@@ -86,6 +88,11 @@ impl Instance for OciInstance {
 
     fn workdir(&self) -> String {
         WORKDIR.to_owned()
+    }
+
+    fn charged(&self) -> Charged {
+        let groups = self.groups.get_or_init(|| self.container.cgroups());
+        Charged::of_groups(groups.clone())
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {

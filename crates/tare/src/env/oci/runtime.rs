@@ -10,7 +10,7 @@ use std::time::Duration;
 use tare_model::launch::RUN_VARIABLE;
 
 use crate::cx::{AgentBinary, CommandLine, Context, files, vars};
-use crate::env::EnvError;
+use crate::env::{EnvError, charged};
 
 /// How long a runtime may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -36,32 +36,6 @@ pub(super) struct Runtime {
     pub(super) version: String,
     /// Whether the version 2 tree of a hybrid cgroup layout must be hidden from it.
     pub(super) hides_unified: bool,
-}
-
-/// How the host's cgroups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
-pub(super) fn cgroup_mounts() -> (&'static str, Vec<PathBuf>) {
-    let text = files::read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-    let mounts: Vec<(&str, &str)> = text
-        .lines()
-        .filter_map(|line| {
-            let (front, back) = line.split_once(" - ")?;
-            Some((back.split(' ').next()?, front.split(' ').nth(4)?))
-        })
-        .filter(|(kind, _)| matches!(*kind, "cgroup" | "cgroup2"))
-        .collect();
-    let has = |wanted: &str| mounts.iter().any(|(kind, _)| *kind == wanted);
-    let layout = match (has("cgroup"), has("cgroup2")) {
-        (true, true) => "hybrid",
-        (true, false) => "v1",
-        (false, true) => "v2",
-        (false, false) => "none",
-    };
-    // The kernel writes a space as `\040`; other letters that it escapes stand in no cgroup's mount point.
-    let places = mounts
-        .iter()
-        .map(|(_, point)| PathBuf::from(point.replace("\\040", " ")))
-        .collect();
-    (layout, places)
 }
 
 #[cfg(unix)]
@@ -138,7 +112,7 @@ pub(super) fn find(cx: &Context<'_>, agent: &AgentBinary, name: &str) -> Result<
     Ok(Runtime {
         path,
         version: version.escape_debug().to_string(),
-        hides_unified: version.starts_with("crun") && cgroup_mounts().0 == "hybrid",
+        hides_unified: version.starts_with("crun") && charged::mounts().0 == "hybrid",
     })
 }
 
@@ -175,7 +149,7 @@ impl Container {
 
     /// The cgroups of the container that are there.
     pub(super) fn cgroups(&self) -> Vec<PathBuf> {
-        let (_, places) = cgroup_mounts();
+        let (_, places) = charged::mounts();
         places
             .into_iter()
             .map(|place| place.join(&self.id))

@@ -22,7 +22,7 @@ use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
 use crate::env::channel::StreamChannel;
 use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
-use crate::env::{Channel, ChannelError, EnvError, Environment, Instance, StartMode};
+use crate::env::{Channel, ChannelError, Charged, EnvError, Environment, Instance, StartMode};
 
 /// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -405,6 +405,11 @@ impl Instance for VmInstance {
 
     fn workdir(&self) -> String {
         self.report.workdir.clone()
+    }
+
+    /// The whole machine is one process, its devices included.
+    fn charged(&self) -> Charged {
+        Charged::Process(self.channel.running.id())
     }
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {

@@ -5,7 +5,9 @@
 //! nothing is said by a bar or a colour alone.
 //! What it cannot see: the terminal; width and colour are arguments.
 
-use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span};
+use tare_model::dossier::{
+    Dossier, DossierCounter, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
+};
 
 use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
 use super::Style;
@@ -387,47 +389,57 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
     }
 }
 
+/// A counter on both sides, its name without `prefix`; `None` where it is 0 on both.
+fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
+    let (base, env) = (counter.base.unwrap_or(0.0), counter.env.unwrap_or(0.0));
+    if base == 0.0 && env == 0.0 {
+        return None;
+    }
+    let shown = |value: Option<f64>| {
+        let Some(value) = value else {
+            return "–".to_owned();
+        };
+        let unit = if counter.name.ends_with("_ns") {
+            "ns"
+        } else {
+            "count"
+        };
+        let scale = scale_for(value, unit);
+        let scaled = value / scale.factor;
+        // A number of things has no digits behind the point unless it is a median between two.
+        let is_whole = unit == "count" && scaled.fract() == 0.0;
+        let digits = if is_whole {
+            0
+        } else {
+            significant(scaled.abs(), 3)
+        };
+        with_unit(&format!("{scaled:.digits$}"), scale)
+    };
+    let name = counter.name.trim_start_matches(prefix);
+    let name = name.trim_end_matches("_ns").replace('_', " ");
+    Some(format!(
+        "{name} {} → {}",
+        shown(counter.base),
+        shown(counter.env)
+    ))
+}
+
 /// Counters, start-up, and how the command was carried.
 fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
     out.push('\n');
-    let counters: Vec<String> = why
-        .counters
-        .iter()
-        .filter_map(|counter| {
-            let (base, env) = (counter.base.unwrap_or(0.0), counter.env.unwrap_or(0.0));
-            if base == 0.0 && env == 0.0 {
-                return None;
-            }
-            let shown = |value: Option<f64>| {
-                let Some(value) = value else {
-                    return "–".to_owned();
-                };
-                let unit = if counter.name.ends_with("_ns") {
-                    "ns"
-                } else {
-                    "count"
-                };
-                let scale = scale_for(value, unit);
-                let scaled = value / scale.factor;
-                // A number of things has no digits behind the point unless it is a median between two.
-                let is_whole = unit == "count" && scaled.fract() == 0.0;
-                let digits = if is_whole {
-                    0
-                } else {
-                    significant(scaled.abs(), 3)
-                };
-                with_unit(&format!("{scaled:.digits$}"), scale)
-            };
-            let name = counter.name.trim_end_matches("_ns").replace('_', " ");
-            Some(format!(
-                "{name} {} → {}",
-                shown(counter.base),
-                shown(counter.env)
-            ))
-        })
-        .collect();
-    if !counters.is_empty() {
-        paragraph(out, "per run, host → inside: ", &counters.join("; "), limit);
+    for (told, prefix) in [
+        ("per run, host → inside: ", ""),
+        ("charged per run by the host's kernel: ", "charged_"),
+    ] {
+        let counters: Vec<String> = why
+            .counters
+            .iter()
+            .filter(|counter| counter.name.starts_with("charged_") != prefix.is_empty())
+            .filter_map(|counter| counter_told(counter, prefix))
+            .collect();
+        if !counters.is_empty() {
+            paragraph(out, told, &counters.join("; "), limit);
+        }
     }
     if let Some(span) = &why.start_up_ns {
         let text = format!(

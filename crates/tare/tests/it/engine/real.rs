@@ -122,6 +122,8 @@ fn real_agents_run_every_trial_and_nothing_is_left() {
             let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
             assert_eq!(report.probe, "null");
             assert!(report.elapsed_ns as f64 <= record.host_elapsed_ns as f64);
+            #[cfg(target_os = "linux")]
+            assert!(record.charged.contains_key("charged_cpu_ns"), "{record:?}");
         } else {
             let report: LifecycleReport = serde_json::from_slice(&raw.stdout.0).unwrap();
             assert!(0 < report.ready_ns && report.ready_ns < report.removed_ns);

@@ -1,0 +1,103 @@
+//! Where the host's kernel counts what an instance uses: from outside, whatever the inside is allowed to see.
+//!
+//! A container's control groups are found from one of its processes, and only where their path bears the
+//! container's name: an engine in a virtual machine counts its processes there, and the same number here is
+//! somebody else's. What it cannot see: work that others do for the instance, such as the engine that writes its
+//! log.
+
+use std::path::{Path, PathBuf};
+
+use crate::cx::files;
+
+/// Where what an instance uses is counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Charged {
+    /// Not by this machine's kernel, or together with others.
+    #[default]
+    Nowhere,
+    /// In the folders of its control groups, one a hierarchy.
+    Groups(Vec<PathBuf>),
+    /// In this process and those of its children that it has waited for.
+    Process(u32),
+}
+
+impl Charged {
+    /// The groups of the process `pid` whose path holds `name`.
+    pub(super) fn to_groups_of(pid: u32, name: &str) -> Self {
+        let membership = files::read_text(Path::new(&format!("/proc/{pid}/cgroup")));
+        Self::to_groups(&membership.unwrap_or_default(), name, &mounts().1)
+    }
+
+    fn to_groups(membership: &str, name: &str, places: &[PathBuf]) -> Self {
+        // Only the first two colons separate: a path may contain more.
+        let mut paths: Vec<&str> = membership
+            .lines()
+            .filter_map(|line| line.splitn(3, ':').nth(2))
+            .filter(|path| !name.is_empty() && path.contains(name))
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        // A name that is nobody else's is in no hierarchy but its own.
+        let folders = places.iter().flat_map(|place| {
+            paths
+                .iter()
+                .map(|path| place.join(path.trim_start_matches('/')))
+        });
+        Self::of_groups(folders.filter(|folder| folder.is_dir()).collect())
+    }
+
+    /// In these folders, if there is one.
+    pub(super) fn of_groups(folders: Vec<PathBuf>) -> Self {
+        if folders.is_empty() {
+            Self::Nowhere
+        } else {
+            Self::Groups(folders)
+        }
+    }
+}
+
+/// How the host's control groups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
+pub(super) fn mounts() -> (&'static str, Vec<PathBuf>) {
+    let text = files::read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let mounts: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let (front, back) = line.split_once(" - ")?;
+            Some((back.split(' ').next()?, front.split(' ').nth(4)?))
+        })
+        .filter(|(kind, _)| matches!(*kind, "cgroup" | "cgroup2"))
+        .collect();
+    let has = |wanted: &str| mounts.iter().any(|(kind, _)| *kind == wanted);
+    let layout = match (has("cgroup"), has("cgroup2")) {
+        (true, true) => "hybrid",
+        (true, false) => "v1",
+        (false, true) => "v2",
+        (false, false) => "none",
+    };
+    // The kernel writes a space as `\040`; other letters that it escapes stand in no such mount point.
+    let places = mounts
+        .iter()
+        .map(|(_, point)| PathBuf::from(point.replace("\\040", " ")))
+        .collect();
+    (layout, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_a_containers_only_if_its_path_bears_the_name() {
+        let place = tempfile::tempdir().unwrap();
+        let (cpu, memory) = (place.path().join("cpu"), place.path().join("memory"));
+        let own = cpu.join("docker/0a1b");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&memory).unwrap();
+        let places = [cpu, memory];
+        let membership = "4:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n0::/\n";
+        let charged = |name: &str| Charged::to_groups(membership, name, &places);
+        assert_eq!(charged("0a1b"), Charged::Groups(vec![own]));
+        assert_eq!(charged("ffff"), Charged::Nowhere);
+        assert_eq!(charged(""), Charged::Nowhere);
+    }
+}

@@ -1,0 +1,230 @@
+//! What an arm used during a trial, as the host's kernel counts it from outside.
+//!
+//! Read before the request and after the last reply, so the readings themselves are in no measured time. It
+//! holds what the worker did around the timed work as well, in every arm alike.
+//! Sources: cgroup v2 `cpu.stat`, `memory.events`, `io.stat`; v1 `cpuacct.usage`, `cpu.stat`, `memory.failcnt`,
+//! `blkio.throttle.io_service_bytes`; proc_pid_stat(5), proc_pid_io(5).
+//! What it cannot see: bytes through a stacked device are counted once a layer; a process's time comes in ticks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::cx::files;
+use crate::env::Charged;
+
+/// Counters by name; one that cannot be read is absent.
+pub(super) type Charges = BTreeMap<String, f64>;
+
+/// One tick of `/proc/<pid>/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
+const TICK_NS: f64 = 10_000_000.0;
+
+/// All counters since their beginning.
+pub(super) fn read(charged: &Charged) -> Charges {
+    match charged {
+        Charged::Nowhere => Charges::new(),
+        Charged::Groups(folders) => of_groups(folders),
+        Charged::Process(pid) => of_process(&PathBuf::from(format!("/proc/{pid}"))),
+    }
+}
+
+/// What was added since `before`. A counter that went backwards belongs to another instance, and is left out.
+pub(super) fn since(before: &Charges, after: &Charges) -> Charges {
+    after
+        .iter()
+        .filter_map(|(name, now)| Some((name.clone(), now - before.get(name)?)))
+        .filter(|(_, added)| *added >= 0.0)
+        .collect()
+}
+
+fn of_groups(folders: &[PathBuf]) -> Charges {
+    let mut charges = Charges::new();
+    // In a hybrid tree two hierarchies may count the same: the first that does is taken.
+    let mut set = |name: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            charges.entry(name.to_owned()).or_insert(value);
+        }
+    };
+    for folder in folders {
+        let text = |name: &str| files::read_text(&folder.join(name)).unwrap_or_default();
+        set("charged_cpu_ns", text("cpuacct.usage").trim().parse().ok());
+        let cpu = text("cpu.stat");
+        set(
+            "charged_cpu_ns",
+            keyed(&cpu, "usage_usec").map(|us| us * 1e3),
+        );
+        set("charged_nr_throttled", keyed(&cpu, "nr_throttled"));
+        // v1 counts nanoseconds under one name, v2 microseconds under another.
+        set("charged_throttled_ns", keyed(&cpu, "throttled_time"));
+        set(
+            "charged_throttled_ns",
+            keyed(&cpu, "throttled_usec").map(|us| us * 1e3),
+        );
+        set(
+            "charged_memory_limit_hits",
+            text("memory.failcnt").trim().parse().ok(),
+        );
+        set(
+            "charged_memory_limit_hits",
+            keyed(&text("memory.events"), "max"),
+        );
+        if let Some((read, written)) = device_bytes(folder) {
+            set("charged_read_bytes", Some(read));
+            set("charged_write_bytes", Some(written));
+        }
+    }
+    charges
+}
+
+/// Bytes that the group read from devices and wrote to them; `None` where that is not counted.
+fn device_bytes(folder: &Path) -> Option<(f64, f64)> {
+    if let Ok(text) = files::read_text(&folder.join("blkio.throttle.io_service_bytes")) {
+        // `8:0 Read 4096`, and a last line `Total 4096`.
+        let sum = |word: &str| {
+            let of_devices = text.lines().filter_map(|line| {
+                let mut fields = line.split(' ').skip(1);
+                (fields.next()? == word).then(|| fields.next()?.parse::<f64>().ok())?
+            });
+            of_devices.sum()
+        };
+        return Some((sum("Read"), sum("Write")));
+    }
+    let text = files::read_text(&folder.join("io.stat")).ok()?;
+    // `8:0 rbytes=4096 wbytes=0 rios=1 …`
+    let sum = |key: &str| {
+        let fields = text.split_whitespace();
+        fields
+            .filter_map(|field| field.strip_prefix(key)?.parse::<f64>().ok())
+            .sum()
+    };
+    Some((sum("rbytes="), sum("wbytes=")))
+}
+
+fn of_process(folder: &Path) -> Charges {
+    let mut charges = Charges::new();
+    let stat = files::read_text(&folder.join("stat")).unwrap_or_default();
+    // The name of the program stands in parentheses and may contain any of them.
+    if let Some((_, fields)) = stat.rsplit_once(") ") {
+        // utime, stime, cutime and cstime are fields 14 to 17 of the line; the first here is field 3.
+        let ticks: Vec<f64> = fields
+            .split(' ')
+            .skip(11)
+            .take(4)
+            .filter_map(|field| field.parse().ok())
+            .collect();
+        if ticks.len() == 4 {
+            let ns = ticks.iter().sum::<f64>() * TICK_NS;
+            charges.insert("charged_cpu_ns".to_owned(), ns);
+        }
+    }
+    let io = files::read_text(&folder.join("io")).unwrap_or_default();
+    for (name, key) in [
+        ("charged_read_bytes", "read_bytes:"),
+        ("charged_write_bytes", "write_bytes:"),
+    ] {
+        if let Some(value) = keyed(&io, key) {
+            charges.insert(name.to_owned(), value);
+        }
+    }
+    charges
+}
+
+/// The number behind `key` at the beginning of a line.
+fn keyed(text: &str, key: &str) -> Option<f64> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+        .and_then(|value| value.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn told(charges: &Charges) -> Vec<(&str, f64)> {
+        charges
+            .iter()
+            .map(|(name, value)| (name.as_str(), *value))
+            .collect()
+    }
+
+    #[test]
+    fn both_versions_of_groups_are_read_into_the_same_counters() {
+        const EXPECTED: [(&str, f64); 6] = [
+            ("charged_cpu_ns", 5_000_000.0),
+            ("charged_memory_limit_hits", 3.0),
+            ("charged_nr_throttled", 7.0),
+            ("charged_read_bytes", 12_288.0),
+            ("charged_throttled_ns", 9_000.0),
+            ("charged_write_bytes", 1_024.0),
+        ];
+        let cpu = folder(&[
+            ("cpuacct.usage", "5000000\n"),
+            (
+                "cpu.stat",
+                "nr_periods 8\nnr_throttled 7\nthrottled_time 9000\n",
+            ),
+        ]);
+        let memory = folder(&[("memory.failcnt", "3\n")]);
+        let blkio = folder(&[(
+            "blkio.throttle.io_service_bytes",
+            "8:0 Read 4096\n8:0 Write 1024\n8:16 Read 8192\n8:16 Write 0\nTotal 13312\n",
+        )]);
+        let v1 = [&cpu, &memory, &blkio].map(|folder| folder.path().to_owned());
+        assert_eq!(told(&of_groups(&v1)), EXPECTED);
+        let v2 = folder(&[
+            (
+                "cpu.stat",
+                "usage_usec 5000\nuser_usec 1\nnr_periods 8\nnr_throttled 7\nthrottled_usec 9\n",
+            ),
+            ("memory.events", "low 0\nhigh 0\nmax 3\noom 0\n"),
+            (
+                "io.stat",
+                "8:0 rbytes=4096 wbytes=1024 rios=1\n8:16 rbytes=8192 wbytes=0 rios=2\n",
+            ),
+        ]);
+        assert_eq!(told(&of_groups(&[v2.path().to_owned()])), EXPECTED);
+    }
+
+    #[test]
+    fn what_is_not_counted_is_absent_and_another_instances_count_is_no_difference() {
+        assert!(read(&Charged::Nowhere).is_empty());
+        assert!(of_groups(&[folder(&[]).path().to_owned()]).is_empty());
+        let charges = |value: f64| Charges::from([("charged_cpu_ns".to_owned(), value)]);
+        assert_eq!(since(&charges(3.0), &charges(5.0)), charges(2.0));
+        assert!(since(&charges(5.0), &charges(3.0)).is_empty());
+        assert!(since(&Charges::new(), &charges(3.0)).is_empty());
+    }
+
+    #[test]
+    fn a_program_of_any_name_is_read_to_the_right_field() {
+        let process = folder(&[
+            (
+                "stat",
+                "71 (a) R (b) S 1 71 71 0 -1 4194304 100 200 0 0 11 12 13 14 20 0 1 0 5\n",
+            ),
+            ("io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\n"),
+        ]);
+        assert_eq!(
+            told(&of_process(process.path())),
+            [
+                ("charged_cpu_ns", 500_000_000.0),
+                ("charged_read_bytes", 4_096.0),
+                ("charged_write_bytes", 0.0)
+            ]
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_has_used_a_processor() {
+        let charges = read(&Charged::Process(std::process::id()));
+        assert!(charges.contains_key("charged_cpu_ns"), "{charges:?}");
+    }
+}
