@@ -14,17 +14,36 @@
 use crate::interval::{all_finite, mean};
 use crate::special::chi_squared_upper;
 
+/// Values less their mean, and the sum of their squares.
+struct Centred {
+    c: Vec<f64>,
+    total: f64,
+}
+
+impl Centred {
+    /// `None` for fewer than two values, and for values that are all equal or not finite.
+    fn of(x: &[f64]) -> Option<Self> {
+        if x.len() < 2 || !all_finite(x) || x.iter().all(|value| *value == x[0]) {
+            return None;
+        }
+        let centre = mean(x);
+        let c: Vec<f64> = x.iter().map(|value| value - centre).collect();
+        let total = c.iter().map(|value| value * value).sum();
+        Some(Self { c, total })
+    }
+
+    /// r at a lag below the number of values.
+    fn r(&self, lag: usize) -> f64 {
+        let products = self.c.iter().zip(&self.c[lag..]).map(|(a, b)| a * b);
+        products.sum::<f64>() / self.total
+    }
+}
+
 /// r_0 … r_`max_lag`. `None` for fewer than two values, values that are all equal or
 /// not finite, or a lag of n or more.
 pub fn autocorrelation(x: &[f64], max_lag: usize) -> Option<Vec<f64>> {
-    if x.len() < 2 || max_lag >= x.len() || !all_finite(x) || x.iter().all(|value| *value == x[0]) {
-        return None;
-    }
-    let centre = mean(x);
-    let c: Vec<f64> = x.iter().map(|value| value - centre).collect();
-    let total: f64 = c.iter().map(|value| value * value).sum();
-    let at = |lag: usize| c.iter().zip(&c[lag..]).map(|(a, b)| a * b).sum::<f64>() / total;
-    Some((0..=max_lag).map(at).collect())
+    let centred = Centred::of(x).filter(|_| max_lag < x.len())?;
+    Some((0..=max_lag).map(|lag| centred.r(lag)).collect())
 }
 
 /// r₁, under the conditions of [`autocorrelation`].
@@ -65,13 +84,14 @@ pub fn ljung_box(x: &[f64], lags: usize) -> Option<LjungBox> {
 }
 
 /// τ by the initial monotone sequence. 1 for independent values; below 1 when
-/// neighbours alternate. `None` as [`autocorrelation`]. O(n²) at worst.
+/// neighbours alternate. `None` as [`autocorrelation`]. O(n) for each lag until the sequence is cut, so O(n²) at
+/// worst.
 pub fn integrated_time(x: &[f64]) -> Option<f64> {
-    let r = autocorrelation(x, x.len().checked_sub(1)?)?;
+    let centred = Centred::of(x)?;
     let mut sum = 0.0;
     let mut previous = f64::INFINITY;
-    for pair in r.chunks_exact(2) {
-        let gain = pair[0] + pair[1];
+    for lag in (0..x.len() - 1).step_by(2) {
+        let gain = centred.r(lag) + centred.r(lag + 1);
         if gain <= 0.0 {
             break;
         }
