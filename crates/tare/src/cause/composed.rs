@@ -10,7 +10,17 @@ use super::entry::Entry;
 use super::{ArmEvidence, Case, Cause, Suspicion};
 
 /// A cell of this metric with this cost ratio; material from 5 % on. Its workload is the metric's first word.
+///
+/// Only of a metric that there is: a rule that looks for another would never speak.
+#[track_caller]
 pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
+    let mut metrics = crate::workload::WORKLOADS
+        .iter()
+        .flat_map(|workload| workload.metrics());
+    assert!(
+        metrics.any(|known| known.id == metric),
+        "no workload has the metric `{metric}`"
+    );
     let span = |point: f64| {
         Some(Span {
             point,

@@ -184,9 +184,9 @@ mod tests {
     fn spinning() -> Composed {
         Composed::of("docker")
             .both("cpu.affinity", "0-1")
-            .cost("python.numpy.time", 6.0)
+            .cost("blas.inverse.time", 6.0)
             .counted(
-                "python",
+                "blas",
                 &[
                     ("wall_ns", 0.2e9, 1.2e9),
                     ("user_ns", 0.12e9, 0.7e9),
@@ -197,9 +197,9 @@ mod tests {
     }
 
     fn instances(together: f64) -> Composed {
-        let mut one = cell("python.numpy.time", 0.5);
+        let mut one = cell("blas.inverse.time", 0.5);
         one.env = one.base;
-        let mut two = cell("python.numpy.time", 1.2);
+        let mut two = cell("blas.inverse.time", 1.2);
         two.instances = 2;
         if let Some(env) = &mut two.env {
             env.point = 100.0 * together;
@@ -243,8 +243,8 @@ mod tests {
             ];
             Composed::of("docker")
                 .both("cpu.affinity", "0-1")
-                .cost("python.numpy.time", 6.0)
-                .counted("python", &counters)
+                .cost("blas.inverse.time", 6.0)
+                .counted("blas", &counters)
         };
         assert!(with(1.0).suspects(&super::CAUSE).is_none());
         assert!(with(2.0).suspects(&super::CAUSE).is_some());

@@ -142,7 +142,7 @@ fn blocked_submission(case: &Case<'_>) -> Option<String> {
         let cell = case.cells.iter().find(|cell| cell.metric.contains(word))?;
         cell.env.map(|span| span.point)
     };
-    let (submit, complete) = (value("slat")?, value("clat")?);
+    let (submit, complete) = (value("submission")?, value("completion")?);
     (submit > BLOCKED_SUBMISSION * complete).then(|| {
         format!(
             "handing requests over took {:.0} times as long as waiting for them: they ran one after the other, whatever the queue's depth",
@@ -184,7 +184,7 @@ mod tests {
                 Composed::of("docker")
                     .setting("storage", "bind")
                     .fact("engine.system", "Docker Desktop")
-                    .cost("fio.randread.rate", 43.0),
+                    .cost("disk.fio-read.rate", 43.0),
                 Composed::golden("docker-desktop-windows-bind").cost("fs.stat.time", 10.0),
                 Composed::golden("docker-desktop-mac-fakeowner").cost("fs.stat.time", 3.0),
                 Composed::golden("wsl2-drvfs").cost("fs.stat.time", 10.0),
@@ -194,7 +194,7 @@ mod tests {
                 on("overlay"),
                 Composed::of("docker")
                     .setting("storage", "bind")
-                    .cost("fio.randread.rate", 2.0),
+                    .cost("disk.fio-read.rate", 2.0),
                 on("9p").base("mount./tmp.fstype", "9p"),
                 // It lies under a path that the command does not use.
                 of_command("/work/x"),

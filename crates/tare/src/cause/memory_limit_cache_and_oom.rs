@@ -69,9 +69,9 @@ mod tests {
                 .setting("memory", "64m")
                 .fact("cgroup.memory.limit_in_bytes", "67108864")
                 .base("cgroup.memory.limit_in_bytes", "9223372036854771712")
-                .cost("fio.read.rate", 4.0)
+                .cost("disk.fio-read.rate", 4.0)
         };
-        let hits = |arm: f64| limited().counted("fio", &[("memory_limit_hits", 0.0, arm)]);
+        let hits = |arm: f64| limited().counted("disk", &[("memory_limit_hits", 0.0, arm)]);
         check(
             &super::CAUSE,
             &[limited(), hits(458.0)],

@@ -117,7 +117,7 @@ mod tests {
         check(
             &super::CAUSE,
             &[
-                sizes("1400", "1500", "iperf3.tcp.rate"),
+                sizes("1400", "1500", "net.iperf3.throughput"),
                 sizes("1500", "576", "net.tcp.throughput.rate"),
                 sizes("1500", "576", "command.wall.time").counted(
                     "command",
@@ -131,10 +131,10 @@ mod tests {
                     .counted("net", &[("tcp_retransmits", 0.0, 9.0)]),
             ],
             &[
-                sizes("1500", "1500", "iperf3.tcp.rate"),
-                sizes("9000", "1500", "iperf3.tcp.rate"),
+                sizes("1500", "1500", "net.iperf3.throughput"),
+                sizes("9000", "1500", "net.iperf3.throughput"),
                 sizes("1400", "1500", "net.tcp.throughput.rate"),
-                sizes("1400", "65520", "iperf3.tcp.rate"),
+                sizes("1400", "65520", "net.iperf3.throughput"),
                 sizes("1500", "1400", "net.tcp.throughput.rate"),
                 sizes("1500", "576", "cpu.integer.time"),
                 sizes("1500", "576", "command.wall.time").counted(

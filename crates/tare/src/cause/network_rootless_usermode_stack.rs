@@ -97,7 +97,7 @@ mod tests {
                 rootless("net.tcp.throughput.rate"),
                 Composed::of("podman")
                     .setting("network", "slirp4netns")
-                    .cost("iperf3.tcp.rate", 7.0),
+                    .cost("net.iperf3.throughput", 7.0),
                 Composed::of("docker")
                     .fact(
                         "engine.security",

@@ -118,7 +118,7 @@ mod tests {
                 reached("published"),
                 Composed::of("docker")
                     .fact("asked.PortBindings", "{}")
-                    .cost("redis.get.rate", 2.0),
+                    .cost("redis.request.rate", 2.0),
                 proxied("4e8", "0"),
                 proxied("4e8", "1e7"),
             ],

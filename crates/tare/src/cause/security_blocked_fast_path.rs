@@ -110,13 +110,13 @@ mod tests {
         check(
             &super::CAUSE,
             &[
-                refused("io_uring_setup", "EPERM", "fio.randread.rate"),
+                refused("io_uring_setup", "EPERM", "disk.fio-read.rate"),
                 refused("clone3", "ENOSYS", "command.wall.time"),
                 refused("mbind", "EPERM", "hpcc.stream.rate").fact("numa.nodes", "0-1"),
             ],
             &[
-                refused("io_uring_setup", "EFAULT", "fio.randread.rate"),
-                refused("io_uring_setup", "EPERM", "fio.randread.rate")
+                refused("io_uring_setup", "EFAULT", "disk.fio-read.rate"),
+                refused("io_uring_setup", "EPERM", "disk.fio-read.rate")
                     .base("errno.io_uring_setup", "ENOSYS"),
                 refused("perf_event_open", "EPERM", "cpu.integer.time"),
                 refused("mbind", "EPERM", "hpcc.stream.rate").fact("numa.nodes", "0"),

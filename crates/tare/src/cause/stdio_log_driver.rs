@@ -178,7 +178,7 @@ mod tests {
                 to("/tmp/out", "/dev/pts/0"),
                 Composed::of("docker")
                     .setting("tty", true)
-                    .cost("python.loop.time", 1.1)
+                    .cost("python.pi-loop.time", 1.1)
                     .cost("command.wall.time", 1.5),
             ],
             &[

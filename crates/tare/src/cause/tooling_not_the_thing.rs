@@ -141,11 +141,11 @@ mod tests {
                 ("write_bytes", 0.0, 0.0),
             ];
             Composed::of("docker")
-                .cost("fio.write.rate", 1.2)
-                .counted("fio", &counters)
+                .cost("disk.fio-write.rate", 1.2)
+                .counted("disk", &counters)
         };
         let stream = |gbits: f64| {
-            let mut cell = cell("iperf3.tcp.rate", 0.004);
+            let mut cell = cell("net.iperf3.throughput", 0.004);
             cell.unit = "bit/s".into();
             cell.env = cell.env.map(|span| tare_model::dossier::Span {
                 point: gbits * 1e9,
@@ -160,7 +160,7 @@ mod tests {
                 disk(0.2e9, 0.0),
                 disk(1.1e9, 1e8),
                 stream(9.4),
-                Composed::of("docker").cost("fio.write.rate", 1.2),
+                Composed::of("docker").cost("disk.fio-write.rate", 1.2),
             ],
         );
     }

@@ -185,8 +185,8 @@ mod tests {
 
     fn read(base: f64, arm: f64, ratio: f64) -> Composed {
         Composed::of("docker")
-            .cost("fio.read.rate", ratio)
-            .counted("fio", &[("rchar", 1e8, 1e8), ("read_bytes", base, arm)])
+            .cost("disk.fio-read.rate", ratio)
+            .counted("disk", &[("rchar", 1e8, 1e8), ("read_bytes", base, arm)])
     }
 
     /// A command of 50 ms that takes 150 ms inside, where it reads as much from the device as it reads.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn rate(bytes_per_second: f64) -> Composed {
-        let mut cell = cell("iozone.read.rate", 2.0);
+        let mut cell = cell("disk.iozone-read.throughput", 2.0);
         cell.unit = "B/s".into();
         cell.base = cell.base.map(|span| tare_model::dossier::Span {
             point: bytes_per_second,
@@ -249,7 +249,7 @@ mod tests {
                 read(1e8, 1e8, 2.0),
                 read(0.0, 0.0, 2.0),
                 rate(3e9),
-                Composed::of("docker").cost("fio.read.rate", 5.0),
+                Composed::of("docker").cost("disk.fio-read.rate", 5.0),
             ],
         );
     }

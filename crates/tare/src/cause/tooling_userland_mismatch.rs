@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn other_bytes_and_other_libraries_are_suspected_and_equal_ones_are_not() {
-        let tool = || Composed::of("docker").cost("stress-ng.cpu.rate", 5.2);
+        let tool = || Composed::of("docker").cost("stress-ng.operation.rate", 5.2);
         check(
             &super::CAUSE,
             &[

@@ -28,6 +28,8 @@ pub const SWITCHES_PER_S: f64 = 50.0;
 const FEWEST_FAULTS: f64 = 1.0;
 /// Charged time that is worth mentioning, nanoseconds: a process's comes in ticks of 10 ms.
 const LEAST_CHARGED_NS: f64 = 30e6;
+/// Ticks of theft in a trial that are worth mentioning: one may have begun before it.
+const FEWEST_TICKS: f64 = 2.0;
 /// One tick of `/proc/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
 const TICK_NS: f64 = 10_000_000.0;
 
@@ -129,7 +131,14 @@ impl Usage {
             // What hides its control group from the inside does not hide it from the host.
             throttled_ns: get("throttled_ns").or_else(|| get("charged_throttled_ns")),
             nr_throttled: get("nr_throttled").or_else(|| get("charged_nr_throttled")),
-            steal_ns: get("steal_ticks").map(|ticks| ticks * TICK_NS),
+            steal_ns: counters.get("steal_ticks").map(|ticks| {
+                let is_seen = *ticks >= FEWEST_TICKS;
+                if is_seen {
+                    ticks * TICK_NS / units
+                } else {
+                    0.0
+                }
+            }),
             read_bytes: get("read_bytes"),
             calls: get("syscalls").or(both),
             threads: counters.get("threads").copied(),
@@ -472,6 +481,24 @@ mod tests {
             let leads = triage(&base, &Usage { charged_ns, ..arm });
             assert!(leads.iter().all(|lead| lead.family != Family::OnBehalf));
         }
+    }
+
+    #[test]
+    fn one_tick_in_a_short_trial_is_no_theft() {
+        let usage = |wall: f64, ticks: f64| {
+            Usage::of(&Counters::from([
+                ("wall_ns".to_owned(), wall),
+                ("user_ns".to_owned(), 90e6),
+                ("sys_ns".to_owned(), 0.0),
+                ("steal_ticks".to_owned(), ticks),
+            ]))
+        };
+        let steals = |ticks: f64| {
+            let leads = triage(&usage(100e6, 0.0), &usage(110e6, ticks));
+            leads.iter().any(|lead| lead.family == Family::Steal)
+        };
+        assert!(steals(2.0));
+        assert!(!steals(1.0));
     }
 
     #[test]

@@ -119,7 +119,7 @@ mod tests {
             &super::CAUSE,
             &[
                 card("VBoxVBoxVBox", "e1000", "net.tcp.throughput.rate"),
-                card("KVMKVMKVM", "8139cp", "iperf3.tcp.rate"),
+                card("KVMKVMKVM", "8139cp", "net.iperf3.throughput"),
                 Composed::of("vm")
                     .fact("mount./.fstype", "ext4")
                     .fact("mount./.block.driver", "ata_piix")
