@@ -38,9 +38,8 @@ pub struct Step {
     pub weight: u32,
 }
 
-/// Settings that are no mechanism of their own: where files and programs come from, and how long the engine waits
-/// for a process that does not end.
-const NO_STEP: [&str; 10] = [
+/// Settings that are no mechanism of their own: where files and programs come from.
+const NO_STEP: [&str; 9] = [
     "binds",
     "image",
     "programs",
@@ -50,8 +49,12 @@ const NO_STEP: [&str; 10] = [
     "context",
     "platform",
     "port",
-    "stop_after",
 ];
+
+/// A container's own program, and how long it may take to obey the request to stop; the second has no meaning
+/// without the first.
+const ENTRY: &str = "entry";
+const STOP_AFTER: &str = "stop_after";
 
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
 /// `facts` are those of the environment.
@@ -83,6 +86,10 @@ pub fn steps(driver: &str, whole: &Params, facts: &Facts) -> Vec<Step> {
             continue;
         }
         so_far = so_far.with(name, value.clone());
+        // A program that does not end is waited for as long as the user says, and not as the engine would.
+        if let (ENTRY, Some(patience)) = (name.as_str(), settings.value(STOP_AFTER)) {
+            so_far = so_far.with(STOP_AFTER, patience.clone());
+        }
         steps.push(Step {
             title: format!("{name} = {}", shortened(value)),
             driver: driver.to_owned(),
@@ -546,18 +553,26 @@ mod tests {
     }
 
     #[test]
-    fn no_step_waits_longer_for_a_process_that_does_not_end_than_the_user_does() {
+    fn a_program_of_the_users_comes_with_the_time_that_it_may_take_to_end() {
         let settings = Params::new()
             .with("entry", "sleep infinity")
+            .with("memory", "64m")
             .with("stop_after", 1_i64);
         let steps = steps("docker", &settings, &Facts::new());
+        for step in &steps {
+            let has = |name: &str| step.settings.value(name).is_some();
+            assert_eq!(has("entry"), has("stop_after"), "{step:?}");
+            crate::env::find("docker")
+                .unwrap()
+                .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
+                .unwrap_or_else(|error| panic!("{}: {error}", step.title));
+        }
         assert!(
             steps
                 .iter()
-                .all(|step| step.settings.int("stop_after") == Some(1)),
-            "{steps:?}"
+                .any(|step| step.settings.value("entry").is_some())
         );
-        assert!(!steps.iter().any(|step| step.title.contains("stop_after")));
+        assert_eq!(steps.last().unwrap().settings, settings);
     }
 
     #[test]
