@@ -21,6 +21,7 @@ mod provision;
 mod published;
 mod run;
 mod shell;
+mod slower;
 mod test;
 mod workspace;
 
@@ -62,6 +63,11 @@ const COMMANDS: &[Command] = &[
         "aa",
         "live comparisons of the host with itself; `-n N` of them",
         aa::main,
+    ),
+    (
+        "slower",
+        "how often a loop that is 5 % longer in one arm is found out in a minute; `-n N` comparisons",
+        slower::main,
     ),
     (
         "published",
