@@ -13,6 +13,7 @@ use crate::workspace::target_folder;
 
 mod agent;
 mod peers;
+mod report;
 
 /// Pairs of runs for each comparison.
 const PAIRS: usize = 8;
@@ -36,6 +37,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     rows.extend(agent::rows(&file, &folder)?);
     step("peers: STREAM, fio, iperf3");
     rows.extend(peers::rows(&file, &folder)?);
+    step("report: a million trials");
+    rows.extend(report::rows(&folder)?);
     std::fs::remove_dir_all(&folder)?;
     println!("| promise | bound | today | kept |\n|---|---|---|---|");
     for row in rows {

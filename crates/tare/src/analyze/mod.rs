@@ -56,21 +56,38 @@ pub type Find<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Workload>;
 
 /// The dossier of a run whose trials are at hand.
 pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
-    analyze_each(&run.head, run.trials.iter(), find)
+    let mut analysis = Analysis::new(&run.head, find);
+    for trial in &run.trials {
+        analysis.add(trial);
+    }
+    analysis.dossier()
 }
 
-/// The dossier of a run whose trials come one by one, as a store yields them. Each trial is decoded and
-/// dropped; what is kept is about 200 bytes a trial.
-pub fn analyze_each<T: std::borrow::Borrow<TrialData>>(
-    head: &RunHead,
-    trials: impl IntoIterator<Item = T>,
-    find: Find<'_>,
-) -> Dossier {
-    let mut collected = Collector::new(&head.study, find);
-    for data in trials {
-        collected.add(data.borrow());
+/// An analysis whose trials come one by one, as a store yields them. Each trial is decoded and dropped; what is
+/// kept is about 200 bytes a trial.
+pub struct Analysis<'a> {
+    head: &'a RunHead,
+    collected: Collector<'a>,
+}
+
+impl<'a> Analysis<'a> {
+    /// Without any trial yet.
+    pub fn new(head: &'a RunHead, find: Find<'a>) -> Self {
+        Self {
+            head,
+            collected: Collector::new(&head.study, find),
+        }
     }
-    conclude(head, collected)
+
+    /// Takes a trial: each once, in any order.
+    pub fn add(&mut self, data: &TrialData) {
+        self.collected.add(data);
+    }
+
+    /// The dossier of what was added.
+    pub fn dossier(self) -> Dossier {
+        conclude(self.head, self.collected)
+    }
 }
 
 fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {

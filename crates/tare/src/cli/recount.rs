@@ -4,8 +4,8 @@ use tare_model::RunId;
 use tare_model::dossier::Dossier;
 
 use super::{Exit, Failed};
-use crate::analyze::{self, ArmData, RunData, RunHead, TrialData};
-use crate::store::{StoppedBy, Store, StoreError, StoredRun};
+use crate::analyze::{Analysis, ArmData, RunData, RunHead, TrialData};
+use crate::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
 use crate::{why, workload};
 
 impl From<StoreError> for Failed {
@@ -24,14 +24,17 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// The dossier of a stored run.
+/// The dossier of a stored run. One trial at a time is in memory, but for an answer of `tare why`, whose runs are
+/// short.
 pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
-    let stored = store.run(run)?;
-    let data = run_data(stored);
-    if data.head.study.id == why::STUDY {
-        return concluded(store, &data);
+    let stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        return concluded(store, &run_data(store.run(run)?));
     }
-    Ok(analyze::analyze(&data, &workload::find))
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find);
+    store.each_record(run, |record| analysis.add(&trial_data(record)))?;
+    Ok(analysis.dossier())
 }
 
 /// The answer that a stored run of `tare why` gives, with what the run before it knows; a run before that is no
@@ -49,7 +52,25 @@ pub(super) fn concluded(store: &Store, data: &RunData) -> Result<Dossier, Failed
 }
 
 /// A stored run as the analysis takes it.
-pub(super) fn run_data(stored: StoredRun) -> RunData {
+pub(super) fn run_data(mut stored: StoredRun) -> RunData {
+    let records = std::mem::take(&mut stored.records);
+    RunData {
+        head: head(stored),
+        trials: records.into_iter().map(trial_data).collect(),
+    }
+}
+
+fn trial_data(record: TrialRecord) -> TrialData {
+    TrialData {
+        trial: record.trial,
+        outcome: record.outcome,
+        host_elapsed_ns: record.host_elapsed_ns,
+        charged: record.charged,
+    }
+}
+
+/// All of a stored run but its trials.
+fn head(stored: StoredRun) -> RunHead {
     let arms = stored
         .study
         .arms
@@ -81,7 +102,7 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
             }
         })
         .collect();
-    let head = RunHead {
+    RunHead {
         run: stored.id,
         started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
         plan_sha256: stored.plan_sha256,
@@ -93,16 +114,5 @@ pub(super) fn run_data(stored: StoredRun) -> RunData {
         complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
         wall_s: stored.wall_ns as f64 / 1e9,
         study: stored.study,
-    };
-    let trials = stored
-        .records
-        .into_iter()
-        .map(|record| TrialData {
-            trial: record.trial,
-            outcome: record.outcome,
-            host_elapsed_ns: record.host_elapsed_ns,
-            charged: record.charged,
-        })
-        .collect();
-    RunData { head, trials }
+    }
 }

@@ -1,7 +1,7 @@
 //! What must hold of every run, whatever was planted in it.
 
 use proptest::prelude::*;
-use tare::analyze::{RunData, analyze, analyze_each};
+use tare::analyze::{Analysis, RunData, analyze};
 use tare_model::ArmId;
 use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
@@ -78,7 +78,11 @@ proptest! {
     fn the_order_in_which_trials_are_read_changes_nothing(seed in 0u64..1_000_000) {
         let plan = Plan { seed, blocks: 8, workloads: vec!["files", "syscall"], ..Plan::default() };
         let run = plan.run();
-        let backwards = analyze_each(&run.head, run.trials.iter().rev(), &find);
+        let mut backwards = Analysis::new(&run.head, &find);
+        for trial in run.trials.iter().rev() {
+            backwards.add(trial);
+        }
+        let backwards = backwards.dossier();
         prop_assert_eq!(analyze(&run, &find), backwards);
     }
 
