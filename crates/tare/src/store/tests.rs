@@ -160,7 +160,7 @@ fn a_newer_store_is_refused_untouched_and_both_versions_are_named() {
     ));
     let text = refused.to_string();
     assert!(
-        text.contains("format 99") && text.contains("up to 1"),
+        text.contains("format 99") && text.contains("up to 2"),
         "{text}"
     );
     assert!(text.contains("--store"), "{text}");
