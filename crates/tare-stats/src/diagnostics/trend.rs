@@ -131,7 +131,7 @@ pub fn theil_sen(x: &[f64]) -> Option<f64> {
 
 /// The Theil–Sen slope of `value` on `at`: the median of (y_j − y_i)/(t_j − t_i) over
 /// pairs that differ in `at`. `None` if lengths differ, no pair differs, or a value is
-/// not finite. O(n² log n) up to [`ALL_PAIRS_UP_TO`] values. Above, where `at` rises, the lower middle slope to
+/// not finite. O(n² log n) up to a thousand values. Above, where `at` rises, the lower middle slope to
 /// the precision of the numbers, O(n log n) for each bit of it.
 pub fn theil_sen_slope(at: &[f64], value: &[f64]) -> Option<f64> {
     if at.len() != value.len() || !all_finite(at) || !all_finite(value) {
