@@ -53,6 +53,14 @@ impl Program {
         self
     }
 
+    /// The same with the lowest priority: it yields to whatever else runs.
+    pub(crate) fn politely(mut self) -> Self {
+        let program = std::mem::replace(&mut self.name, "nice".into());
+        self.arguments
+            .splice(0..0, ["-n".into(), "19".into(), program]);
+        self
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
         command

@@ -84,21 +84,48 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
     let contracts = contracts::Table::new()?;
     tests = tests.variable(contracts::VARIABLE, contracts.path().as_os_str());
     let mut count = Count::default();
-    let result = tests.pass_on(|line| count.add(line));
+    let (tested, checked) = std::thread::scope(|scope| {
+        let (begin, begun) = std::sync::mpsc::channel();
+        // The first tests leave a processor idle; by then everything is compiled, so none waits for the other.
+        let checks = scope.spawn(move || match begun.recv() {
+            Ok(()) => documentation_and_windows(engine.is_some()),
+            Err(_) => Ok(()),
+        });
+        let tested = tests.pass_on(|line| {
+            let _ = begin.send(());
+            count.add(line);
+        });
+        drop(begin);
+        let checked = checks.join().expect("checking does not panic");
+        (tested, checked)
+    });
     println!("{}", contracts.told());
     println!(
         "{} passed, {} failed, {} skipped",
         count.passed, count.failed, count.ignored
     );
-    result?;
+    tested?;
+    checked?;
     if let Some(engine) = engine {
         step("planted causes, a part of them");
         let tare = target_folder().join("debug/tare");
         planted::small(tare, agent, engine.host())?;
     }
+    step("everything passed");
+    println!("{}", contracts.told());
+    println!(
+        "{} passed, {} failed, {} skipped",
+        count.passed, count.failed, count.ignored
+    );
+    Ok(())
+}
+
+/// Builds the documentation and checks what runs on Windows; yields to whatever else runs.
+fn documentation_and_windows(is_provisioned: bool) -> Result<()> {
     step("documentation");
     cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
         .variable("RUSTDOCFLAGS", "-D warnings")
+        .politely()
         .run()?;
     step("Windows");
     if packages::has("x86_64-w64-mingw32-gcc") && dist::is_installed("x86_64-pc-windows-gnu") {
@@ -111,21 +138,16 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
                 "--target",
                 "x86_64-pc-windows-gnu",
             ])
+            .politely()
             .run()?;
         }
-    } else if engine.is_some() {
+    } else if is_provisioned {
         bail!(
             "Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned"
         );
     } else {
         step("skipped: mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed");
     }
-    step("everything passed");
-    println!("{}", contracts.told());
-    println!(
-        "{} passed, {} failed, {} skipped",
-        count.passed, count.failed, count.ignored
-    );
     Ok(())
 }
 
