@@ -284,8 +284,8 @@ pub(super) fn decode(
     };
     let samples = workload.decode(raw)?;
     let extras = if raw.format == PROBE_FORMAT {
-        let extras: Extras<'_> =
-            serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
+        let extras: Extras<'_> = serde_json::from_slice(&raw.stdout.0)
+            .map_err(|error| garbled(error.to_string().escape_debug().to_string()))?;
         Some(extras)
     } else {
         None

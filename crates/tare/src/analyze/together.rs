@@ -35,8 +35,8 @@ pub(super) fn decode(
         format: raw.format.escape_default().to_string(),
         problem,
     };
-    let together: Together =
-        serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
+    let together: Together = serde_json::from_slice(&raw.stdout.0)
+        .map_err(|error| garbled(error.to_string().escape_debug().to_string()))?;
     if let Some(problem) = together.problem() {
         return Err(DecodeError::Unsuccessful { problem });
     }

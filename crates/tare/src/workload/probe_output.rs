@@ -165,7 +165,9 @@ pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
             return Err(garbled(format!("the worker was ended by signal {signal}")));
         }
     }
-    serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))
+    // The parser quotes what it did not expect.
+    serde_json::from_slice(&raw.stdout.0)
+        .map_err(|error| garbled(error.to_string().escape_debug().to_string()))
 }
 
 fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {

@@ -41,7 +41,7 @@ impl Problem {
 
     /// How many processes take part.
     pub fn processes(&self) -> u64 {
-        self.p * self.q
+        self.p.saturating_mul(self.q)
     }
 
     /// The input file. Each line is a value and what it is for; the program reads by position.
@@ -116,6 +116,17 @@ fn grid(processes: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grid_beyond_all_bounds_has_the_most_processes_that_can_be_counted() {
+        let problem = Problem {
+            n: 224,
+            nb: 32,
+            p: u64::MAX,
+            q: 3,
+        };
+        assert_eq!(problem.processes(), u64::MAX);
+    }
 
     #[test]
     fn the_grid_is_as_square_as_can_be_with_no_more_rows_than_columns() {

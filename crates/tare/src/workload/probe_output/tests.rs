@@ -247,3 +247,16 @@ fn a_parameter_that_is_unknown_or_out_of_range_is_refused_with_a_hint() {
         "path"
     );
 }
+
+#[test]
+fn what_the_parser_quotes_of_a_damaged_report_cannot_move_a_cursor() {
+    let raw = RawOutput {
+        format: PROBE_FORMAT.to_owned(),
+        stdout: Bytes(b"{\"unavailable\":{\"x\":{\"reason\":\"c\x7fde\"}}}".to_vec()),
+        stderr: Bytes::default(),
+        exit: Exit::Code(0),
+    };
+    let text = report(&raw).unwrap_err().to_string();
+    assert!(text.contains("c\\u{7f}de"), "{text}");
+    assert!(!text.contains('\u{7f}'), "{text:?}");
+}
