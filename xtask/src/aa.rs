@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::dist;
-use crate::shell::{program, step};
+use crate::shell::{how_many, program, step};
 use crate::workspace::target_folder;
 
 /// Workloads with one metric each.
@@ -18,20 +18,14 @@ const FIRST_SEED: u64 = 7_001;
 
 /// Runs `N` comparisons (100 by default) and counts the alarms.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let wanted: usize = match arguments {
-        [] => 100,
-        [flag, count] if flag == "-n" => count
-            .parse()
-            .with_context(|| format!("`{count}` is no number"))?,
-        _ => bail!("usage: cargo xtask aa [-n N]"),
-    };
+    let wanted = how_many("aa", arguments, 100)? as usize;
     let tare = dist::dist()?;
     let store = target_folder().join("aa.sqlite");
     let (mut n_done, mut n_alarms, mut seed) = (0, 0, FIRST_SEED);
     while n_done < wanted {
         let workloads = WORKLOADS[..WORKLOADS.len().min(wanted - n_done)].join(",");
         let seed_text = seed.to_string();
-        let printed = program(
+        let dossier = program(
             &tare,
             &[
                 "run",
@@ -51,9 +45,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             ],
         )
         .arguments(&["--store", &store.to_string_lossy()])
-        .output()?;
-        let dossier: serde_json::Value =
-            serde_json::from_str(&printed).context("`tare run --json -` printed no JSON")?;
+        .json()?;
         for cell in dossier["aa"]
             .as_array()
             .context("the dossier has no `aa`")?

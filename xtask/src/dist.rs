@@ -29,6 +29,11 @@ pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The `tare` that `TARE` names, which is built already; else everything is built.
+pub(crate) fn named_or_built() -> anyhow::Result<PathBuf> {
+    std::env::var_os("TARE").map_or_else(dist, |path| Ok(PathBuf::from(path)))
+}
+
 /// Builds everything; returns where `tare` lies.
 pub(crate) fn dist() -> anyhow::Result<PathBuf> {
     let agents = agents()?;

@@ -7,7 +7,7 @@
 //! What it cannot see: a step that is too small or too large by as much as another is too large or too small.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -59,10 +59,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     if !is_chosen {
         environments = vec!["container".to_owned(), "docker".to_owned()];
     }
-    let tare = match std::env::var_os("TARE") {
-        Some(path) => PathBuf::from(path),
-        None => dist::dist()?,
-    };
+    let tare = dist::named_or_built()?;
     let engine = if environments.iter().any(|env| env.starts_with("docker")) {
         match Engine::ensure() {
             Ok(engine) => Some(engine),

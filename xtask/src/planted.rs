@@ -109,10 +109,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     if plants.is_empty() {
         bail!("there is no such plant; see fixtures/planted");
     }
-    let program = match std::env::var_os("TARE") {
-        Some(path) => PathBuf::from(path),
-        None => dist::dist()?,
-    };
+    let program = dist::named_or_built()?;
     let asked = Asked {
         program,
         agent: std::env::var_os("TARE_TEST_AGENT").map(PathBuf::from),

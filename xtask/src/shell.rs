@@ -13,6 +13,17 @@ pub(crate) fn step(what: &str) {
     eprintln!("== {what}");
 }
 
+/// The number of a command that takes nothing but `-n N`.
+pub(crate) fn how_many(command: &str, arguments: &[String], default: u64) -> Result<u64> {
+    match arguments {
+        [] => Ok(default),
+        [flag, count] if flag == "-n" => count
+            .parse()
+            .with_context(|| format!("`{count}` is no number")),
+        _ => bail!("usage: cargo xtask {command} [-n N]"),
+    }
+}
+
 /// A program to be run in the repository's root.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -102,6 +113,11 @@ impl Program {
         } else {
             bail!("`{self}` ended with {status}")
         }
+    }
+
+    /// Runs it and returns the JSON that it printed; an error if it fails or prints something else.
+    pub(crate) fn json(&self) -> Result<serde_json::Value> {
+        serde_json::from_str(&self.output()?).with_context(|| format!("`{self}` printed no JSON"))
     }
 
     /// Runs it and returns what it printed; an error if it fails.

@@ -7,14 +7,13 @@
 //! What it cannot see: the start of the interpreter is as long in both arms, which takes a little from the 5 %.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::dist;
-use crate::shell::{program, step};
+use crate::shell::{how_many, program, step};
 use crate::workspace::target_folder;
 
 /// Seeds begin here, so that they are not those of anybody's studies.
@@ -43,30 +42,19 @@ params.argv = ["awk", "BEGIN { n = ENVIRON[\"ROUNDS\"]; for (i = 0; i < n; i++) 
 
 /// Runs `N` comparisons (20 by default) and counts those in which the slowdown was found.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let wanted: u64 = match arguments {
-        [] => 20,
-        [flag, count] if flag == "-n" => count
-            .parse()
-            .with_context(|| format!("`{count}` is no number"))?,
-        _ => bail!("usage: cargo xtask slower [-n N]"),
-    };
-    let tare = match std::env::var_os("TARE") {
-        Some(path) => PathBuf::from(path),
-        None => dist::dist()?,
-    };
+    let wanted = how_many("slower", arguments, 20)?;
+    let tare = dist::named_or_built()?;
     let folder = target_folder().join("slower");
     fs::create_dir_all(&folder)?;
     let study = folder.join("slower.toml");
     fs::write(&study, STUDY)?;
     let mut n_found = 0;
     for seed in FIRST_SEED..FIRST_SEED + wanted {
-        let printed = program(&tare, &["run"])
+        let dossier = program(&tare, &["run"])
             .arguments(&[&study.to_string_lossy(), "--seed", &seed.to_string()])
             .arguments(&["--json", "-"])
             .variable("TARE_HOME", &folder)
-            .output()?;
-        let dossier: Value =
-            serde_json::from_str(&printed).context("`tare run --json -` printed no JSON")?;
+            .json()?;
         let told = told(&dossier)?;
         n_found += u64::from(told.is_found);
         println!("seed {seed}: {}", told.line);

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// One tick of `/proc/stat` and `/proc/<pid>/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
+pub const TICK_NS: f64 = 10_000_000.0;
+
 /// The unit of a metric's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Unit {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::unit::TICK_NS;
 use tare_model::{
     INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, WorkSpan,
 };
@@ -21,7 +22,7 @@ use super::failures::{Counted, Kind, Tally};
 use super::input::TrialData;
 use super::reading::{Reading, read};
 use super::together::{self, Joint};
-use crate::workload::{DecodeError, Remark, Workload};
+use crate::workload::{DecodeError, Remark, Workload, unreadable};
 
 /// What may be compared: same work, same number at once. The workload's place in the study stands for its
 /// parameters and its path.
@@ -121,9 +122,6 @@ struct SeriesHead<'a> {
     #[serde(default)]
     linearity: Option<f64>,
 }
-
-/// One tick of `/proc/stat`: USER_HZ is 100 on every Linux that Tare runs on.
-const TICK_NS: f64 = 10_000_000.0;
 
 /// Readings under construction.
 pub(crate) struct Collector<'a> {
@@ -284,8 +282,8 @@ pub(super) fn decode(
     };
     let samples = workload.decode(raw)?;
     let extras = if raw.format == PROBE_FORMAT {
-        let extras: Extras<'_> = serde_json::from_slice(&raw.stdout.0)
-            .map_err(|error| garbled(error.to_string().escape_debug().to_string()))?;
+        let extras: Extras<'_> =
+            serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))?;
         Some(extras)
     } else {
         None

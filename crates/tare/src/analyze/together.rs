@@ -12,7 +12,7 @@ use tare_model::{Better, RawOutput, Spread, Together, WorkSpan};
 use super::collect::{Decoded, ProbeFacts, decode as decode_one};
 use super::reading::Reading;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
-use crate::workload::{DecodeError, Demand, Remark, Workload};
+use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
 /// What the instances of one trial did, in the order in which they were told to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +35,8 @@ pub(super) fn decode(
         format: raw.format.escape_default().to_string(),
         problem,
     };
-    let together: Together = serde_json::from_slice(&raw.stdout.0)
-        .map_err(|error| garbled(error.to_string().escape_debug().to_string()))?;
+    let together: Together =
+        serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))?;
     if let Some(problem) = together.problem() {
         return Err(DecodeError::Unsuccessful { problem });
     }

@@ -4,10 +4,13 @@
 //! off the processor, and the extra time is followed to where it went. A counter explains the extra time when
 //! its own growth is at least [`SHARE`] of it: shares and not ratios, because the double of nothing is nothing.
 //! Sources of the counters: getrusage(2), `/proc/self/schedstat`, `/proc/self/io`, the control group's
-//! `cpu.stat`, `/proc/stat`, and what the host charges to the arm from outside. What it cannot see: what several causes of one family share among themselves, and
-//! a constant per start, which stands in the cells of `start-up` and not in counters.
+//! `cpu.stat`, `/proc/stat`, and what the host charges to the arm from outside. What it cannot see: what several
+//! causes of one family share among themselves, and a constant per start, which stands in the cells of `start-up`
+//! and not in counters.
 
 use std::collections::BTreeMap;
+
+use tare_model::unit::TICK_NS;
 
 /// Counters by name, as [`super::ArmEvidence::counters`] holds them for one workload.
 pub type Counters = BTreeMap<String, f64>;
@@ -30,9 +33,6 @@ const FEWEST_FAULTS: f64 = 1.0;
 const LEAST_CHARGED_NS: f64 = 30e6;
 /// Ticks of theft in a trial that are worth mentioning: one may have begun before it.
 const FEWEST_TICKS: f64 = 2.0;
-/// One tick of `/proc/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
-const TICK_NS: f64 = 10_000_000.0;
-
 /// A family of causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
@@ -132,11 +132,10 @@ impl Usage {
             throttled_ns: get("throttled_ns").or_else(|| get("charged_throttled_ns")),
             nr_throttled: get("nr_throttled").or_else(|| get("charged_nr_throttled")),
             steal_ns: counters.get("steal_ticks").map(|ticks| {
-                let is_seen = *ticks >= FEWEST_TICKS;
-                if is_seen {
-                    ticks * TICK_NS / units
-                } else {
+                if *ticks < FEWEST_TICKS {
                     0.0
+                } else {
+                    ticks * TICK_NS / units
                 }
             }),
             read_bytes: get("read_bytes"),

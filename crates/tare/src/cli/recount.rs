@@ -60,7 +60,8 @@ pub(super) fn run_data(mut stored: StoredRun) -> RunData {
     }
 }
 
-fn trial_data(record: TrialRecord) -> TrialData {
+/// A trial as the analysis takes it.
+pub(super) fn trial_data(record: TrialRecord) -> TrialData {
     TrialData {
         trial: record.trial,
         outcome: record.outcome,

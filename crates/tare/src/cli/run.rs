@@ -10,7 +10,7 @@ use super::home::Place;
 use super::progress::Progress;
 use super::session::Session;
 use super::{Exit, Failed, output, recount, show};
-use crate::analyze::{PrecisionRule, TrialData};
+use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, units};
 use crate::cx::files;
 use crate::plan::Plan;
@@ -85,12 +85,7 @@ struct Rule(PrecisionRule<'static>);
 
 impl Precision for Rule {
     fn add(&mut self, record: &TrialRecord) {
-        self.0.add(&TrialData {
-            trial: record.trial.clone(),
-            outcome: record.outcome.clone(),
-            host_elapsed_ns: record.host_elapsed_ns,
-            charged: record.charged.clone(),
-        });
+        self.0.add(&recount::trial_data(record.clone()));
     }
 
     fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {

@@ -194,9 +194,12 @@ pub fn canonical(path: &Path) -> Result<PathBuf, FileError> {
     std::fs::canonicalize(path).map_err(error("find", path))
 }
 
-/// The program `name` in the first of the folders of a search path that has it; folders that are given relatively
-/// lie in `directory`.
-pub fn on_path(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
+/// The program that a shell in `directory` would start for `name`: where the name is no path itself, in the first
+/// of the folders of a search path that has it.
+pub fn program(name: &str, folders: &str, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(directory.join(name)).filter(|path| is_program(path));
+    }
     std::env::split_paths(folders)
         .filter(|folder| !folder.as_os_str().is_empty())
         .map(|folder| directory.join(folder).join(name))

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::cx::files;
 
 /// Where what an instance uses is counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Charged {
     /// Not by this machine's kernel, or together with others.
-    #[default]
     Nowhere,
     /// In the folders of its control groups, one a hierarchy.
     Groups(Vec<PathBuf>),

@@ -423,7 +423,7 @@ impl OciEnvironment {
             network: built.network,
             addresses,
             living: Arc::clone(&self.living),
-            groups: OnceLock::new(),
+            charged: OnceLock::new(),
         })
     }
 }

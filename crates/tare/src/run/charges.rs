@@ -9,14 +9,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tare_model::unit::TICK_NS;
+
 use crate::cx::files;
 use crate::env::Charged;
 
 /// Counters by name; one that cannot be read is absent.
 pub(super) type Charges = BTreeMap<String, f64>;
-
-/// One tick of `/proc/<pid>/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
-const TICK_NS: f64 = 10_000_000.0;
 
 /// All counters since their beginning.
 pub(super) fn read(charged: &Charged) -> Charges {

@@ -7,7 +7,7 @@
 //! starts, and the study is carried out, and stored, with that one's path.
 //! What it cannot see: a shim that is a compiled program, and what the same name means on another machine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tare_model::{Params, Study, Value};
@@ -45,11 +45,7 @@ pub fn without_shims(cx: &Context<'_>, study: &Study) -> (Study, Vec<(String, St
 
 /// The interpreter that the script `named` starts; `None` where it is none, or does not say.
 fn behind(cx: &Context<'_>, named: &str, folders: &str) -> Option<String> {
-    let file = if Path::new(named).components().count() > 1 {
-        Some(PathBuf::from(named)).filter(|path| files::is_program(path))
-    } else {
-        files::on_path(named, folders, Path::new(""))
-    }?;
+    let file = files::program(named, folders, Path::new(""))?;
     if !is_script(&file) {
         return None;
     }

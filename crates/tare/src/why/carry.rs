@@ -101,7 +101,8 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     let directory = vars::directory().ok_or(Trouble::NoDirectory)?;
     let mut carried = Carried::default();
     let mut shown = Shown::default();
-    let program = program(name, &directory);
+    let path = vars::text("PATH").unwrap_or_default();
+    let program = files::program(name, &path, Path::new(&directory));
     let mut argv = wish.argv.clone();
     match (&program, wish.has_own_image) {
         (None, false) => return Err(not_here(name)),
@@ -250,15 +251,6 @@ fn not_here(name: &str) -> Trouble {
     Trouble::NotHere {
         program: name.escape_debug().to_string(),
     }
-}
-
-/// The file that a shell would execute.
-fn program(name: &str, directory: &str) -> Option<PathBuf> {
-    if name.contains('/') {
-        let path = Path::new(directory).join(name);
-        return files::is_program(&path).then_some(path);
-    }
-    files::on_path(name, &vars::text("PATH")?, Path::new(directory))
 }
 
 fn userland() -> Vec<String> {

@@ -24,7 +24,9 @@ use super::command_output::{report, sample, stdout};
 use super::probe_output::{Accepts, checked};
 use super::python_tool;
 use super::sanity::MORE_THREADS_THAN_CPUS;
-use super::{DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload};
+use super::{
+    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, unreadable,
+};
 
 /// The workload.
 pub static WORKLOAD: BlasInverse = BlasInverse;
@@ -191,7 +193,7 @@ fn told(raw: &RawOutput) -> Result<Told, DecodeError> {
     let report = report(raw)?;
     serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
         format: "the JSON of blas-inverse".to_owned(),
-        problem: error.to_string(),
+        problem: unreadable(&error),
     })
 }
 

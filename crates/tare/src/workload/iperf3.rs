@@ -237,7 +237,7 @@ impl Test {
         let document = documents
             .next()
             .ok_or_else(|| garbled("there is no JSON"))?
-            .map_err(|error| garbled(&error.to_string()))?;
+            .map_err(|error| garbled(&super::unreadable(&error)))?;
         if let Some(error) = document.get("error") {
             let error = error
                 .as_str()

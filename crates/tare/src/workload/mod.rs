@@ -249,6 +249,11 @@ pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
     }
 }
 
+/// What is wrong with JSON, in the parser's words: it quotes what it did not expect, which is foreign text.
+pub fn unreadable(error: &serde_json::Error) -> String {
+    error.to_string().escape_debug().to_string()
+}
+
 /// Why raw output cannot be read. Never partial numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {

@@ -15,7 +15,7 @@ use tare_model::{
     Value,
 };
 
-use super::{DecodeError, ParamError, ParamSpec, Workload, one_end};
+use super::{DecodeError, ParamError, ParamSpec, Workload, one_end, unreadable};
 
 /// Which values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,9 +165,7 @@ pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
             return Err(garbled(format!("the worker was ended by signal {signal}")));
         }
     }
-    // The parser quotes what it did not expect.
-    serde_json::from_slice(&raw.stdout.0)
-        .map_err(|error| garbled(error.to_string().escape_debug().to_string()))
+    serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))
 }
 
 fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {

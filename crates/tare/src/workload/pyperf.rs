@@ -153,7 +153,7 @@ impl Workload for Pyperf {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         let suite: Suite = serde_json::from_str(file(ID, &report, RESULT_FILE)?)
-            .map_err(|error| garbled(ID, error.to_string()))?;
+            .map_err(|error| garbled(ID, super::unreadable(&error)))?;
         if suite.version.as_deref() != Some("1.0") {
             return Err(garbled(ID, "the file is not of version 1.0"));
         }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tare_model::{CommandCall, Params, RawOutput};
 
 use super::tool_text::{fitting, garbled, is_argument};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output};
+use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output, unreadable};
 
 /// Prints the interpreter and every file that it has loaded, one absolute path a line.
 const LOADED: &str = "import os, sys, sysconfig
@@ -94,14 +94,14 @@ pub fn printed<T: for<'a> Deserialize<'a>>(
     let report = command_output::report(raw)?;
     let text = command_output::stdout(&report);
     let wrong = |problem: String| garbled(format, problem);
-    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))?;
     if head.format != format {
         return Err(wrong(format!(
             "it says that it is `{}`",
             head.format.escape_debug()
         )));
     }
-    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+    serde_json::from_str(&text).map_err(|error| wrong(unreadable(&error)))
 }
 
 #[cfg(test)]

@@ -167,7 +167,6 @@ fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
     assert_eq!(report.series[0].metric, "dispatch.null.time");
 }
 
-/// A trial that would take an hour.
 /// Where the kernel of this machine counts what an instance uses, it says so, and it is there.
 fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
     let charged = instance.charged();
@@ -187,6 +186,7 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
     }
 }
 
+/// A trial that would take an hour.
 fn endless(instance: &dyn Instance, trial: u64, limit: Duration) -> Request {
     run(instance, trial, "integer", Duration::from_secs(3600), limit)
 }

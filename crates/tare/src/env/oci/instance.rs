@@ -48,8 +48,8 @@ pub(super) struct OciInstance {
     pub(super) network: Network,
     pub(super) addresses: Option<PairAddresses>,
     pub(super) living: Living,
-    /// Its control groups, looked up once.
-    pub(super) groups: OnceLock<Vec<PathBuf>>,
+    /// Looked up once.
+    pub(super) charged: OnceLock<Charged>,
 }
 
 impl OciInstance {
@@ -91,8 +91,8 @@ impl Instance for OciInstance {
     }
 
     fn charged(&self) -> Charged {
-        let groups = self.groups.get_or_init(|| self.container.cgroups());
-        Charged::of_groups(groups.clone())
+        let look = || Charged::of_groups(self.container.cgroups());
+        self.charged.get_or_init(look).clone()
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
