@@ -169,6 +169,12 @@ impl Connection {
         matches!(self.running.wait(Duration::ZERO), Ok(None))
     }
 
+    /// Waits until it has ended, or stands after all when the limit is over: a session can also be refused alone.
+    pub(super) fn wait_for_end(&mut self, limit: Duration) {
+        // Whether it stands is asked again by whoever wants to use it.
+        let _ = self.running.wait(limit);
+    }
+
     /// What `ssh` said about the connection, for people.
     pub(super) fn words(&self) -> String {
         words(&self.running.stderr_tail())

@@ -21,7 +21,9 @@ use super::script::{SERVE, remote};
 use super::settings::Settings;
 use crate::cx::{Context, Running};
 
-/// How long an agent may take to end after it was told to.
+/// How long a connection may take to end after one of its sessions was lost with it.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// How long an agent may take to end after it was told to, and `ssh` after its session ended.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// A started `ssh`.
@@ -121,12 +123,15 @@ impl SshChannel {
         let ChannelError::Closed(text) = error else {
             return error;
         };
-        let status = last_words(self.running.as_mut(), Duration::from_millis(500));
+        let status = last_words(self.running.as_mut(), STOP_LIMIT);
         let mut said = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
-        // The session learns of the end before its master has ended. `ssh` keeps status 255 for errors of its
-        // own, and the agent never ends with it.
+        // `ssh` keeps status 255 for errors of its own, and the agent never ends with it. The session learns of
+        // the end before its master has ended, and the next one must not go over a connection that is ending.
         let is_lost = status == Some(SSH_FAILED) || !connection.is_alive();
+        if is_lost {
+            connection.wait_for_end(END_LIMIT);
+        }
         if is_lost && said.is_empty() {
             said = connection.words();
         }
