@@ -25,7 +25,7 @@ pub(crate) fn how_many(command: &str, arguments: &[String], default: u64) -> Res
 }
 
 /// A program to be run in the repository's root.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Program {
     name: OsString,
     arguments: Vec<OsString>,
@@ -94,7 +94,7 @@ impl Program {
         }
     }
 
-    /// Runs it to its end and passes on what it prints, line by line, to whoever counts; an error if it fails.
+    /// Runs it to its end and passes on what it prints, line by line; an error if it fails.
     pub(crate) fn pass_on(&self, mut each: impl FnMut(&str)) -> Result<()> {
         let mut child = self
             .command()
@@ -103,9 +103,7 @@ impl Program {
             .with_context(|| format!("cannot run `{self}`"))?;
         for line in BufReader::new(child.stdout.take().context("no standard output")?).split(b'\n')
         {
-            let line = String::from_utf8_lossy(&line?).into_owned();
-            println!("{line}");
-            each(&line);
+            each(&String::from_utf8_lossy(&line?));
         }
         let status = child.wait()?;
         if status.success() {
