@@ -363,8 +363,11 @@ impl<'a> Session<'a> {
                 .clock
                 .sleep(std::time::Duration::from_nanos(self.study().settle_ns));
         }
-        // Instances beside the first are charged elsewhere.
-        let charged = if trial.cell.instances == 1 {
+        // What has two ends, several instances or one of its own is charged elsewhere too, or altogether.
+        let is_all_inside = trial.cell.instances == 1
+            && matches!(self.recipes[workload], Recipe::Probe(_))
+            && !self.dispatcher.is_cold;
+        let charged = if is_all_inside {
             self.rig.arms[index].charged()
         } else {
             Charged::Nowhere
