@@ -90,19 +90,19 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             {
                 Some(difference) => {
                     let own = per_call * calls_in(&largest.metric);
-                    let part = if own >= 0.5 * difference.point {
-                        format!("adds about {:.0} ns", difference.point)
-                    } else {
+                    let (metric, cost) = (&largest.metric, words(ratio(largest)));
+                    if own >= 0.5 * difference.point {
                         format!(
-                            "explains about {own:.0} of the {:.0} ns that are added",
+                            "The seccomp filter adds about {:.0} ns to what `{metric}` times, which {cost}.",
                             difference.point
                         )
-                    };
-                    format!(
-                        "The seccomp filter {part} to what `{}` times, which {}.",
-                        largest.metric,
-                        words(ratio(largest))
-                    )
+                    } else {
+                        // How much of it is the filter's is for a trial to say.
+                        format!(
+                            "The seccomp filter takes its price, usually about {own:.0} ns, of what `{metric}` times; {:.0} ns are added to that, and it {cost}.",
+                            difference.point
+                        )
+                    }
                 }
                 None => format!(
                     "The seccomp filter takes its price of each system call, and {}.",
@@ -212,7 +212,8 @@ mod tests {
         );
         let partly = told(1.6);
         assert!(
-            partly.claim.contains("about 16 of the 60 ns"),
+            partly.claim.contains("usually about 16 ns")
+                && partly.claim.contains("60 ns are added"),
             "{}",
             partly.claim
         );
