@@ -19,7 +19,7 @@ use tare_model::dossier::{
 use tare_model::study::A_PRIME;
 use tare_model::{ResourceClass, Study};
 
-use crate::cause::{self, ArmEvidence};
+use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
 use crate::workload::Workload;
 
@@ -86,11 +86,16 @@ impl<'a> Analysis<'a> {
 
     /// The dossier of what was added.
     pub fn dossier(self) -> Dossier {
+        self.dossier_and_suspected().0
+    }
+
+    /// The dossier, and what is suspected, in the order of its findings.
+    pub fn dossier_and_suspected(self) -> (Dossier, Vec<Suspected>) {
         conclude(self.head, self.collected)
     }
 }
 
-fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
+fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspected>) {
     void::strike_out(head, &mut collected);
     let mut cells = Vec::new();
     let mut aa = Vec::new();
@@ -112,7 +117,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         .filter(|arm| arm.available && arm.spec.id.as_str() != A_PRIME)
         .map(|arm| evidence::of(arm, &collected))
         .collect();
-    let findings = cause::findings(&evidence, head.study.baseline.as_str(), &cells);
+    let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
     let concurrency = concurrency::series(head, &collected);
     let failures = failures::listed(head, &collected);
     let parity = parities(head, collected.find());
@@ -132,7 +137,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         cells,
         aa,
         concurrency,
-        findings,
+        findings: suspected.iter().map(Suspected::finding).collect(),
         why: None,
         ladder: None,
         claims: Vec::new(),
@@ -150,7 +155,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> Dossier {
         dossier.publication = Some(publication::filled_in(published, &dossier));
     }
     dossier.checklist = checklist::filled_in(&dossier, &collected);
-    dossier
+    (dossier, suspected)
 }
 
 /// Compares every available arm with the baseline.

@@ -1,38 +1,79 @@
-//! Findings after a run: suspicions on what was measured, without anything having been switched off.
+//! What is suspected after a run, from what was measured, without anything having been switched off.
 //!
-//! Pure: arms with their facts and counters, and the cells of a dossier. A finding wants a material cost, so that
-//! facts alone never make one. Its status is `supported` where the evidence is specific, else `untested`;
+//! Pure: arms with their facts and counters, and the cells of a dossier. A suspicion wants a material cost, so that
+//! facts alone never make one. As a finding it is `supported` where the evidence is specific, else `untested`;
 //! `confirmed` takes a counterfactual, which is for those who can start arms. What it cannot see: two causes of one
 //! cost that hide each other.
 
 use tare_model::dossier::{DossierCell, DossierFinding};
 
-use super::{ArmEvidence, Case, suspicions};
+use super::{ArmEvidence, Case, Suspicion, suspicions};
 
+/// The verdict of a cell that wants a cause.
+pub const MATERIAL: &str = "material-cost";
 /// From this likelihood on a suspicion counts as supported by its evidence.
-pub const SUPPORTED: f64 = 0.5;
+const SUPPORTED: f64 = 0.5;
 /// Below this nothing is said: a run without a suspect is better than one with a wild guess.
 const LEAST: f64 = 0.2;
 /// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
 const OUTDONE: f64 = 2.0;
 
-/// The findings for every arm but the baseline, the likeliest first. `cells` are those of all arms, and the
-/// findings name them by their place there.
-pub fn findings(
-    arms: &[ArmEvidence],
-    baseline: &str,
-    cells: &[DossierCell],
-) -> Vec<DossierFinding> {
+/// A suspicion that a run's cells give rise to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspected {
+    /// The arm that costs more.
+    pub arm: String,
+    /// The cause.
+    pub cause: &'static str,
+    /// What it says; its cells are places among those of all arms.
+    pub suspicion: Suspicion,
+}
+
+impl Suspected {
+    /// The finding, as long as nothing was switched off.
+    pub fn finding(&self) -> DossierFinding {
+        let Suspicion {
+            claim,
+            evidence,
+            cells,
+            likelihood,
+            advice,
+            price,
+            ..
+        } = &self.suspicion;
+        let status = if *likelihood >= SUPPORTED {
+            "supported"
+        } else {
+            "untested"
+        };
+        DossierFinding {
+            cause: self.cause.to_owned(),
+            status: status.to_owned(),
+            cells: cells.iter().map(|cell| *cell as u32).collect(),
+            claim: claim.clone(),
+            evidence: evidence.clone(),
+            effect: None,
+            advice: advice.clone(),
+            price: price.clone(),
+            share: None,
+            arm: None,
+            tried: None,
+        }
+    }
+}
+
+/// What is suspected in every arm but the baseline, the likeliest first. `cells` are those of all arms.
+pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) -> Vec<Suspected> {
     let Some(base) = arms.iter().find(|arm| arm.arm == baseline) else {
         return Vec::new();
     };
-    let mut found: Vec<(f64, DossierFinding)> = Vec::new();
+    let mut found = Vec::new();
     for arm in arms.iter().filter(|arm| arm.arm != baseline) {
         let places: Vec<usize> = (0..cells.len())
             .filter(|place| cells[*place].arm == arm.arm)
             .collect();
         let own: Vec<DossierCell> = places.iter().map(|place| cells[*place].clone()).collect();
-        if own.iter().all(|cell| cell.verdict != "material-cost") {
+        if own.iter().all(|cell| cell.verdict != MATERIAL) {
             continue;
         }
         let case = Case {
@@ -41,54 +82,37 @@ pub fn findings(
             arm,
             cells: &own,
         };
-        let suspects = suspicions(&case);
+        let suspicions = suspicions(&case);
         let mut best = vec![0.0f64; own.len()];
-        for (_, suspicion) in &suspects {
+        for (_, suspicion) in &suspicions {
             for cell in &suspicion.cells {
                 best[*cell] = best[*cell].max(suspicion.likelihood);
             }
         }
-        for (cause, suspicion) in suspects {
-            let material = suspicion
+        for (cause, mut suspicion) in suspicions {
+            let is_material = suspicion
                 .cells
                 .iter()
-                .any(|cell| own[*cell].verdict == "material-cost");
+                .any(|cell| own[*cell].verdict == MATERIAL);
             let is_outdone = suspicion
                 .cells
                 .iter()
                 .all(|cell| best[*cell] >= OUTDONE * suspicion.likelihood);
-            if suspicion.likelihood < LEAST || !material || is_outdone {
+            if suspicion.likelihood < LEAST || !is_material || is_outdone {
                 continue;
             }
-            let status = if suspicion.likelihood >= SUPPORTED {
-                "supported"
-            } else {
-                "untested"
-            };
-            found.push((
-                suspicion.likelihood,
-                DossierFinding {
-                    cause: cause.id().to_owned(),
-                    status: status.to_owned(),
-                    cells: suspicion
-                        .cells
-                        .iter()
-                        .map(|cell| places[*cell] as u32)
-                        .collect(),
-                    claim: suspicion.claim,
-                    evidence: suspicion.evidence,
-                    effect: None,
-                    advice: suspicion.advice,
-                    price: suspicion.price,
-                    share: None,
-                    arm: None,
-                    tried: None,
-                },
-            ));
+            for cell in &mut suspicion.cells {
+                *cell = places[*cell];
+            }
+            found.push(Suspected {
+                arm: arm.arm.clone(),
+                cause: cause.id(),
+                suspicion,
+            });
         }
     }
-    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    found.into_iter().map(|(_, finding)| finding).collect()
+    found.sort_by(|a, b| b.suspicion.likelihood.total_cmp(&a.suspicion.likelihood));
+    found
 }
 
 #[cfg(test)]
@@ -97,11 +121,14 @@ mod tests {
     use super::*;
 
     fn of(composed: &Composed) -> Vec<DossierFinding> {
-        findings(
+        suspected(
             &[composed.baseline.clone(), composed.arm.clone()],
             "host",
             &composed.cells,
         )
+        .iter()
+        .map(Suspected::finding)
+        .collect()
     }
 
     fn filtered() -> Composed {
@@ -132,7 +159,7 @@ mod tests {
         let mut small = filtered().cost("syscall.getppid.time", 1.16);
         small.cells[0].verdict = "cost".into();
         assert!(of(&small).is_empty(), "not material");
-        assert!(findings(&[], "host", &[]).is_empty());
+        assert!(suspected(&[], "host", &[]).is_empty());
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod doctor;
 mod home;
 mod list;
 mod progress;
+mod proof;
 mod recount;
 mod report;
 mod run;

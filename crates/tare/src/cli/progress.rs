@@ -92,3 +92,14 @@ fn seconds(nanoseconds: u64) -> String {
         format!("{} min", seconds.div_ceil(60))
     }
 }
+
+/// Leaves out in what the arms differ: a study that follows another would say it again.
+pub(super) struct WithoutDifferences<'a>(pub(super) &'a Progress);
+
+impl Observer for WithoutDifferences<'_> {
+    fn event(&self, event: &Event) {
+        if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
+            self.0.event(event);
+        }
+    }
+}

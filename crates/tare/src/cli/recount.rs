@@ -5,8 +5,10 @@ use tare_model::dossier::Dossier;
 
 use super::{Exit, Failed};
 use crate::analyze::{Analysis, ArmData, RunData, RunHead, TrialData};
+use crate::cause::Suspected;
 use crate::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
-use crate::{why, workload};
+use crate::why::{self, proof};
+use crate::workload;
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
@@ -24,17 +26,53 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// The dossier of a stored run. One trial at a time is in memory, but for an answer of `tare why`, whose runs are
-/// short.
+/// The run that `text` names. The newest that answers for itself is `latest`: a proof stands in the dossier of the
+/// run that gave rise to it.
+pub(super) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
+    let run = store.resolve(text)?;
+    if text == "latest" {
+        return answering(store, run);
+    }
+    Ok(run)
+}
+
+/// The run in whose dossier a stored one stands: mostly itself.
+pub(super) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
+    let study = store.run_without_records(&run)?.study;
+    let before = why::before(&study).filter(|_| study.id == proof::STUDY);
+    match before.map(|name| store.resolve(name)) {
+        Some(Ok(before)) => Ok(before),
+        _ => Ok(run),
+    }
+}
+
+/// The dossier of a stored run, with what was proved after it. One trial at a time is in memory, but for an answer
+/// of `tare why` and for proofs, whose runs are short.
 pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     let stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
         return concluded(store, &run_data(store.run(run)?));
     }
+    let (mut dossier, _) = measured(store, stored)?;
+    let proofs = store.runs()?.into_iter().rev();
+    for line in proofs.filter(|line| line.study == proof::STUDY) {
+        let stored = store.run_without_records(&line.id)?;
+        if why::before(&stored.study) == Some(run.as_str()) {
+            proof::put_into(&mut dossier, &run_data(store.run(&line.id)?));
+        }
+    }
+    Ok(dossier)
+}
+
+/// The dossier of a stored run by itself, and what is suspected.
+pub(super) fn measured(
+    store: &Store,
+    stored: StoredRun,
+) -> Result<(Dossier, Vec<Suspected>), Failed> {
     let head = head(stored);
     let mut analysis = Analysis::new(&head, &workload::find);
-    store.each_record(run, |record| analysis.add(&trial_data(record)))?;
-    Ok(analysis.dossier())
+    store.each_record(&head.run, |record| analysis.add(&trial_data(record)))?;
+    Ok(analysis.dossier_and_suspected())
 }
 
 /// The answer that a stored run of `tare why` gives, with what the run before it knows; a run before that is no

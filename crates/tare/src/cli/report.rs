@@ -32,7 +32,7 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let store = Store::open(&place.store_file()?)?;
-        let run = store.resolve(&self.run)?;
+        let run = recount::resolve(&store, &self.run)?;
         let dossier = recount::dossier(&store, &run)?;
         let Format::Svg = self.format;
         let drawings = report::svg::figures(&dossier);

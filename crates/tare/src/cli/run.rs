@@ -8,6 +8,7 @@ use tare_model::{Facts, RunId, Spread, Study};
 
 use super::home::Place;
 use super::progress::Progress;
+use super::proof::{self, Proof};
 use super::session::Session;
 use super::{Exit, Failed, output, recount, show};
 use crate::analyze::PrecisionRule;
@@ -52,6 +53,10 @@ pub(crate) struct Run {
     /// `different-tool` and say nothing about the environment.
     #[arg(long)]
     allow_different_tools: bool,
+    /// Time after the comparison for switching suspected causes off, for example `60s`; `0s` for none. Without it
+    /// what the comparison left of its budget is taken, but not where blocks are given, or a run is gone on with.
+    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
+    prove: Option<u64>,
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -116,16 +121,25 @@ impl Run {
             Some(text) => Some(resumed(&store, text)?),
         };
         let is_resumed = run.is_some();
-        let session = Session::begin(place, run)?;
+        let mut session = Session::begin(place, run)?;
         let progress = Progress::new();
         let result = self.measure(&session, &progress, study.as_ref(), &mut store);
+        let run = session.run().clone();
+        let proof = match &result {
+            Ok(summary) if summary.stopped_by.is_complete() => {
+                let is_open = self.blocks.is_none() && self.resume.is_none();
+                let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
+                proof::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
+            }
+            _ => Proof::default(),
+        };
         progress.finish();
         // The folder marks the run as one that `tare clean` has to look after.
         let is_clean = match &result {
-            Ok(summary) => summary.left_behind.is_empty(),
+            Ok(summary) => summary.left_behind.is_empty() && !proof.is_unclean,
             Err(error) => !matches!(error, RunError::AndCleanup { .. }),
         };
-        let outcome = self.report(&store, session.run(), result, is_resumed);
+        let outcome = self.report(&store, &run, result, &proof, is_resumed);
         let ended = if is_clean { session.end() } else { Ok(()) };
         let exit = outcome?;
         ended?;
@@ -144,13 +158,8 @@ impl Run {
         let registry = Registry::built_in();
         let Some(study) = study else {
             let stored = store.run_without_records(cx.run)?;
-            if stored.study.id == why::STUDY {
-                // Its arms change the command, which only its own drivers know to do.
-                let registry = Registry {
-                    driver: &why::arm::find,
-                    workload: &workload::find,
-                };
-                return run::resume(&cx, &registry, store, &mut run::AllBlocks);
+            if why::changes_commands(&stored.study) {
+                return run::resume(&cx, &changing_registry(), store, &mut run::AllBlocks);
             }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
             return run::resume(&cx, &registry, store, &mut rule);
@@ -221,6 +230,7 @@ impl Run {
         store: &Store,
         run: &RunId,
         result: Result<RunSummary, RunError>,
+        proof: &Proof,
         is_resumed: bool,
     ) -> Result<Exit, Failed> {
         let summary = match result {
@@ -241,9 +251,9 @@ impl Run {
                 return Err(failed);
             }
         };
-        let dossier = recount::dossier(store, run)?;
+        let dossier = recount::dossier(store, &recount::answering(store, run.clone())?)?;
         self.write(&dossier)?;
-        for line in &summary.left_behind {
+        for line in summary.left_behind.iter().chain(&proof.left_behind) {
             output::tell(&format!(
                 "left behind: {}; `tare clean` tries again",
                 output::printable(line)
@@ -253,6 +263,12 @@ impl Run {
             output::tell(&format!(
                 "interrupted; {} trials are stored, `tare run --resume {run}` goes on",
                 summary.n_trials
+            ));
+            return Ok(Exit::Interrupted);
+        }
+        if proof.is_interrupted {
+            output::tell(&format!(
+                "interrupted while suspects were tried; run {run} itself is complete"
             ));
             return Ok(Exit::Interrupted);
         }
@@ -299,6 +315,14 @@ fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
         .hint("ask `tare why` again, with the same input"));
     }
     Ok(run)
+}
+
+/// The drivers whose arms may change commands, and the workloads.
+pub(super) fn changing_registry() -> Registry<'static> {
+    Registry {
+        driver: &why::arm::find,
+        workload: &workload::find,
+    }
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.

@@ -21,7 +21,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let store = Store::open(&place.store_file()?)?;
-        let run = store.resolve(&self.run)?;
+        let run = recount::resolve(&store, &self.run)?;
         let dossier = recount::dossier(&store, &run)?;
         if self.json {
             output::data(&report::json::to_string(&dossier))?;

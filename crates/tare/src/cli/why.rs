@@ -8,21 +8,21 @@ use tare_model::dossier::Dossier;
 use tare_model::{Params, RunId, Study, Value};
 
 use super::home::Place;
-use super::progress::Progress;
-use super::run::host_facts;
+use super::progress::{Progress, WithoutDifferences};
+use super::run::{changing_registry, host_facts};
 use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
 use crate::config::{nearest, units};
+use crate::cx::files;
 use crate::cx::stdin::{self, Input};
-use crate::cx::{Event, Observer, files};
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
-use crate::run::{self, AllBlocks, Registry, RunError};
+use crate::run::{self, AllBlocks, RunError};
 use crate::store::{StoppedBy, Store};
 use crate::why::{self, Ask, First, Trouble, carry, conclude};
-use crate::workload::{self, user_command};
+use crate::workload::user_command;
 
 /// Environments that are asked about where none is named, the first that is there.
 const USUAL: [&str; 3] = ["docker", "podman", "container"];
@@ -482,17 +482,6 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
     ))
 }
 
-/// Leaves out in what the arms differ: each study would say it again, and the answer says it once.
-struct WithoutDifferences<'a>(&'a Progress);
-
-impl Observer for WithoutDifferences<'_> {
-    fn event(&self, event: &Event) {
-        if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
-            self.0.event(event);
-        }
-    }
-}
-
 /// Carries out one study after the other, each as a run of its own.
 struct Runner<'a> {
     place: &'a Place,
@@ -517,10 +506,6 @@ impl Runner<'_> {
         self.is_first = false;
         let quiet = WithoutDifferences(self.progress);
         let cx = self.session.context(&quiet);
-        let registry = Registry {
-            driver: &why::arm::find,
-            workload: &workload::find,
-        };
         // Whoever reads the stored run later finds the same beside it as is told now.
         let study = match &self.before {
             Some(before) => why::after(study.clone(), before),
@@ -531,7 +516,7 @@ impl Runner<'_> {
             &cx,
             &plan,
             &host_facts(),
-            &registry,
+            &changing_registry(),
             self.store,
             &mut AllBlocks,
         )

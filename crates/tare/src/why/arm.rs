@@ -43,8 +43,10 @@ pub const RUNG: &str = "command.rung";
 pub const TITLE: &str = "command.title";
 /// What was seen of the command here in the first look: JSON.
 pub const SEEN: &str = "command.seen";
-/// The run of the first comparison, which measured start-up too; noted in the environment's own arm.
+/// The run that gave rise to this one, by its name; noted in one of the arms.
 pub const BEFORE: &str = "command.before";
+/// The arm that this one is a changed copy of, or, where it is the baseline that is changed, stands for.
+pub const OF: &str = "command.of";
 
 /// The driver of this name, as `why` uses it. One of each is made once and kept.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {

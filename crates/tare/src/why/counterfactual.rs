@@ -98,23 +98,30 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
             } else {
                 metrics.last().copied().unwrap_or(metric)
             };
-            let (tried, arm) = arm_of(&suspicion.counterfactual, env);
-            Trial {
-                suspect: Suspect {
-                    cause: id.to_owned(),
-                    claim: suspicion.claim,
-                    evidence: suspicion.evidence,
-                    likelihood: suspicion.likelihood,
-                    advice: suspicion.advice,
-                    price: suspicion.price,
-                    metric: metric.to_owned(),
-                    tried,
-                    is_outside: arm.as_ref().is_some_and(|(driver, _)| driver == HOST),
-                },
-                arm,
-            }
+            Trial::of(id, &suspicion, metric, env)
         })
         .collect()
+}
+
+impl Trial {
+    /// A suspicion in `env` that is about `metric`.
+    pub fn of(cause: &str, suspicion: &Suspicion, metric: &str, env: &ArmSpec) -> Self {
+        let (tried, arm) = arm_of(&suspicion.counterfactual, env);
+        Self {
+            suspect: Suspect {
+                cause: cause.to_owned(),
+                claim: suspicion.claim.clone(),
+                evidence: suspicion.evidence.clone(),
+                likelihood: suspicion.likelihood,
+                advice: suspicion.advice.clone(),
+                price: suspicion.price.clone(),
+                metric: metric.to_owned(),
+                tried,
+                is_outside: arm.as_ref().is_some_and(|(driver, _)| driver == HOST),
+            },
+            arm,
+        }
+    }
 }
 
 /// What is tried, in words, and the arm that does.

@@ -3,7 +3,7 @@
 //! In order: carry the command there ([`carry`]), look at it on both sides ([`calibrate`]), compare host, A′ and
 //! environment in a few blocks ([`first_study`]), ask the causes, and then run one study whose arms are the host,
 //! the environment, every suspect switched off ([`counterfactual`]) and every step between ([`ladder`]), all in
-//! the same randomised blocks ([`proof_study`]). What is concluded ([`conclude`](mod@conclude)) is a pure function of a stored
+//! the same randomised blocks ([`proof_study`]). After the run of any other study, [`proof`] tries its suspects. What is concluded ([`conclude`](mod@conclude)) is a pure function of a stored
 //! run: the studies carry all that is needed as notes in their arms' settings ([`arm`]).
 //! What it cannot see: causes that none of the rules knows; their cost stays unexplained, and is said to.
 
@@ -25,6 +25,7 @@ pub mod carry;
 pub mod conclude;
 pub mod counterfactual;
 pub mod ladder;
+pub mod proof;
 pub mod proxied;
 pub mod readings;
 pub mod trouble;
@@ -500,6 +501,11 @@ pub fn after(mut study: Study, before: &RunId) -> Study {
         env.settings = env.settings.clone().with(arm::BEFORE, before.to_string());
     }
     study
+}
+
+/// Whether a study's arms change the commands of its workloads, which only the drivers of [`arm`] know to do.
+pub fn changes_commands(study: &Study) -> bool {
+    matches!(study.id.as_str(), STUDY | proof::STUDY)
 }
 
 /// The run that came before a stored one, as it is noted there.

@@ -12,6 +12,7 @@ mod generator;
 mod invariants;
 mod methodology;
 mod precision;
+mod proof;
 mod publication;
 mod schema;
 mod snapshots;

@@ -38,6 +38,8 @@ mod podman;
 #[cfg(target_os = "linux")]
 mod product;
 #[cfg(target_os = "linux")]
+mod proof;
+#[cfg(target_os = "linux")]
 mod shapes;
 #[cfg(unix)]
 mod ssh;

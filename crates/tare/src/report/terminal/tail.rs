@@ -67,15 +67,20 @@ const MOST_FINDINGS: usize = 5;
 
 fn findings(out: &mut String, dossier: &Dossier, style: Style) {
     // One cause may be at work in several arms: it is told once, with the numbers of the first.
-    let mut told: Vec<(&DossierFinding, Vec<&str>)> = Vec::new();
+    let mut told: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
     for finding in &dossier.findings {
         let arm = arm_of(finding, dossier);
         match told
             .iter_mut()
             .find(|(first, _)| first.cause == finding.cause)
         {
-            Some((_, arms)) => arms.extend(arm),
-            None => told.push((finding, arm.into_iter().collect())),
+            Some((first, arms)) if first.status == finding.status => {
+                arms.extend(arm.map(str::to_owned));
+            }
+            Some((_, arms)) => {
+                arms.extend(arm.map(|arm| format!("{arm}, but {}", finding.status)));
+            }
+            None => told.push((finding, arm.into_iter().map(str::to_owned).collect())),
         }
     }
     if !told.is_empty() {
@@ -98,8 +103,16 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
         paragraph(out, "  ", &text, style.width);
         let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
         paragraph(out, "    ", &status, style.width);
+        if finding.status == "refuted" {
+            // It is none, so there is nothing to do about it.
+            continue;
+        }
         paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
         paragraph(out, "    price: ", &harmless(&finding.price), style.width);
+    }
+    if told.iter().any(|(finding, _)| finding.tried.is_none()) {
+        let text = "`tare run … --prove 60s` switches suspects off, where it can, and says what goes with them.";
+        paragraph(out, "  ", text, style.width);
     }
     if left_out > 0 {
         let plural = if left_out == 1 {
@@ -119,19 +132,22 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 
 /// How far a finding can be trusted, with what switching its cause off changed.
 fn standing(finding: &DossierFinding) -> String {
-    let effect = finding.effect.map_or_else(String::new, |effect| {
-        format!(
-            ": × {:.2} [{:.2}, {:.2}] when it is switched off",
-            effect.point, effect.low, effect.high
-        )
+    let share = finding.share.map_or_else(String::new, |share| {
+        let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
+        format!(", {point:.0} % of the cost [{low:.0}, {high:.0}]")
     });
-    match finding.status.as_str() {
-        "confirmed" => format!("confirmed{effect}"),
-        "refuted" => format!("refuted{effect}"),
-        "supported" => "supported by the evidence, not proved: nothing was switched off".to_owned(),
+    let tried = match &finding.tried {
+        Some(tried) => format!("; tried: {}", harmless(tried)),
+        None => String::new(),
+    };
+    let word = match finding.status.as_str() {
+        "supported" if finding.share.is_none() => {
+            "supported by the evidence, not proved".to_owned()
+        }
         "untested" => "possible, not tested".to_owned(),
         other => harmless(other),
-    }
+    };
+    format!("{word}{share}{tried}")
 }
 
 fn unequal(out: &mut String, dossier: &Dossier, style: Style) {

@@ -1,0 +1,152 @@
+//! What is suspected after a run, switched off: which arms that takes, and what their trials prove.
+
+use tare::analyze::RunData;
+use tare::cause::{Counterfactual, Suspected, Suspicion};
+use tare::why::proof;
+use tare_model::dossier::Dossier;
+use tare_model::{Params, RunId, Study};
+
+use crate::generator::{Effect, Plan};
+
+const INTEGER: &str = "cpu.integer.time";
+const MINUTE: u64 = 60_000_000_000;
+
+/// A run in which the box costs twice as much.
+fn main_run() -> (Plan, Dossier) {
+    let plan = Plan::default().with("box", INTEGER, Effect::Times(2.0));
+    let dossier = plan.dossier();
+    assert_eq!(dossier.cells[0].verdict, "material-cost");
+    (plan, dossier)
+}
+
+fn suspected(cause: &'static str, counterfactual: Counterfactual) -> Suspected {
+    Suspected {
+        arm: "box".into(),
+        cause,
+        suspicion: Suspicion {
+            claim: "it is the quota".into(),
+            evidence: vec!["there is one".into()],
+            cells: vec![0],
+            likelihood: 0.9,
+            counterfactual,
+            advice: "raise it".into(),
+            price: "none".into(),
+        },
+    }
+}
+
+fn without_quota(cause: &'static str) -> Suspected {
+    let settings = Params::new().with("cpus", "");
+    suspected(cause, Counterfactual::Settings(settings))
+}
+
+fn study(plan: &Plan, dossier: &Dossier, suspected: &[Suspected], left_ns: u64) -> Option<Study> {
+    let run = RunId::new("r-test").unwrap();
+    proof::study(&run, &plan.study(), dossier, suspected, left_ns)
+}
+
+fn arms(study: &Study) -> Vec<&str> {
+    study.arms.iter().map(|arm| arm.id.as_str()).collect()
+}
+
+#[test]
+fn a_suspect_has_an_arm_beside_the_baseline_and_the_arm_that_costs() {
+    let (plan, dossier) = main_run();
+    let suspects = [without_quota("cpu.cfs-quota-throttle")];
+    let study = study(&plan, &dossier, &suspects, MINUTE).unwrap();
+    assert_eq!(arms(&study), ["host", "box", "off-1"]);
+    assert_eq!(study.workloads.len(), 1);
+    assert_eq!(study.budget_ns, Some(MINUTE));
+    assert!(study.blocks_min >= 6 && study.publication.is_none());
+    assert_eq!(tare::why::before(&study), Some("r-test"));
+    assert_eq!(proof::n_suspects(&study), 1);
+}
+
+#[test]
+fn what_does_not_fit_or_would_not_reach_the_workload_is_not_tried() {
+    let (plan, dossier) = main_run();
+    let one = [without_quota("cpu.cfs-quota-throttle")];
+    assert!(study(&plan, &dossier, &one, 0).is_none());
+    assert!(study(&plan, &dossier, &[], MINUTE).is_none());
+    // A variable of a command changes nothing of a probe, which would look like a refutation.
+    let variable = [("OMP_NUM_THREADS".to_owned(), "1".to_owned())].into();
+    let lost = [
+        suspected(
+            "cpu.thread-oversubscription",
+            Counterfactual::Variables(variable),
+        ),
+        suspected(
+            "cpu.mitigations-differ",
+            Counterfactual::NotHere("no switch".into()),
+        ),
+    ];
+    assert!(study(&plan, &dossier, &lost, MINUTE).is_none());
+    // With twenty suspects those that are the likeliest have an arm.
+    let many: Vec<Suspected> = (0..20)
+        .map(|_| without_quota("cpu.cpuset-numa-smt"))
+        .collect();
+    let few = study(&plan, &dossier, &many, MINUTE).unwrap();
+    assert!(proof::n_suspects(&few) < 20, "{:?}", arms(&few));
+    // A cell without a material cost gives no occasion.
+    let quiet = Plan::default();
+    let dossier = quiet.dossier();
+    assert!(study(&quiet, &dossier, &one, MINUTE).is_none());
+}
+
+/// The run's dossier with what a proof showed in which the box without its quota costs `times` as much as the host.
+fn proved(times: f64, blocks: u32) -> Dossier {
+    let (plan, mut dossier) = main_run();
+    let suspects = [without_quota("cpu.cfs-quota-throttle")];
+    dossier.findings = suspects.iter().map(Suspected::finding).collect();
+    let study = study(&plan, &dossier, &suspects, MINUTE).unwrap();
+    let generated = Plan {
+        arms: vec!["box", "off-1"],
+        blocks,
+        seed: 2,
+        ..plan
+    }
+    .with("off-1", INTEGER, Effect::Times(times))
+    .run();
+    let mut proof = RunData {
+        trials: generated.trials,
+        head: generated.head,
+    };
+    proof.head.study = study;
+    proof::put_into(&mut dossier, &proof);
+    dossier
+}
+
+#[test]
+fn a_suspect_whose_cost_goes_with_it_is_confirmed_with_its_share() {
+    let dossier = proved(1.0, 12);
+    let finding = &dossier.findings[0];
+    assert_eq!(finding.status, "confirmed", "{finding:#?}");
+    let share = finding.share.unwrap();
+    assert!(share.low > 0.9 && share.high < 1.1, "{share:?}");
+    // In the metric's own unit: what the box adds.
+    let effect = finding.effect.unwrap();
+    assert!(effect.low > 2.5 && effect.high < 4.0, "{effect:?}");
+    assert_eq!(finding.arm.as_deref(), Some("off-1"));
+    assert_eq!(
+        finding.tried.as_deref(),
+        Some("the same environment with no `cpus`")
+    );
+}
+
+#[test]
+fn a_suspect_without_which_the_cost_stays_is_refuted_and_a_part_is_a_part() {
+    assert_eq!(proved(2.0, 12).findings[0].status, "refuted");
+    let part = proved(1.75, 12);
+    assert_eq!(part.findings[0].status, "supported");
+    let share = part.findings[0].share.unwrap();
+    assert!(share.low > 0.15 && share.high < 0.35, "{share:?}");
+}
+
+#[test]
+fn too_few_blocks_leave_the_evidence_as_it_was() {
+    let dossier = proved(1.0, 4);
+    let finding = &dossier.findings[0];
+    assert_eq!(finding.status, "supported");
+    assert!(finding.share.is_none() && finding.effect.is_none());
+    assert!(finding.tried.as_ref().unwrap().contains("too few blocks"));
+}

@@ -1,0 +1,80 @@
+//! After a run of a study: the mechanism that is suspected is really switched off, and what that shows is told
+//! wherever the run is drawn.
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, has_container};
+use crate::world::skip;
+
+/// A fifth of one processor: nothing else makes a loop take five times as long.
+const NARROW: &str = r#"
+id = "narrow"
+baseline = "host"
+
+[design]
+blocks_min = 6
+blocks_max = 6
+
+[[arm]]
+id = "host"
+driver = "host"
+
+[[arm]]
+id = "narrow"
+driver = "container"
+required = true
+[arm.settings]
+cpus = 0.2
+
+[[workload]]
+id = "command"
+params.argv = ["awk", "BEGIN { for (i = 0; i < 1500000; i++) x += i * i; print x }"]
+"#;
+
+const QUOTA: &str = "cpu.cfs-quota-throttle";
+
+fn quota(dossier: &Value) -> &Value {
+    let findings = dossier["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .find(|finding| finding["cause"] == QUOTA)
+        .unwrap_or_else(|| panic!("{findings:#?}"))
+}
+
+#[test]
+fn what_is_suspected_after_a_run_is_switched_off_and_told_with_the_run() {
+    if !has_container() {
+        return skip("root", "the built-in container cannot be made");
+    }
+    let product = Product::new();
+    let file = product.file("narrow.toml", NARROW);
+
+    // Without time for it nothing is tried.
+    let plain = product.run(["run", &file, "--prove", "0s", "--json", "-"]);
+    let plain = plain.expect(0).json();
+    assert_eq!(quota(&plain)["status"], "supported");
+    assert_eq!(quota(&plain)["tried"], Value::Null);
+
+    let ended = product.run(["run", &file, "--prove", "30s", "--json", "-"]);
+    let ended = ended.expect(0);
+    assert!(ended.stderr.contains("trying"), "{}", ended.stderr);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    let finding = quota(&dossier);
+    assert_eq!(finding["status"], "confirmed", "{finding:#}");
+    assert!(finding["share"]["point"].as_f64().unwrap() > 0.5);
+    assert!(finding["arm"].as_str().unwrap().starts_with("off-"));
+
+    // It is stored: the run is drawn with it, by its name and as the latest, and the proof is a run of its own.
+    let run = dossier["run"].as_str().unwrap();
+    for name in [run, "latest"] {
+        let shown = product.run(["show", name, "--json"]).expect(0).json();
+        assert_eq!(shown["run"], run);
+        assert_eq!(shown["findings"], dossier["findings"]);
+    }
+    let text = product.run(["show", "latest"]).expect(0).stdout;
+    assert!(text.contains("confirmed"), "{text}");
+    let ids = product.stored("SELECT json_extract(study, '$.id') FROM run");
+    assert_eq!(ids.iter().filter(|id| *id == "proof").count(), 1, "{ids:?}");
+    product.assert_nothing_left();
+}
