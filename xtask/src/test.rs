@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
 
-use crate::provision::{docker::Engine, packages};
+use crate::provision::{docker::Engine, packages, pyperf};
 use crate::shell::{Program, cargo, step};
 use crate::workspace::target_folder;
 use crate::{contracts, dist, planted};
@@ -85,8 +85,13 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
         .variable("RUST_TEST_THREADS", "1")
         .variable(contracts::VARIABLE, contracts.path().as_os_str());
     if let Some(engine) = engine {
+        let mut required = PROVISIONED.to_owned();
+        if let Some(python) = pyperf::ensure() {
+            required.push_str(",pyperf");
+            tests = tests.variable(pyperf::VARIABLE, python);
+        }
         tests = tests
-            .variable("TARE_REQUIRE", PROVISIONED)
+            .variable("TARE_REQUIRE", required)
             .variable("DOCKER_HOST", engine.host());
     }
     let count = Count::default();

@@ -7,3 +7,4 @@
 )]
 pub(crate) mod docker;
 pub(crate) mod packages;
+pub(crate) mod pyperf;

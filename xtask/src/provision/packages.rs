@@ -16,6 +16,7 @@ const NEEDED: &[(&str, &str)] = &[
         "/usr/share/doc/libopenblas0-pthread/copyright",
         "libopenblas0-pthread",
     ),
+    ("/usr/share/doc/python3-venv", "python3-venv"),
     ("busybox", "busybox-static"),
     ("crun", "crun"),
     ("dockerd", "docker.io"),
@@ -101,5 +102,5 @@ pub(crate) fn has(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|folder| folder.join(name).is_file())
+        .any(|folder| folder.join(name).exists())
 }
