@@ -123,6 +123,10 @@ pub struct Seen {
     /// Regular files that any of them had open, by path; those that were removed meanwhile are left out.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub opened: BTreeSet<String>,
+    /// The most bytes at once of the files in `/dev/shm` that any of them had open or mapped, also of those that
+    /// were removed meanwhile.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub shared_memory_bytes: u64,
     /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
     pub status: BTreeMap<String, String>,
     /// The file that its first process executed, of several the last.
@@ -131,6 +135,14 @@ pub struct Seen {
     /// SHA-256 of the files of `mapped` that could be read, as hexadecimal digits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sha256: BTreeMap<String, String>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_nothing(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl CommandCall {

@@ -1,7 +1,8 @@
 //! 64 MiB of shared memory, where the host has gigabytes.
 //!
-//! Programs usually fail there and are not slow; only those that fall back to files are. What it cannot see: which
-//! of the two happens.
+//! Programs usually fail there and are not slow; only those that fall back to files are. One that holds more than
+//! there is in the arm, where it has room for it, is one of these.
+//! What it cannot see: shared memory that is held for less than a step of the look at the command.
 
 use super::entry::{Entry, Found};
 use super::look::number;
@@ -10,6 +11,8 @@ use super::{Case, switch};
 use tare_model::unit::bytes;
 
 const SMALL: f64 = 67_108_864.0;
+/// How likely it is where the command was seen to want more than there is.
+const WANTS_MORE: f64 = 0.85;
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 
 /// The registered cause.
@@ -18,7 +21,11 @@ pub(super) static CAUSE: Entry = Entry {
     title: "Shared memory is limited to 64 MiB",
     mechanism: "Engines mount a small `/dev/shm`. Parallel queries, loaders of training data and browsers share memory \
                 through it; when it is full they fail, or take files instead.",
-    needs: &["shm.size_bytes", "asked.ShmSize"],
+    needs: &[
+        "shm.size_bytes",
+        "asked.ShmSize",
+        "command.shared_memory_bytes",
+    ],
     size: "Failures rather than slowness: 64 MiB in a container, gigabytes on its host (several reports).",
     advice: "Give the container as much shared memory as its work needs.",
     price: "What is used there counts as the container's memory; sharing the host's would open all of it instead.",
@@ -34,10 +41,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     let cells = case.costs(&[]);
+    let wanted =
+        number(&case.baseline.facts, "command.shared_memory_bytes").filter(|wanted| *wanted > here);
     Some(
         Found::new(
             cells.clone(),
-            0.25 * case.fit(&cells, FAMILIES),
+            match wanted {
+                Some(_) => WANTS_MORE,
+                None => 0.25 * case.fit(&cells, FAMILIES),
+            },
             format!(
                 "The arm has {} of shared memory where the baseline has {}, and {}.",
                 bytes(here),
@@ -50,6 +62,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             bytes(here),
             bytes(there)
         ))
+        .seen_if(
+            wanted
+                .map(|wanted| format!("in the baseline the command holds {} there", bytes(wanted))),
+        )
         .seen_all(case.because(&cells, FAMILIES))
         .by(switch::engine(case, "shm", "1g")),
     )
@@ -76,5 +92,22 @@ mod tests {
                 shm("12884901888", "67108864", "mem.triad.rate"),
             ],
         );
+    }
+
+    #[test]
+    fn a_command_that_holds_more_than_there_is_makes_it_the_first_suspect() {
+        let holding = |bytes: &str| {
+            Composed::of("docker")
+                .base("shm.size_bytes", "12884901888")
+                .fact("shm.size_bytes", "67108864")
+                .base("command.shared_memory_bytes", bytes)
+                .cost("command.wall.time", 1.5)
+                .suspects(&super::CAUSE)
+                .unwrap()
+        };
+        assert!(holding("268435456").likelihood > 0.8);
+        let told = holding("268435456").evidence.join("; ");
+        assert!(told.contains("holds 256 MiB"), "{told}");
+        assert!(holding("1048576").likelihood < 0.5);
     }
 }

@@ -197,6 +197,8 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
         let opened: Vec<&str> = seen.opened.iter().map(String::as_str).collect();
         facts.insert("command.opened".to_owned(), opened.join("\n"));
         facts.insert("command.threads".to_owned(), seen.threads.to_string());
+        let shared = seen.shared_memory_bytes.to_string();
+        facts.insert("command.shared_memory_bytes".to_owned(), shared);
         facts.insert("command.processes".to_owned(), seen.processes.to_string());
         facts.insert("command.mapped".to_owned(), mapped.join("\n"));
         for (name, value) in &seen.status {

@@ -1,5 +1,5 @@
-//! A look at a program's processes while it runs: threads, files mapped as code and opened, how the kernel
-//! treats it.
+//! A look at a program's processes while it runs: threads, files mapped as code and opened, shared memory, how the
+//! kernel treats it.
 //!
 //! A thread of the worker walks from the program down through its children every few milliseconds. That costs
 //! the program a little, so it is done only when asked for, and not in trials that are compared. Afterwards the
@@ -80,6 +80,7 @@ impl Watch {
 fn look(process: u32, seen: &mut Seen) {
     let mut waiting = vec![process];
     let (mut threads, mut processes) = (0, 0);
+    let mut shared = BTreeMap::new();
     let mut is_first = true;
     while let Some(process) = waiting.pop() {
         let folder = format!("/proc/{process}");
@@ -104,12 +105,13 @@ fn look(process: u32, seen: &mut Seen) {
         }
         if let Ok(maps) = std::fs::read_to_string(format!("{folder}/maps")) {
             mapped(&maps, &mut seen.mapped);
+            shared_maps(&maps, &mut shared);
         }
         if let (true, Ok(file)) = (is_first, std::fs::read_link(format!("{folder}/exe"))) {
             seen.executed = Some(file.to_string_lossy().into_owned());
         }
         is_first = false;
-        opened(&folder, &mut seen.opened);
+        opened(&folder, &mut seen.opened, &mut shared);
         for thread in std::fs::read_dir(format!("{folder}/task"))
             .into_iter()
             .flatten()
@@ -126,6 +128,36 @@ fn look(process: u32, seen: &mut Seen) {
     }
     seen.threads = seen.threads.max(threads);
     seen.processes = seen.processes.max(processes);
+    seen.shared_memory_bytes = seen.shared_memory_bytes.max(shared.values().sum());
+}
+
+/// Files in shared memory by inode, with their bytes: there is one such file system for a program.
+type Shared = BTreeMap<u64, u64>;
+
+/// Where shm_open(3) puts what processes share.
+const SHARED: &str = "/dev/shm/";
+
+/// The mappings of files in shared memory (proc_pid_maps(5): range, rights, offset, device, inode, path).
+fn shared_maps(maps: &str, files: &mut Shared) {
+    for line in maps.lines().filter(|line| line.contains(SHARED)) {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [range, _, offset, _, inode, path, ..] = fields.as_slice() else {
+            continue;
+        };
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let ends = range
+            .split_once('-')
+            .map(|(from, to)| (number(from), number(to)));
+        let (Some((Some(from), Some(to))), Some(offset), Ok(inode)) =
+            (ends, number(offset), inode.parse::<u64>())
+        else {
+            continue;
+        };
+        if path.starts_with(SHARED) {
+            let bytes = files.entry(inode).or_default();
+            *bytes = (*bytes).max(to.saturating_sub(from).saturating_add(offset));
+        }
+    }
 }
 
 /// What the files hold, of those that are still there under their names.
@@ -150,8 +182,20 @@ fn mapped(maps: &str, files: &mut BTreeSet<String>) {
     }
 }
 
+#[cfg(unix)]
+fn inode(file: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(file)
+}
+
+/// Where there is no `/proc`, nothing is found that could be asked.
+#[cfg(not(unix))]
+fn inode(_: &std::fs::Metadata) -> u64 {
+    0
+}
+
 /// The regular files that a process has open; the kernel's own are none, and those that are gone cannot be named.
-fn opened(process: &str, files: &mut BTreeSet<String>) {
+/// Of shared memory it is the bytes that count, and nobody's name.
+fn opened(process: &str, files: &mut BTreeSet<String>, shared: &mut Shared) {
     let descriptors = std::fs::read_dir(format!("{process}/fd"));
     for descriptor in descriptors.into_iter().flatten().flatten() {
         let link = descriptor.path();
@@ -165,6 +209,10 @@ fn opened(process: &str, files: &mut BTreeSet<String>) {
             .iter()
             .any(|root| path.starts_with(root));
         let is_regular = || std::fs::metadata(&link).is_ok_and(|it| it.is_file());
+        if let (true, Ok(it)) = (path.starts_with(SHARED), std::fs::metadata(&link)) {
+            let bytes = shared.entry(inode(&it)).or_default();
+            *bytes = (*bytes).max(it.len());
+        }
         if !is_kernels
             && !path.ends_with(" (deleted)")
             && files.len() < OPENED_LIMIT
@@ -189,7 +237,7 @@ mod tests {
         let special = std::fs::File::open("/dev/null").unwrap();
         std::fs::remove_file(&gone).unwrap();
         let mut seen = BTreeSet::new();
-        opened("/proc/self", &mut seen);
+        opened("/proc/self", &mut seen, &mut Shared::new());
         drop((files, special));
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(seen.contains(kept.to_str().unwrap()), "{seen:?}");
@@ -198,6 +246,32 @@ mod tests {
                 .iter()
                 .any(|path| path.contains("gone") || path == "/dev/null")
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn shared_memory_counts_by_its_bytes_also_when_its_name_is_gone() {
+        let path = format!("{SHARED}tare-watch-{}", std::process::id());
+        let Ok(file) = std::fs::File::create(&path) else {
+            eprintln!("skipped: there is no {SHARED} to write to");
+            return;
+        };
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(3 << 20).unwrap();
+        let mut shared = Shared::new();
+        opened("/proc/self", &mut BTreeSet::new(), &mut shared);
+        let inode = inode(&file.metadata().unwrap());
+        assert_eq!(shared[&inode], 3 << 20);
+        // The same file, mapped as well, and another that is mapped alone.
+        let maps = format!(
+            "7f00-8f00 rw-s 00000000 00:17 {inode} {path} (deleted)\n\
+             10000-20000 rw-s 00001000 00:17 5 /dev/shm/other\n\
+             30000-40000 r-xp 00000000 fe:00 6 /usr/lib/dev/shm/x\n"
+        );
+        shared_maps(&maps, &mut shared);
+        assert_eq!(shared[&inode], 3 << 20);
+        assert_eq!(shared[&5], 0x11000);
+        assert!(!shared.contains_key(&6));
     }
 
     #[test]
