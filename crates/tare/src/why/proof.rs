@@ -122,10 +122,10 @@ impl Draft {
             costly.into_iter().partition(known);
         let chosen = known.into_iter().chain(new).find_map(|cell| {
             let spec = main.workloads.iter().find(|spec| is_of(spec, cell))?;
-            reaches(counterfactual, spec).then_some((cell, spec))
+            reaches(counterfactual, spec).then(|| (cell, alone(spec)))
         });
         let Some((cell, spec)) = chosen else { return };
-        let other = |(id, known): &(String, WorkloadSpec)| *id == cell.metric && known != spec;
+        let other = |(id, known): &(String, WorkloadSpec)| *id == cell.metric && *known != spec;
         if self.workloads.iter().any(other) {
             return;
         }
@@ -134,7 +134,7 @@ impl Draft {
             return;
         };
         let has_env = self.arms.iter().any(|arm| arm.id == env.id);
-        let has_workload = self.workloads.iter().any(|(_, known)| known == spec);
+        let has_workload = self.workloads.iter().any(|(_, known)| *known == spec);
         let n_arms = self.arms.len() + 1 + usize::from(!has_env);
         let n_workloads = self.workloads.len() + usize::from(!has_workload);
         if self.n_off == SUSPECTS_MOST || self.takes_ns(n_arms, n_workloads) > self.left_ns {
@@ -144,7 +144,7 @@ impl Draft {
             self.arms.push(kept(env));
         }
         if !has_workload {
-            self.workloads.push((cell.metric.clone(), spec.clone()));
+            self.workloads.push((cell.metric.clone(), spec));
         }
         self.n_off += 1;
         self.arms.push(ArmSpec {
@@ -174,13 +174,20 @@ impl Draft {
     }
 }
 
-/// Whether a workload is the one of a cell, and runs alone.
+/// Whether a workload is the one of a cell that had one instance.
 fn is_of(spec: &WorkloadSpec, cell: &DossierCell) -> bool {
     spec.id.as_str() == cell.workload
         && spec.params == cell.params
         && spec.path.map(tare_model::Path::label) == cell.path.as_deref()
-        && spec.instances == 1
-        && spec.spread.is_none()
+        && (spec.instances, cell.instances) == (1, 1)
+}
+
+/// A workload that runs as it is: nobody waits for one instance.
+fn alone(spec: &WorkloadSpec) -> WorkloadSpec {
+    WorkloadSpec {
+        spread: None,
+        ..spec.clone()
+    }
 }
 
 /// Whether what is changed reaches the workload: a change of the command is lost on a probe, which is none, and

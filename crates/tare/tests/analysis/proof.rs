@@ -4,7 +4,7 @@ use tare::analyze::RunData;
 use tare::cause::{Counterfactual, Suspected, Suspicion};
 use tare::why::proof;
 use tare_model::dossier::Dossier;
-use tare_model::{Params, RunId, Study};
+use tare_model::{Params, RunId, Spread, Study};
 
 use crate::generator::{Effect, Plan};
 
@@ -60,6 +60,28 @@ fn a_suspect_has_an_arm_beside_the_baseline_and_the_arm_that_costs() {
     assert!(study.blocks_min >= 6 && study.publication.is_none());
     assert_eq!(tare::why::before(&study), Some("r-test"));
     assert_eq!(proof::n_suspects(&study), 1);
+}
+
+#[test]
+fn one_instance_of_a_series_is_tried_as_it_is_and_several_are_not() {
+    let (plan, mut dossier) = main_run();
+    let suspects = [without_quota("cpu.cfs-quota-throttle")];
+    let of = |dossier: &Dossier, instances: u32| {
+        let mut main = plan.study();
+        main.workloads[0].instances = instances;
+        main.workloads[0].spread = Some(Spread::Processes);
+        proof::study(
+            &RunId::new("r-test").unwrap(),
+            &main,
+            dossier,
+            &suspects,
+            MINUTE,
+        )
+    };
+    let study = of(&dossier, 1).unwrap();
+    assert_eq!(study.workloads[0].spread, None);
+    dossier.cells[0].instances = 2;
+    assert!(of(&dossier, 2).is_none());
 }
 
 #[test]
