@@ -144,9 +144,10 @@ impl Workload for Pyperf {
     }
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![python_tool::tool(
+        vec![python_tool::tool_of_package(
             params,
-            "pyperf, pyperf.__main__, pyperf._timeit_cli, statistics",
+            "json, resource, shutil, statistics",
+            "pyperf",
         )]
     }
 

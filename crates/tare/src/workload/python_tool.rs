@@ -53,12 +53,32 @@ pub fn program(params: &Params) -> Result<&str, ParamError> {
 
 /// The interpreter as a tool whose files are those that it has loaded after `import MODULES`.
 pub fn tool(params: &Params, modules: &str) -> Tool {
+    tool_after(params, &format!("import {modules}"))
+}
+
+/// The same, with every module of a package: one may import others of its own only when it gets to work. Those for
+/// other systems cannot be imported, and are not needed.
+pub fn tool_of_package(params: &Params, modules: &str, package: &str) -> Tool {
+    tool_after(
+        params,
+        &format!(
+            "import {modules}, importlib, pkgutil, {package}
+for found in pkgutil.iter_modules({package}.__path__, '{package}.'):
+    try:
+        found.ispkg or importlib.import_module(found.name)
+    except Exception:
+        pass"
+        ),
+    )
+}
+
+fn tool_after(params: &Params, imports: &str) -> Tool {
     let version = "import sys, sysconfig; print(sys.implementation.name, sys.version, \
         sysconfig.get_config_var('CONFIG_ARGS'))";
     Tool {
         program: params.text("python").unwrap_or("python3").to_owned(),
         version: vec!["-c".to_owned(), version.to_owned()],
-        files_told_by: vec!["-c".to_owned(), format!("import {modules}\n{LOADED}")],
+        files_told_by: vec!["-c".to_owned(), format!("{imports}\n{LOADED}")],
         ..Tool::default()
     }
 }
