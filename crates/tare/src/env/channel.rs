@@ -56,7 +56,7 @@ impl Channel for StreamChannel {
 }
 
 /// How long the last words of a process that ends may be on their way.
-const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+pub(super) const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
 pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {

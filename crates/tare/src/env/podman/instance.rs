@@ -12,7 +12,7 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::StreamChannel;
+use super::super::channel::{StreamChannel, last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, EnvError, Instance};
 use super::caller::Caller;
@@ -126,7 +126,7 @@ impl CommandChannel {
         }
         let mut words = first;
         // Its last words may still be on their way while it ends.
-        if let Ok(Some(status)) = self.running.wait(STOP_LIMIT) {
+        if let Some(status) = last_words(self.running.as_mut(), STOP_LIMIT) {
             words.push_str("; the container exited with status ");
             words.push_str(&status.to_string());
         }
