@@ -7,7 +7,7 @@
 
 use tare_model::dossier::{DossierCell, DossierFinding};
 
-use super::{ArmEvidence, Case, Suspicion, suspicions};
+use super::{ArmEvidence, Case, Suspicion, likely_suspicions};
 
 /// The verdict of a cell that wants a cause.
 pub const MATERIAL: &str = "material-cost";
@@ -82,23 +82,12 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
             arm,
             cells: &own,
         };
-        let suspicions = suspicions(&case);
-        let mut best = vec![0.0f64; own.len()];
-        for (_, suspicion) in &suspicions {
-            for cell in &suspicion.cells {
-                best[*cell] = best[*cell].max(suspicion.likelihood);
-            }
-        }
-        for (cause, mut suspicion) in suspicions {
+        for (cause, mut suspicion) in likely_suspicions(&case, LEAST, OUTDONE) {
             let is_material = suspicion
                 .cells
                 .iter()
                 .any(|cell| own[*cell].verdict == MATERIAL);
-            let is_outdone = suspicion
-                .cells
-                .iter()
-                .all(|cell| best[*cell] >= OUTDONE * suspicion.likelihood);
-            if suspicion.likelihood < LEAST || !is_material || is_outdone {
+            if !is_material {
                 continue;
             }
             for cell in &mut suspicion.cells {

@@ -130,6 +130,30 @@ pub fn suspicions(case: &Case<'_>) -> Vec<(&'static dyn Cause, Suspicion)> {
     found
 }
 
+/// Those of them that are at least `least` likely and not outdone: one whose cells are all explained by others
+/// that are `outdone` times as likely is left out.
+pub fn likely_suspicions(
+    case: &Case<'_>,
+    least: f64,
+    outdone: f64,
+) -> Vec<(&'static dyn Cause, Suspicion)> {
+    let mut suspicions = suspicions(case);
+    let mut best = vec![0.0f64; case.cells.len()];
+    for (_, suspicion) in &suspicions {
+        for cell in &suspicion.cells {
+            best[*cell] = best[*cell].max(suspicion.likelihood);
+        }
+    }
+    suspicions.retain(|(_, suspicion)| {
+        let is_outdone = suspicion
+            .cells
+            .iter()
+            .all(|cell| best[*cell] >= outdone * suspicion.likelihood);
+        suspicion.likelihood >= least && !is_outdone
+    });
+    suspicions
+}
+
 /// The cause of this name.
 pub fn find(id: &str) -> Option<&'static dyn Cause> {
     CAUSES.iter().copied().find(|cause| cause.id() == id)

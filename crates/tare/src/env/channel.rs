@@ -59,7 +59,7 @@ impl Channel for StreamChannel {
 pub(super) const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Waits until a program has ended and all of its last words were read, at most `limit` each; its status.
-pub(super) fn last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
+pub(super) fn wait_for_last_words(running: &mut dyn Running, limit: Duration) -> Option<i32> {
     let status = running.wait(limit).ok().flatten();
     let step = Duration::from_millis(5);
     let mut waited = Duration::ZERO;
@@ -93,7 +93,7 @@ impl ProcessChannel {
         let ChannelError::Closed(first) = error else {
             return error;
         };
-        last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
+        wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
         let words = text::printable(&self.running.stderr_tail());
         ChannelError::Closed(if words.is_empty() { first } else { words })
     }

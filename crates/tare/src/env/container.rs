@@ -24,7 +24,7 @@ use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use self::settings::{SETTINGS, Settings};
-use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, last_words};
+use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
@@ -340,7 +340,7 @@ fn wait_for_start(
             _ => {}
         }
         if let Some(status) = ended {
-            last_words(running, LAST_WORDS_LIMIT);
+            wait_for_last_words(running, LAST_WORDS_LIMIT);
             return Err(EnvError::Refused {
                 what: format!("the launcher ended with status {status}"),
                 answer: escaped(&running.stderr_tail()),

@@ -28,7 +28,7 @@ use self::instance::{Living, OciInstance, clean};
 use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
 use self::settings::{Rootfs, SETTINGS, Settings, Source};
 use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
-use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, last_words};
+use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
 use super::text::and_cleanup;
 use super::{
@@ -336,8 +336,7 @@ impl OciEnvironment {
         let pid_file = container.pid_file();
         loop {
             if let Ok(Some(status)) = running.wait(Duration::ZERO) {
-                // They may still be on their way.
-                last_words(running, LAST_WORDS_LIMIT);
+                wait_for_last_words(running, LAST_WORDS_LIMIT);
                 let words = running.stderr_tail();
                 return Err(refusal(&self.settings.runtime, Some(status), &words));
             }

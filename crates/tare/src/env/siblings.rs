@@ -15,6 +15,7 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
+use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use super::{ChannelError, EnvError};
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running};
 
@@ -22,8 +23,6 @@ use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running};
 const PLACES: u32 = 254;
 /// Length of the network's prefix, bits.
 pub(super) const PREFIX_BITS: u8 = 24;
-/// How long after the hub's death its last words may take.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// The numbers of an arm's living instances.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +99,7 @@ impl Hub {
                 _input: input,
             }),
             Ok(_) => {
-                let _ = running.wait(LAST_WORDS);
+                wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
                 Err(EnvError::Denied {
                     what: running.stderr_tail().trim().escape_debug().to_string(),
                     fix: Some("run as root".to_owned()),

@@ -68,24 +68,9 @@ pub struct Trial {
 /// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
 /// cells of another metric is tried on that.
 pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
-    let suspicions = cause::suspicions(case);
-    let mut best = vec![0.0f64; case.cells.len()];
-    for (_, suspicion) in &suspicions {
-        for cell in &suspicion.cells {
-            best[*cell] = best[*cell].max(suspicion.likelihood);
-        }
-    }
-    let is_outdone = |suspicion: &Suspicion| {
-        suspicion
-            .cells
-            .iter()
-            .all(|cell| best[*cell] >= OUTDONE * suspicion.likelihood)
-    };
-    suspicions
+    cause::likely_suspicions(case, LEAST, OUTDONE)
         .into_iter()
-        .filter(|(_, suspicion)| suspicion.likelihood >= LEAST && !is_outdone(suspicion))
-        .map(|(cause, suspicion)| (cause.id(), suspicion))
-        .map(|(id, suspicion)| {
+        .map(|(cause, suspicion)| {
             let metrics: Vec<&str> = suspicion
                 .cells
                 .iter()
@@ -98,7 +83,7 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
             } else {
                 metrics.last().copied().unwrap_or(metric)
             };
-            Trial::of(id, &suspicion, metric, env)
+            Trial::of(cause.id(), &suspicion, metric, env)
         })
         .collect()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, last_words};
+use super::super::channel::{StreamChannel, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, EnvError, Instance};
 use super::caller::Caller;
@@ -125,8 +125,7 @@ impl CommandChannel {
             return ChannelError::Closed(words.clone());
         }
         let mut words = first;
-        // Its last words may still be on their way while it ends.
-        if let Some(status) = last_words(self.running.as_mut(), STOP_LIMIT) {
+        if let Some(status) = wait_for_last_words(self.running.as_mut(), STOP_LIMIT) {
             words.push_str("; the container exited with status ");
             words.push_str(&status.to_string());
         }

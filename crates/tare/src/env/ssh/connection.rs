@@ -16,7 +16,7 @@ use std::time::Duration;
 use tare_model::Facts;
 
 use super::super::EnvError;
-use super::super::channel::last_words;
+use super::super::channel::wait_for_last_words;
 use super::command::{Share, ssh};
 use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words};
 use super::reader::AfterMark;
@@ -275,7 +275,7 @@ fn explain(
     instead: &str,
 ) -> NoConnection {
     drop(stdin);
-    let status = last_words(running.as_mut(), Duration::from_secs(2));
+    let status = wait_for_last_words(running.as_mut(), Duration::from_secs(2));
     running.kill();
     let stderr = running.stderr_tail();
     // A command that came to its own end has removed what it made, unless it says that it could not.

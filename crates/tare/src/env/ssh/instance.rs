@@ -10,7 +10,7 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, last_words};
+use super::super::channel::{StreamChannel, wait_for_last_words};
 use super::super::{Channel, ChannelError, EnvError, Instance, StartMode};
 use super::command::{Share, ssh};
 use super::connection::{Connection, refused};
@@ -123,7 +123,7 @@ impl SshChannel {
         let ChannelError::Closed(text) = error else {
             return error;
         };
-        let status = last_words(self.running.as_mut(), STOP_LIMIT);
+        let status = wait_for_last_words(self.running.as_mut(), STOP_LIMIT);
         let mut said = words(&self.running.stderr_tail());
         let mut connection = lock(&self.connection);
         // `ssh` keeps status 255 for errors of its own, and the agent never ends with it. The session learns of

@@ -14,6 +14,7 @@ use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
 use crate::cx::{AgentBinary, Context, Running, files};
+use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use crate::env::{ChannelError, EnvError};
 
 /// How often it is asked, while a guest boots, whether the user has lost patience.
@@ -68,8 +69,7 @@ pub(super) fn boot(
                 });
             }
             Ok((Err(error), _)) => {
-                // Its last words may still be on their way while it ends.
-                let _ = running.wait(Duration::from_secs(1));
+                wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
                 let words = last_words(running.as_ref(), machine.console);
                 running.kill();
                 return Err(EnvError::Refused {

@@ -19,7 +19,7 @@ use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::{guest_agent, initramfs, version};
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
-use crate::env::channel::StreamChannel;
+use crate::env::channel::{LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::{Channel, ChannelError, Charged, EnvError, Environment, Instance, StartMode};
@@ -323,8 +323,7 @@ impl VmChannel {
         let ChannelError::Closed(text) = error else {
             return error;
         };
-        // Its last words may still be on their way while it ends.
-        let _ = self.running.wait(Duration::from_millis(200));
+        wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
         match last_words(self.running.as_ref(), &self.console) {
             None => ChannelError::Closed(text),
             Some(words) => ChannelError::Closed(format!("{text}; last on the console: {words}")),
