@@ -15,11 +15,12 @@ use tare_stats::{
     signed_rank_p, verdict,
 };
 
-use super::collect::{Collector, Group, GroupKey, Kept};
+use super::collect::{Collector, Group, GroupKey};
 use super::diagnostics::{self, Evidence, flag};
 use super::effect;
 use super::input::ArmData;
-use super::reading::{Reading, ln_cost};
+use super::pairs::{Against, Pair, Pairs};
+use super::reading::Reading;
 use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
 
@@ -33,6 +34,9 @@ pub(crate) fn cells_of(
     let baseline = collected.arm_index(study.baseline.as_str());
     let index = collected.arm_index(arm.spec.id.as_str());
     let (Some(baseline), Some(index)) = (baseline, index) else {
+        return Vec::new();
+    };
+    let Some(against) = Against::baseline(study, collected, index) else {
         return Vec::new();
     };
     let base_arm = arms.iter().find(|other| other.spec.id == study.baseline);
@@ -51,7 +55,7 @@ pub(crate) fn cells_of(
             if !has(index) && !has(baseline) && !nothing_completed {
                 continue;
             }
-            let pairs = Pairs::of(group, baseline, index, place);
+            let pairs = Pairs::of(group, against, index, place);
             let judge = Judge {
                 study,
                 arm,
@@ -65,60 +69,6 @@ pub(crate) fn cells_of(
     cells
 }
 
-/// Blocks in which both arms left a reading of one metric.
-pub(crate) struct Pairs<'a> {
-    pub(crate) blocks: Vec<u32>,
-    pub(crate) base: Vec<(&'a Kept, Reading)>,
-    pub(crate) env: Vec<(&'a Kept, Reading)>,
-    /// Blocks in which only one of them did.
-    pub(crate) halves: usize,
-}
-
-impl<'a> Pairs<'a> {
-    pub(crate) fn of(group: &'a Group, baseline: usize, arm: usize, place: usize) -> Self {
-        let mut pairs = Self {
-            blocks: Vec::new(),
-            base: Vec::new(),
-            env: Vec::new(),
-            halves: 0,
-        };
-        let reading =
-            |kept: Option<&'a Kept>| kept.and_then(|kept| Some((kept, kept.readings[place]?)));
-        let mut seen: Vec<u32> = group.arms[baseline].keys().copied().collect();
-        seen.extend(group.arms[arm].keys());
-        seen.sort_unstable();
-        seen.dedup();
-        for block in seen {
-            let base = reading(group.arms[baseline].get(&block));
-            let env = reading(group.arms[arm].get(&block));
-            match (base, env) {
-                (Some(base), Some(env)) => {
-                    pairs.blocks.push(block);
-                    pairs.base.push(base);
-                    pairs.env.push(env);
-                }
-                (None, None) => {}
-                _ => pairs.halves += 1,
-            }
-        }
-        pairs
-    }
-
-    /// ln cost ratios by block; `None` if a value has no logarithm.
-    pub(crate) fn ln_ratios(
-        &self,
-        better: Better,
-        pick: impl Fn(&Reading) -> f64,
-    ) -> Option<Vec<f64>> {
-        let sides = self.base.iter().zip(&self.env);
-        sides
-            .map(|((_, base), (_, env))| {
-                Some(ln_cost(pick(env), better)? - ln_cost(pick(base), better)?)
-            })
-            .collect()
-    }
-}
-
 struct Judge<'a> {
     study: &'a Study,
     arm: &'a ArmData,
@@ -130,12 +80,13 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn cell(&self, key: GroupKey, group: &Group) -> DossierCell {
         let pairs = self.pairs;
-        let n = pairs.blocks.len();
-        let typical = |side: &[(&Kept, Reading)]| -> Vec<f64> {
-            side.iter().map(|(_, reading)| reading.typical).collect()
-        };
-        let (base, env) = (typical(&pairs.base), typical(&pairs.env));
-        let revision = pairs.env.iter().find_map(|(kept, _)| kept.probe.as_ref());
+        let n = pairs.len();
+        let typical = |reading: &Reading| reading.typical;
+        let of =
+            |pick: &dyn Fn(&Pair<'_>) -> f64| -> Vec<f64> { pairs.all.iter().map(pick).collect() };
+        let base = of(&|pair| pair.base.value(typical));
+        let env = of(&|pair| typical(&pair.env.1));
+        let revision = pairs.all.iter().find_map(|pair| pair.env.0.probe.as_ref());
         let margin = self.study.margins.of(self.metric.class);
         let mut cell = DossierCell {
             arm: self.arm.spec.id.to_string(),
@@ -186,11 +137,7 @@ impl Judge<'_> {
                 ),
             ));
         }
-        let differences: Vec<f64> = env
-            .iter()
-            .zip(&base)
-            .map(|(env, base)| env - base)
-            .collect();
+        let differences = of(&|pair| pair.difference(typical));
         cell.difference = effect::interval(&differences).ok().map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
             Some(d) => self.judge(&mut cell, &d, margin),

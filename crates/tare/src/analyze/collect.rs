@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
 use tare_model::{
-    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, WorkSpan,
+    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, Trial, WorkSpan,
 };
 
 use super::Find;
@@ -161,6 +161,19 @@ impl<'a> Collector<'a> {
     /// The place of an arm in the study.
     pub(crate) fn arm_index(&self, arm: &str) -> Option<usize> {
         self.arm_ids.iter().position(|id| id == arm)
+    }
+
+    /// Whether a trial left readings that count.
+    pub(crate) fn has(&self, trial: &Trial) -> bool {
+        let key = GroupKey {
+            workload_index: trial.workload_index,
+            instances: trial.cell.instances,
+        };
+        let of_arm = || {
+            let group = self.groups.get(&key)?;
+            Some(&group.arms[self.arm_index(trial.cell.arm.as_str())?])
+        };
+        of_arm().is_some_and(|kept| kept.contains_key(&trial.block))
     }
 
     /// Decodes one trial.

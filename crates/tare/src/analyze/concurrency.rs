@@ -26,6 +26,7 @@ use tare_stats::{
 
 use super::collect::{Collector, Group, Kept};
 use super::input::RunHead;
+use super::pairs::{Against, Pairs};
 use super::reading::ln_cost;
 use super::together::Joint;
 use super::{LEVEL, cell, diagnostics, effect, void};
@@ -121,7 +122,8 @@ impl Series<'_> {
                 let baseline = collected.arm_index(study.baseline.as_str())?;
                 let shares_clock =
                     self.spread == Spread::Processes || !void::has_own_clock(head, &arm.spec);
-                Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, shares_clock))
+                let against = Against::baseline(study, collected, index)?;
+                Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, against, shares_clock))
             });
             told.push(Concurrency {
                 workload: first.name.clone(),
@@ -160,7 +162,14 @@ struct OfMetric<'a> {
 }
 
 impl OfMetric<'_> {
-    fn arm(&self, id: &str, index: usize, baseline: usize, shares_clock: bool) -> ConcurrencyArm {
+    fn arm(
+        &self,
+        id: &str,
+        index: usize,
+        baseline: usize,
+        against: Against,
+        shares_clock: bool,
+    ) -> ConcurrencyArm {
         let groups = &self.series.groups;
         let points = groups
             .iter()
@@ -171,7 +180,8 @@ impl OfMetric<'_> {
             arm: id.to_owned(),
             baseline: is_baseline,
             points,
-            doubling: (!is_baseline && groups.len() > 1).then(|| self.doubling(index, baseline)),
+            doubling: (!is_baseline && groups.len() > 1)
+                .then(|| self.doubling(index, baseline, against)),
             scaling: self.scaling(index),
         }
     }
@@ -297,7 +307,7 @@ impl OfMetric<'_> {
             .collect()
     }
 
-    fn doubling(&self, arm: usize, baseline: usize) -> Doubling {
+    fn doubling(&self, arm: usize, baseline: usize, against: Against) -> Doubling {
         let better = self.metric.better;
         let log2: Vec<f64> = self
             .series
@@ -305,17 +315,22 @@ impl OfMetric<'_> {
             .keys()
             .map(|instances| f64::from(*instances).log2())
             .collect();
-        let cost = |group: &Group, arm: usize, block: u32| {
-            let kept = group.arms[arm].get(&block)?;
-            ln_cost(kept.readings[self.place]?.typical, better)
-        };
+        let by_size: Vec<Pairs<'_>> = self
+            .series
+            .groups
+            .values()
+            .map(|group| Pairs::of(group, against, arm, self.place))
+            .collect();
         let slopes: Vec<f64> = self
             .whole_blocks(&[arm, baseline])
             .into_iter()
             .filter_map(|block| {
-                let groups = self.series.groups.values();
-                let d: Option<Vec<f64>> = groups
-                    .map(|group| Some(cost(group, arm, block)? - cost(group, baseline, block)?))
+                let d: Option<Vec<f64>> = by_size
+                    .iter()
+                    .map(|pairs| {
+                        let pair = pairs.all.iter().find(|pair| pair.block == block)?;
+                        pair.ln_ratio(better, |reading| reading.typical)
+                    })
                     .collect();
                 theil_sen_slope(&log2, &d?)
             })

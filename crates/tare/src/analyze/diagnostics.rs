@@ -16,12 +16,10 @@ use tare_stats::special::t_quantile;
 use tare_stats::verdict::verdict_of;
 use tare_stats::{hodges_lehmann_paired, median};
 
-use super::cell::Pairs;
-use super::collect::Kept;
 use super::effect::Effect;
 use super::input::ArmData;
 use super::machine;
-use super::reading::{Reading, ln_cost};
+use super::pairs::{Pairs, Side};
 use crate::parity;
 use crate::workload::Workload;
 
@@ -161,11 +159,12 @@ fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
-    let costs: Option<Vec<f64>> = evidence
-        .pairs
-        .base
-        .iter()
-        .map(|(_, reading)| ln_cost(reading.typical, evidence.metric.better))
+    let pairs = evidence.pairs.all.iter();
+    let costs: Option<Vec<f64>> = pairs
+        .map(|pair| {
+            let better = evidence.metric.better;
+            pair.base.ln_cost(better, |reading| reading.typical)
+        })
         .collect();
     let costs = costs?;
     let trend = checks::mann_kendall(&costs).filter(|trend| trend.p < FLAG_P)?;
@@ -181,8 +180,8 @@ fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 fn order(evidence: &Evidence<'_>) -> Option<Flag> {
-    let places = evidence.pairs.env.iter();
-    let places: Vec<usize> = places.map(|(kept, _)| kept.position as usize).collect();
+    let pairs = evidence.pairs.all.iter();
+    let places: Vec<usize> = pairs.map(|pair| pair.env.0.position as usize).collect();
     let found = checks::order_effect(evidence.d, &places).filter(|found| found.p < FLAG_P)?;
     let mut medians = Vec::new();
     let mut distinct = places.clone();
@@ -229,7 +228,7 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
         "fragile",
         format!(
             "without block {} the verdict would be `{other}`",
-            evidence.pairs.blocks[block]
+            evidence.pairs.all[block].block
         ),
     ))
 }
@@ -317,8 +316,8 @@ fn coarse_values(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = evidence.pairs.base.iter().chain(&evidence.pairs.env);
-    let count = both.filter(|(kept, _)| kept.replaced).count();
+    let both = [evidence.pairs.base(), evidence.pairs.env()].concat();
+    let count = both.iter().filter(|(kept, _)| kept.replaced).count();
     (count > 0).then(|| {
         flag(
             "repeated-trials",
@@ -328,13 +327,17 @@ fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
-    let count = |side: &[(&Kept, Reading)]| side.iter().filter(|(_, it)| it.unsteady).count();
-    let (base, env) = (count(&evidence.pairs.base), count(&evidence.pairs.env));
-    let n = evidence.d.len();
-    (base * 2 > n || env * 2 > n).then(|| {
+    let count = |side: &[Side<'_>]| side.iter().filter(|(_, it)| it.unsteady).count();
+    let (of_base, of_env) = (evidence.pairs.base(), evidence.pairs.env());
+    let (base, env) = (count(&of_base), count(&of_env));
+    (base * 2 > of_base.len() || env * 2 > of_env.len()).then(|| {
         flag(
             "not-steady",
-            format!("the series did not settle in {env} of {n} trials of the arm and {base} of the baseline"),
+            format!(
+                "the series did not settle in {env} of {} trials of the arm and {base} of {} of the baseline",
+                of_env.len(),
+                of_base.len()
+            ),
         )
     })
 }

@@ -11,7 +11,7 @@ use super::FEWEST_BLOCKS;
 use super::collect::{Kept, ProbeFacts};
 use super::diagnostics::{Evidence, flag};
 use super::input::ArmData;
-use super::reading::Reading;
+use super::pairs::{Pair, Side};
 use crate::parity;
 
 /// Steal above this share of the machine's time is told.
@@ -45,7 +45,7 @@ fn cpus(evidence: &Evidence<'_>) -> f64 {
 
 pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
     let cpus = cpus(evidence);
-    let pooled = |side: &[(&Kept, Reading)]| -> Option<f64> {
+    let pooled = |side: &[Side<'_>]| -> Option<f64> {
         let (mut stolen, mut available) = (0.0, 0.0);
         for (kept, _) in side {
             if let Some(probe) = &kept.probe {
@@ -55,10 +55,13 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
         }
         (available > 0.0).then_some(stolen / available)
     };
-    let (base, env) = (pooled(&evidence.pairs.base)?, pooled(&evidence.pairs.env)?);
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let differences: Option<Vec<f64>> = sides
-        .map(|((base, _), (env, _))| Some(steal_share(env, cpus)? - steal_share(base, cpus)?))
+    let (base, env) = (
+        pooled(&evidence.pairs.base())?,
+        pooled(&evidence.pairs.env())?,
+    );
+    let pairs = evidence.pairs.all.iter();
+    let differences: Option<Vec<f64>> = pairs
+        .map(|pair| Some(steal_share(pair.env.0, cpus)? - steal_share(pair.base.first.0, cpus)?))
         .collect();
     let differs = differences
         .and_then(|differences| hodges_lehmann_paired(&differences, super::LEVEL).ok())
@@ -82,10 +85,14 @@ pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
         stolen.is_some_and(|ns| ns >= CONTENDED_NS)
             && steal_share(kept, cpus).is_some_and(|share| share > CONTENDED_SHARE)
     };
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let quiet: Vec<f64> = sides
+    let is_quiet = |pair: &Pair<'_>| {
+        let mut trials = pair.base.trials().chain([pair.env]);
+        !trials.any(|(kept, _)| is_contended(kept))
+    };
+    let pairs = evidence.pairs.all.iter();
+    let quiet: Vec<f64> = pairs
         .zip(evidence.d)
-        .filter(|(((base, _), (env, _)), _)| !is_contended(base) && !is_contended(env))
+        .filter(|(pair, _)| is_quiet(pair))
         .map(|(_, d)| *d)
         .collect();
     let count = evidence.d.len() - quiet.len();
@@ -109,7 +116,7 @@ pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
-    let total = |side: &[(&Kept, Reading)]| -> f64 {
+    let total = |side: &[Side<'_>]| -> f64 {
         let probes = side.iter().filter_map(|(kept, _)| kept.probe.as_ref());
         probes.filter_map(|probe| probe.throttled_ns).sum()
     };
@@ -120,10 +127,10 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
             .any(|name| settings.value(name).is_some())
     };
     let sides = [
-        (Some(evidence.arm), total(&evidence.pairs.env), "the arm"),
+        (Some(evidence.arm), total(&evidence.pairs.env()), "the arm"),
         (
             evidence.base_arm,
-            total(&evidence.pairs.base),
+            total(&evidence.pairs.base()),
             "the baseline",
         ),
     ];
@@ -144,11 +151,11 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
-    let sides = evidence.pairs.base.iter().zip(&evidence.pairs.env);
-    let ln_ratios: Option<Vec<f64>> = sides
-        .map(|((base, _), (env, _))| {
+    let pairs = evidence.pairs.all.iter();
+    let ln_ratios: Option<Vec<f64>> = pairs
+        .map(|pair| {
             let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns);
-            Some((canary(env)? / canary(base)?).ln())
+            Some((canary(pair.env.0)? / canary(pair.base.first.0)?).ln())
         })
         .collect();
     let ratio = hodges_lehmann_paired(&ln_ratios?, super::LEVEL)
@@ -169,7 +176,7 @@ pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 /// Median of what the probes of one side report.
-fn typical_of(side: &[(&Kept, Reading)], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> Option<f64> {
+fn typical_of(side: &[Side<'_>], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = side
         .iter()
         .filter_map(|(kept, _)| pick(kept.probe.as_ref()?))
@@ -178,8 +185,11 @@ fn typical_of(side: &[(&Kept, Reading)], pick: impl Fn(&ProbeFacts) -> Option<f6
 }
 
 pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
-    let faults = |side| typical_of(side, |probe| probe.major_faults);
-    let (base, env) = (faults(&evidence.pairs.base)?, faults(&evidence.pairs.env)?);
+    let faults = |side: &[Side<'_>]| typical_of(side, |probe| probe.major_faults);
+    let (base, env) = (
+        faults(&evidence.pairs.base())?,
+        faults(&evidence.pairs.env())?,
+    );
     (base != env).then(|| {
         flag(
             "major-faults",
@@ -189,23 +199,23 @@ pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = evidence.pairs.base.iter().chain(&evidence.pairs.env);
-    let coarse = both.filter(|(kept, _)| kept.probe.as_ref().is_some_and(|probe| probe.coarse));
-    let count = coarse.count();
+    let both = [evidence.pairs.base(), evidence.pairs.env()].concat();
+    let is_coarse = |(kept, _): &&Side<'_>| kept.probe.as_ref().is_some_and(|probe| probe.coarse);
+    let count = both.iter().filter(is_coarse).count();
     (count > 0).then(|| {
         flag(
             "coarse-timer",
             format!(
                 "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
-                evidence.d.len() * 2
+                both.len()
             ),
         )
     })
 }
 
 pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = [&evidence.pairs.base, &evidence.pairs.env];
-    let medians = both.map(|side| typical_of(side, |probe| probe.linearity));
+    let both = [evidence.pairs.base(), evidence.pairs.env()];
+    let medians = both.map(|side| typical_of(&side, |probe| probe.linearity));
     let worst = medians
         .into_iter()
         .flatten()
@@ -217,8 +227,8 @@ pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cost = |side| typical_of(side, |probe| probe.clock_cost_ns);
-    let (base, env) = (cost(&evidence.pairs.base), cost(&evidence.pairs.env));
+    let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns);
+    let (base, env) = (cost(&evidence.pairs.base()), cost(&evidence.pairs.env()));
     let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
     (slowest > SLOW_CLOCK_NS).then(|| {
         let told = |cost: Option<f64>| {

@@ -1,8 +1,8 @@
 //! From stored trials to the dossier: decode, summarise, pair, judge.
 //!
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
-//! into readings, `void` strikes out what must not be compared, `cell` pairs the readings of an arm with
-//! the baseline's block by block and judges them, `diagnostics` says what may be wrong with a cell,
+//! into readings, `void` strikes out what must not be compared, `pairs` holds the readings of an
+//! arm against the baseline's block by block, `cell` judges them, `diagnostics` says what may be wrong with a cell,
 //! `together` makes one reading of several instances and `concurrency` says what they did to each other,
 //! `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
 //! [`precision`] asks the same code during a run
@@ -26,7 +26,7 @@ use crate::workload::Workload;
 mod cell;
 pub(crate) mod checklist;
 mod claims;
-mod collect;
+pub(crate) mod collect;
 mod concurrency;
 mod diagnostics;
 pub(crate) mod effect;
@@ -34,6 +34,7 @@ mod evidence;
 mod failures;
 pub mod input;
 mod machine;
+pub(crate) mod pairs;
 pub mod precision;
 mod publication;
 mod reading;
@@ -61,6 +62,16 @@ pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
         analysis.add(trial);
     }
     analysis.dossier()
+}
+
+/// The readings of a run, without the trials that are void.
+pub(crate) fn collected<'a>(run: &RunData, find: Find<'a>) -> Collector<'a> {
+    let mut collected = Collector::new(&run.head.study, find);
+    for trial in &run.trials {
+        collected.add(trial);
+    }
+    void::strike_out(&run.head, &mut collected);
+    collected
 }
 
 /// An analysis whose trials come one by one, as a store yields them. Each trial is decoded and dropped; what is

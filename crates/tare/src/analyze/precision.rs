@@ -12,9 +12,10 @@ use std::collections::BTreeSet;
 use tare_model::Study;
 use tare_model::study::A_PRIME;
 
-use super::cell::{Pairs, target_half_width};
+use super::cell::target_half_width;
 use super::collect::{Collector, Group};
 use super::input::TrialData;
+use super::pairs::{Against, Pairs};
 use super::{Find, effect};
 
 /// Decides which workloads need no more blocks.
@@ -74,9 +75,6 @@ impl<'a> PrecisionRule<'a> {
 
     fn is_narrow(&self, group: &Group) -> bool {
         let study = &self.study;
-        let Some(baseline) = self.collected.arm_index(study.baseline.as_str()) else {
-            return true;
-        };
         let Some(workload) = group.workload else {
             return true;
         };
@@ -89,9 +87,12 @@ impl<'a> PrecisionRule<'a> {
             arm.id != study.baseline && !(has_others && arm.id.as_str() == A_PRIME)
         });
         for (arm, _) in arms {
+            let Some(against) = Against::baseline(study, &self.collected, arm) else {
+                return true;
+            };
             for (place, metric) in workload.metrics().iter().enumerate() {
-                let pairs = Pairs::of(group, baseline, arm, place);
-                if pairs.blocks.is_empty() {
+                let pairs = Pairs::of(group, against, arm, place);
+                if pairs.all.is_empty() {
                     continue;
                 }
                 let Some(d) = pairs.ln_ratios(metric.better, |reading| reading.typical) else {

@@ -8,16 +8,15 @@
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
 
-use super::cell::Pairs;
-use super::collect::Kept;
 use super::diagnostics::flag;
-use super::reading::Reading;
+use super::pairs::{Pairs, Side};
 use crate::workload::Remark;
 
 /// The flags that the trials' remarks make, in the order of their first appearance.
 pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     let mut ids: Vec<&'static str> = Vec::new();
-    for remark in on(&pairs.env, metric).chain(on(&pairs.base, metric)) {
+    let (env, base) = (pairs.env(), pairs.base());
+    for remark in on(&env, metric).chain(on(&base, metric)) {
         if !ids.contains(&remark.id) {
             ids.push(remark.id);
         }
@@ -25,8 +24,8 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     ids.into_iter()
         .map(|id| {
             let sides = [
-                told("", &pairs.env, metric, id),
-                told("baseline, ", &pairs.base, metric, id),
+                told("", &env, metric, id),
+                told("baseline, ", &base, metric, id),
             ];
             let detail: Vec<String> = sides.into_iter().flatten().collect();
             flag(id, detail.join("; "))
@@ -35,17 +34,14 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
 }
 
 /// The remarks of one side's trials that concern the metric.
-fn on<'a>(
-    side: &'a [(&'a Kept, Reading)],
-    metric: &'a MetricSpec,
-) -> impl Iterator<Item = &'a Remark> {
+fn on<'a>(side: &'a [Side<'a>], metric: &'a MetricSpec) -> impl Iterator<Item = &'a Remark> {
     side.iter()
         .flat_map(|(kept, _)| &kept.remarks)
         .filter(|remark| remark.concerns(metric.id))
 }
 
 /// `in 3 of 10 trials: …`.
-fn told(side: &str, trials: &[(&Kept, Reading)], metric: &MetricSpec, id: &str) -> Option<String> {
+fn told(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Option<String> {
     let first = on(trials, metric).find(|remark| remark.id == id)?;
     let concerned = trials
         .iter()
@@ -64,6 +60,9 @@ fn told(side: &str, trials: &[(&Kept, Reading)], metric: &MetricSpec, id: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::collect::Kept;
+    use crate::analyze::pairs::{Level, Pair};
+    use crate::analyze::reading::Reading;
 
     const METRIC: MetricSpec = MetricSpec {
         id: "disk.fio-read.rate",
@@ -102,9 +101,17 @@ mod tests {
         ];
         let base = [kept(vec![]), kept(vec![]), kept(vec![doubt("there")])];
         let pairs = Pairs {
-            blocks: vec![0, 1, 2],
-            base: base.iter().map(|kept| (kept, reading)).collect(),
-            env: env.iter().map(|kept| (kept, reading)).collect(),
+            all: (0..)
+                .zip(base.iter().zip(&env))
+                .map(|(block, (base, env))| Pair {
+                    block,
+                    base: Level {
+                        first: (base, reading),
+                        twin: None,
+                    },
+                    env: (env, reading),
+                })
+                .collect(),
             halves: 0,
         };
         let flags = flags(&pairs, &METRIC);

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
 
 use tare_model::Reason;
 use tare_model::launch::{RUN_VARIABLE, SiblingLink};

@@ -12,7 +12,7 @@ use tare_model::{ArmId, ArmSpec, CommandCall};
 use tare_stats::{Interval, Verdict};
 
 use super::counterfactual::{self, Status, Suspect, Trial};
-use super::readings::{ByBlock, Readings, differences, evidence, interval, share, span};
+use super::readings::{Readings, evidence, in_common, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
@@ -353,18 +353,10 @@ const KEPT: &str = "startup.docker-run-constant";
 /// What goes when the environment is kept instead of made for each run of the command, and its share of what
 /// both together cost more than on the host. `None` where start-up was not measured.
 fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Interval)> {
-    let started = differences(
-        &readings.values(baseline, START_UP),
-        &readings.values(env, START_UP),
-    );
-    let both = |arm: &str| -> ByBlock {
-        let walls = readings.values(arm, user_command::WALL);
-        let lives = readings.values(arm, START_UP).into_iter();
-        lives
-            .filter_map(|(block, life)| Some((block, life + walls.get(&block)?)))
-            .collect()
-    };
-    let total = differences(&both(baseline), &both(env));
+    let started = readings.differences(baseline, env, START_UP);
+    let longer = readings.differences(baseline, env, user_command::WALL);
+    let (started, longer) = in_common(&started, &longer);
+    let total: Vec<f64> = started.iter().zip(&longer).map(|(a, b)| a + b).collect();
     Some((interval(&started)?, share(&started, &total)?))
 }
 

@@ -18,7 +18,7 @@ use tare_model::{ArmSpec, Params, Value};
 use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
-use super::readings::{Readings, differences, interval, share, span};
+use super::readings::{Readings, in_common, interval, share, span};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 
@@ -311,27 +311,16 @@ pub fn judged(
     env: &str,
     readings: &Readings,
 ) -> (Status, DossierFinding) {
-    let of = |arm: &str| readings.values(arm, &suspect.metric);
-    let (base, whole, tried) = (of(baseline), of(env), of(arm));
-    // Blocks that all three have.
-    let blocks: Vec<u32> = whole
-        .keys()
-        .filter(|block| base.contains_key(block) && tried.contains_key(block))
-        .copied()
-        .collect();
-    let only = |values: &super::readings::ByBlock| {
-        blocks
-            .iter()
-            .filter_map(|block| Some((*block, *values.get(block)?)))
-            .collect()
-    };
-    let (base, whole, tried) = (only(&base), only(&whole), only(&tried));
-    let total = differences(&base, &whole);
+    let between =
+        |earlier: &str, later: &str| readings.differences(earlier, later, &suspect.metric);
+    let total = between(baseline, env);
     let removed = if suspect.is_outside {
-        differences(&base, &tried)
+        between(baseline, arm)
     } else {
-        differences(&tried, &whole)
+        between(arm, env)
     };
+    // Blocks that all three have.
+    let (removed, total) = in_common(&removed, &total);
     let effect = interval(&removed);
     let share = share(&removed, &total);
     let status = status(effect.as_ref(), share.as_ref());

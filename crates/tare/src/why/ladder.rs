@@ -16,7 +16,7 @@ use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median
 
 use super::FEWEST;
 use super::arm::{self, RUNG, TITLE};
-use super::readings::{ByBlock, Readings, differences, interval, span};
+use super::readings::{ByBlock, Readings, interval, span};
 use crate::analyze::{LEVEL, RunData};
 
 /// Draws for the interval of the sum.
@@ -376,7 +376,12 @@ pub fn climbed(
         values
     };
     let (base, whole) = (of(baseline), of(env));
-    let mut below = base.clone();
+    let between = |earlier: &str, later: &str| -> Vec<f64> {
+        let mut steps = readings.differences(earlier, later, metric);
+        steps.retain(|block, _| common.as_ref().is_none_or(|common| common.contains(block)));
+        steps.into_values().collect()
+    };
+    let mut below = baseline;
     let is_one = rungs.len() == 1;
     let mut drawn = Vec::new();
     let mut joined: Vec<String> = Vec::new();
@@ -384,8 +389,7 @@ pub fn climbed(
     for (_, spec) in rungs {
         let id = spec.id.as_str();
         let title = spec.settings.text(TITLE).unwrap_or(id).to_owned();
-        let values = of(id);
-        let step = differences(&below, &values);
+        let step = between(below, id);
         let added = interval(&step);
         let reason = run
             .head
@@ -404,7 +408,7 @@ pub fn climbed(
         };
         if added.is_some() {
             steps.push(step);
-            below = values;
+            below = id;
             joined.clear();
         } else {
             joined.push(title.clone());
@@ -417,7 +421,7 @@ pub fn climbed(
         });
     }
     let sum = sum_of(&steps);
-    let total = interval(&differences(&base, &whole));
+    let total = interval(&between(baseline, env));
     let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
     let level = |values: &super::readings::ByBlock| {
         let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
@@ -521,6 +525,7 @@ pub fn settings_of(step: &Step, place: usize, stdout: Option<&Value>) -> Params 
 
 #[cfg(test)]
 mod tests {
+    use super::super::readings::in_common;
     use super::*;
 
     fn titles(steps: &[Step]) -> Vec<&str> {
@@ -641,7 +646,15 @@ mod tests {
             values
         };
         let (base, middle, whole) = (only(base), only(middle), only(whole));
-        let steps = [differences(&base, &middle), differences(&middle, &whole)];
+        let step = |below: &ByBlock, above: &ByBlock| -> Vec<f64> {
+            let (below, above) = in_common(below, above);
+            below
+                .iter()
+                .zip(&above)
+                .map(|(below, above)| above - below)
+                .collect()
+        };
+        let steps = [step(&base, &middle), step(&middle, &whole)];
         assert!((sum_of(&steps) - 25.0).abs() < 1e-9);
         let span = sum_interval(&steps, true).unwrap();
         assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");

@@ -1,18 +1,20 @@
 //! The trials of a run as `why` needs them: one value a block and arm, and counters per run of the command.
 //!
 //! The analysis compares arms with the baseline; a counterfactual is compared with the environment and a rung
-//! with the rung below it, so the values themselves are kept here, by block. Values are costs: of a rate, the
+//! with the rung below it; which trials count, and what a block's difference is, is the table's own reading. Values are costs: of a rate, the
 //! negative is taken, so that more is always worse.
 //! What it cannot see: trials that left nothing; their blocks are missing in the pairs.
 
 use std::collections::BTreeMap;
 
 use tare_model::dossier::Span;
-use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport};
+use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport, Study};
 use tare_stats::{Interval, median};
 
 use super::arm;
-use crate::analyze::{RunData, effect};
+use crate::analyze::collect::{Collector, Group};
+use crate::analyze::pairs::{self, Against};
+use crate::analyze::{RunData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
 
@@ -26,10 +28,10 @@ const VARIABLE: &str = "variable.";
 pub type ByBlock = BTreeMap<u32, f64>;
 
 /// Everything read from a run's trials.
-#[derive(Debug, Default)]
 pub struct Readings {
-    /// By arm and metric.
-    values: BTreeMap<(String, String), ByBlock>,
+    study: Study,
+    /// As the table reads them: without the trials that are void.
+    collected: Collector<'static>,
     /// By arm, workload and name: one value a trial.
     counters: BTreeMap<(String, String), BTreeMap<String, Vec<f64>>>,
 }
@@ -37,35 +39,20 @@ pub struct Readings {
 impl Readings {
     /// Reads the trials.
     pub fn of(run: &RunData) -> Self {
-        let mut readings = Self::default();
+        let mut readings = Self {
+            study: run.head.study.clone(),
+            collected: collected(run, &workload::find),
+            counters: BTreeMap::new(),
+        };
         for data in &run.trials {
             let Outcome::Completed(raw) = &data.outcome else {
                 continue;
             };
-            let cell = &data.trial.cell;
-            let Some(workload) = workload::find(cell.workload.as_str()) else {
+            if !readings.collected.has(&data.trial) {
                 continue;
-            };
-            let arm = cell.arm.to_string();
-            for sample in workload.decode(raw).unwrap_or_default() {
-                let metric = workload
-                    .metrics()
-                    .iter()
-                    .find(|metric| metric.id == sample.metric.as_str());
-                let (Some(metric), Some(value)) = (metric, median(&sample.observations)) else {
-                    continue;
-                };
-                let cost = match metric.better {
-                    Better::Lower => value,
-                    Better::Higher => -value,
-                };
-                readings
-                    .values
-                    .entry((arm.clone(), metric.id.to_owned()))
-                    .or_default()
-                    .insert(data.trial.block, cost);
             }
-            let key = (arm, cell.workload.to_string());
+            let cell = &data.trial.cell;
+            let key = (cell.arm.to_string(), cell.workload.to_string());
             if let Ok(report) = serde_json::from_slice::<ProbeReport>(&raw.stdout.0) {
                 readings.count(key, counters_of(&report), &data.charged);
             }
@@ -87,10 +74,46 @@ impl Readings {
         }
     }
 
+    /// Where a metric stands: the last workload that has it, as metrics are told apart by their names here.
+    fn place(&self, metric: &str) -> Option<(&Group, usize, Better)> {
+        let mut groups = self.collected.groups.values().rev();
+        groups.find_map(|group| {
+            let metrics = group.workload?.metrics();
+            let place = metrics.iter().position(|it| it.id == metric)?;
+            Some((group, place, metrics[place].better))
+        })
+    }
+
+    /// What an arm is held against when `arm` is: the baseline with its second copy, or another arm.
+    fn against(&self, earlier: &str, arm: usize) -> Option<Against> {
+        if earlier == self.study.baseline.as_str() {
+            Against::baseline(&self.study, &self.collected, arm)
+        } else {
+            self.collected.arm_index(earlier).map(Against::arm)
+        }
+    }
+
     /// The values of an arm; none if it left none.
     pub fn values(&self, arm: &str, metric: &str) -> ByBlock {
-        let key = (arm.to_owned(), metric.to_owned());
-        self.values.get(&key).cloned().unwrap_or_default()
+        let of_arm = || {
+            let (group, place, better) = self.place(metric)?;
+            let index = self.collected.arm_index(arm)?;
+            let values = pairs::values(group, Against::arm(index), place);
+            Some(as_costs(values, better))
+        };
+        of_arm().unwrap_or_default()
+    }
+
+    /// `later − earlier` by block, for the blocks that both have.
+    pub fn differences(&self, earlier: &str, later: &str, metric: &str) -> ByBlock {
+        let of_arms = || {
+            let (group, place, better) = self.place(metric)?;
+            let index = self.collected.arm_index(later)?;
+            let against = self.against(earlier, index)?;
+            let differences = pairs::differences(group, against, index, place);
+            Some(as_costs(differences, better))
+        };
+        of_arms().unwrap_or_default()
     }
 
     /// The median over trials of each counter of an arm, by workload.
@@ -182,12 +205,21 @@ pub(super) fn user_command_id() -> String {
     workload::Workload::id(&user_command::ENTRY).to_owned()
 }
 
-/// `later − earlier` by block, in block order, for the blocks that both have.
-pub fn differences(earlier: &ByBlock, later: &ByBlock) -> Vec<f64> {
-    later
-        .iter()
-        .filter_map(|(block, value)| Some(value - earlier.get(block)?))
-        .collect()
+/// Of rates the negative, so that more is always worse.
+fn as_costs(mut values: ByBlock, better: Better) -> ByBlock {
+    if better == Better::Higher {
+        for value in values.values_mut() {
+            *value = -*value;
+        }
+    }
+    values
+}
+
+/// The values of two sets in the blocks that both have.
+pub fn in_common(a: &ByBlock, b: &ByBlock) -> (Vec<f64>, Vec<f64>) {
+    a.iter()
+        .filter_map(|(block, value)| Some((*value, *b.get(block)?)))
+        .unzip()
 }
 
 /// The typical value with its interval; `None` below six values.
@@ -283,8 +315,8 @@ mod tests {
 
     #[test]
     fn only_blocks_that_both_have_are_paired() {
-        let earlier = ByBlock::from([(0, 1.0), (1, 2.0), (3, 4.0)]);
-        let later = ByBlock::from([(1, 5.0), (2, 9.0), (3, 6.0)]);
-        assert_eq!(differences(&earlier, &later), [3.0, 2.0]);
+        let one = ByBlock::from([(0, 1.0), (1, 2.0), (3, 4.0)]);
+        let other = ByBlock::from([(1, 5.0), (2, 9.0), (3, 6.0)]);
+        assert_eq!(in_common(&one, &other), (vec![2.0, 4.0], vec![5.0, 6.0]));
     }
 }

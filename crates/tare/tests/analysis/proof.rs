@@ -1,6 +1,6 @@
 //! What is suspected after a run, switched off: which arms that takes, and what their trials prove.
 
-use tare::analyze::RunData;
+use tare::analyze::{RunData, TrialData};
 use tare::cause::{Counterfactual, Suspected, Suspicion};
 use tare::why::proof;
 use tare_model::dossier::Dossier;
@@ -117,6 +117,11 @@ fn what_does_not_fit_or_would_not_reach_the_workload_is_not_tried() {
 
 /// The run's dossier with what a proof showed in which the box without its quota costs `times` as much as the host.
 fn proved(times: f64, blocks: u32) -> Dossier {
+    proved_after(times, blocks, |_| {})
+}
+
+/// The same after something happened to the trials.
+fn proved_after(times: f64, blocks: u32, happens: impl Fn(&mut TrialData)) -> Dossier {
     let (plan, mut dossier) = main_run();
     let suspects = [without_quota("cpu.cfs-quota-throttle")];
     dossier.findings = suspects.iter().map(Suspected::finding).collect();
@@ -134,6 +139,7 @@ fn proved(times: f64, blocks: u32) -> Dossier {
         head: generated.head,
     };
     proof.head.study = study;
+    proof.trials.iter_mut().for_each(happens);
     proof::put_into(&mut dossier, &proof);
     dossier
 }
@@ -170,5 +176,18 @@ fn too_few_blocks_leave_the_evidence_as_it_was() {
     let finding = &dossier.findings[0];
     assert_eq!(finding.status, "supported");
     assert!(finding.share.is_none() && finding.effect.is_none());
+    assert!(finding.tried.as_ref().unwrap().contains("too few blocks"));
+}
+
+#[test]
+fn a_trial_that_the_table_strikes_out_proves_nothing() {
+    // The clock inside the tried arm runs ahead of the host's.
+    let dossier = proved_after(1.0, 12, |data| {
+        if data.trial.cell.arm.as_str() == "off-1" {
+            data.host_elapsed_ns /= 2;
+        }
+    });
+    let finding = &dossier.findings[0];
+    assert_eq!(finding.status, "supported");
     assert!(finding.tried.as_ref().unwrap().contains("too few blocks"));
 }
