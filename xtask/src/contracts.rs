@@ -5,44 +5,11 @@
 //! standard output of tests that pass is not passed on.
 //! What it cannot see: drivers that no test names.
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
-
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "TARE_CONTRACT_TABLE";
 
-/// The file of one run of the tests; removed when it is dropped.
-pub(crate) struct Table(PathBuf);
-
-impl Table {
-    /// An empty one.
-    pub(crate) fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("tare-contracts-{}", std::process::id()));
-        std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    /// Where it lies.
-    pub(crate) fn path(&self) -> &std::path::Path {
-        &self.0
-    }
-
-    /// One line for all.
-    pub(crate) fn told(&self) -> String {
-        told(&std::fs::read_to_string(&self.0).unwrap_or_default())
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the folder for temporary files.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// `contract: host ran · runsc skipped: it is not built`, in the order in which they came.
-fn told(lines: &str) -> String {
+pub(crate) fn told(lines: &str) -> String {
     let mut drivers: Vec<Driver> = Vec::new();
     for (name, what) in lines.lines().filter_map(|line| line.split_once('\t')) {
         let known = drivers.iter().position(|driver| driver.name == name);

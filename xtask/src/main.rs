@@ -13,15 +13,22 @@ use std::process::ExitCode;
 mod aa;
 mod bench;
 mod contracts;
+mod deny;
 mod dist;
 mod fuzz;
 mod ladder;
+mod notes;
 mod planted;
 mod provision;
 mod published;
 mod run;
 mod shell;
+#[cfg(test)]
+#[path = "../../crates/tare-agent/tests/common/skip.rs"]
+mod skip;
+mod skips;
 mod slower;
+mod tally;
 mod test;
 mod workspace;
 

@@ -4,28 +4,25 @@
 //! engine if none answers, makes the tests fail rather than skip where they need something that was
 //! provisioned, and stops what it started, whatever happens in between.
 
-use std::fmt;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
+use crate::notes::Notes;
 use crate::provision::{docker::Engine, packages, pyperf};
 use crate::shell::{Program, cargo, step};
+use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
-use crate::{contracts, dist, planted};
-
-/// What the tests may rely on once it was provisioned.
-const PROVISIONED: &str =
-    "crun,docker,docker-tls,fio,hpcc,iperf3,nc,openblas,ping,podman,root,runc,ssh,stress-ng,vm";
+use crate::{contracts, deny, dist, planted, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute.
 const WAITING: [&str; 4] = ["podman::", "ssh::", "vm::", "docker_contexts::"];
 /// Parts of the names of tests whose answer needs a machine that does nothing else.
 const ALONE: [&str; 3] = ["copy_up::", "shapes::", "why::"];
 
-/// Runs every check and every test.
+/// Runs every check and every test. Whatever happens, the last line is `N passed, N failed, N skipped`.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (own, passed): (Vec<&str>, Vec<&str>) =
         match arguments.iter().position(|argument| argument == "--") {
@@ -44,23 +41,41 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             ),
         }
     }
+    let tally = Mutex::new(Tally::default());
+    let mut told = Vec::new();
+    let result = all(is_provisioned, &passed, &tally, &mut told);
+    match &result {
+        Ok(()) => step("everything passed"),
+        Err(error) => eprintln!("error: {error:#}"),
+    }
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for line in told.into_iter().chain(tally.told()) {
+        println!("{line}");
+    }
+    println!("{}", tally.count(result.is_err()));
+    Ok(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// Provisions, checks, tests, and stops what it started.
+fn all(
+    is_provisioned: bool,
+    passed: &[&str],
+    tally: &Mutex<Tally>,
+    told: &mut Vec<String>,
+) -> Result<()> {
     let engine = if is_provisioned {
         packages::ensure()?;
         Some(Engine::ensure().context("no Docker engine could be had for the tests")?)
     } else {
         None
     };
-    let result = checks_and_tests(engine.as_ref(), &passed);
-    if let Some(engine) = engine {
-        drop(engine);
-    }
-    result?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
     step("formatting");
     cargo(&["fmt", "--all", "--check"]).run()?;
+    step("licences and sources of dependencies");
+    deny::check()?;
     step("lints, and meanwhile one file for every arm");
     // The agent is linked by one processor for a minute; it has a folder of its own, so neither waits.
     let agent = std::thread::scope(|scope| {
@@ -78,14 +93,15 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
         agent.join().expect("building the agent does not panic")
     })?;
     step("tests");
-    let contracts = contracts::Table::new()?;
+    let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"])
         .variable("TARE_TEST_AGENT", agent.as_os_str())
         // Many of them compare what the machine holds before and after: links, mounts, processes.
         .variable("RUST_TEST_THREADS", "1")
-        .variable(contracts::VARIABLE, contracts.path().as_os_str());
-    if let Some(engine) = engine {
-        let mut required = PROVISIONED.to_owned();
+        .variable(contracts::VARIABLE, contracts.path().as_os_str())
+        .variable(skips::VARIABLE, skipped.path().as_os_str());
+    if let Some(engine) = &engine {
+        let mut required = skips::PROVISIONED.join(",");
         if let Some(python) = pyperf::ensure() {
             required.push_str(",pyperf");
             tests = tests.variable(pyperf::VARIABLE, python);
@@ -94,36 +110,39 @@ fn checks_and_tests(engine: Option<&Engine>, passed: &[&str]) -> Result<()> {
             .variable("TARE_REQUIRE", required)
             .variable("DOCKER_HOST", engine.host());
     }
-    let count = Count::default();
     let tested = if passed.is_empty() {
-        all(&tests, engine.is_some(), &count)
+        every_test(&tests, is_provisioned, tally)
     } else {
-        let tested = tests.arguments(passed).pass_on(|line| count.show(line));
-        tested.and_then(|()| documentation_and_windows(engine.is_some()))
+        part(&tests.clone().arguments(passed), tally, || ())
+            .and_then(|()| documentation_and_windows(is_provisioned, tally))
     };
-    println!("{}", contracts.told());
-    println!("{count}");
+    let mut tally = locked(tally);
+    tally.try_again(|test| {
+        step(&format!("once more by itself: {test}"));
+        carry_out(&tests.clone().arguments(&["--", "--exact", test]), || ())
+    });
+    let read = skipped.read()?;
+    tally.skips.read(&read);
+    told.push(contracts::told(&contracts.read()?));
     tested?;
-    if let Some(engine) = engine {
+    tally.judge()?;
+    if let Some(engine) = &engine {
         step("planted causes, a part of them");
         let tare = target_folder().join("debug/tare");
         planted::small(tare, agent, engine.host())?;
     }
-    step("everything passed");
-    println!("{}", contracts.told());
-    println!("{count}");
     Ok(())
 }
 
 /// All tests, in three parts: what waits more than it computes runs beside the rest, and so do the documentation
 /// and Windows; what compares times runs after them, alone.
-fn all(tests: &Program, is_provisioned: bool, count: &Count) -> Result<()> {
-    let skipped: Vec<&str> = WAITING
+fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+    let elsewhere: Vec<&str> = WAITING
         .iter()
         .chain(&ALONE)
         .flat_map(|part| ["--skip", part])
         .collect();
-    let rest = tests.clone().arguments(&["--"]).arguments(&skipped);
+    let rest = tests.clone().arguments(&["--"]).arguments(&elsewhere);
     let waiting = tests.clone().arguments(&["--"]).arguments(&WAITING);
     let alone = tests.clone().arguments(&["--"]).arguments(&ALONE);
     let (rest, waiting, checks) = std::thread::scope(|scope| {
@@ -132,19 +151,17 @@ fn all(tests: &Program, is_provisioned: bool, count: &Count) -> Result<()> {
         let (begin_checks, begun_checks) = channel();
         let waiting = scope.spawn(move || {
             begun.recv()?;
-            waiting.pass_on(|line| {
+            part(&waiting, tally, || {
                 // Nobody listens any more once the checks run.
                 let _ = begin_checks.send(());
-                count.show(line);
             })
         });
         let checks = scope.spawn(move || {
             begun_checks.recv()?;
-            documentation_and_windows(is_provisioned)
+            documentation_and_windows(is_provisioned, tally)
         });
-        let rest = rest.pass_on(|line| {
+        let rest = part(&rest, tally, || {
             let _ = begin.send(());
-            count.show(line);
         });
         drop(begin);
         let waiting = waiting.join().expect("passing on does not panic");
@@ -155,12 +172,29 @@ fn all(tests: &Program, is_provisioned: bool, count: &Count) -> Result<()> {
         )
     });
     step("tests that compare times");
-    let alone = alone.pass_on(|line| count.show(line));
+    let alone = part(&alone, tally, || ());
     rest.and(waiting).and(checks).and(alone)
 }
 
+/// Runs one part of the tests and adds what came of it; an error that no failed test accounts for is passed on.
+fn part(tests: &Program, tally: &Mutex<Tally>, each_line: impl FnMut()) -> Result<()> {
+    let (output, ended) = carry_out(tests, each_line);
+    locked(tally).add(output, ended)
+}
+
+/// Runs tests and shows what they print.
+fn carry_out(tests: &Program, mut each_line: impl FnMut()) -> (Output, Result<()>) {
+    let mut output = Output::default();
+    let ended = tests.pass_on(|line| {
+        each_line();
+        println!("{line}");
+        output.read(line);
+    });
+    (output, ended)
+}
+
 /// Builds the documentation and checks what runs on Windows; yields to whatever else runs.
-fn documentation_and_windows(is_provisioned: bool) -> Result<()> {
+fn documentation_and_windows(is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     step("documentation");
     cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
         .variable("RUSTDOCFLAGS", "-D warnings")
@@ -185,50 +219,16 @@ fn documentation_and_windows(is_provisioned: bool) -> Result<()> {
             "Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned"
         );
     } else {
-        step("skipped: mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed");
+        let why = "mingw-w64 or Rust's x86_64-pc-windows-gnu target is not installed";
+        locked(tally)
+            .skips
+            .add("xtask", "compiling for Windows", "windows", why);
     }
     Ok(())
 }
 
-/// The sum of what the test programs say at their ends; several may run at the same time.
-#[derive(Debug, Default)]
-struct Count {
-    passed: AtomicU32,
-    failed: AtomicU32,
-    ignored: AtomicU32,
-}
-
-impl Count {
-    /// Shows a line and adds it, if it is such as `test result: ok. 5 passed; 0 failed; 1 ignored; …`.
-    fn show(&self, line: &str) {
-        println!("{line}");
-        let Some((_, rest)) = line
-            .strip_prefix("test result: ")
-            .and_then(|rest| rest.split_once(". "))
-        else {
-            return;
-        };
-        for part in rest.split("; ") {
-            let Some((number, what)) = part.split_once(' ') else {
-                continue;
-            };
-            let sum = match what {
-                "passed" => &self.passed,
-                "failed" => &self.failed,
-                "ignored" => &self.ignored,
-                _ => continue,
-            };
-            sum.fetch_add(number.parse().unwrap_or(0), Ordering::Relaxed);
-        }
-    }
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [passed, failed, ignored] =
-            [&self.passed, &self.failed, &self.ignored].map(|sum| sum.load(Ordering::Relaxed));
-        write!(out, "{passed} passed, {failed} failed, {ignored} skipped")
-    }
+fn locked(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn strs(arguments: &[String]) -> Vec<&str> {

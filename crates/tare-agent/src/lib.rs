@@ -41,6 +41,9 @@ pub mod region;
 #[cfg(target_os = "linux")]
 pub mod ring;
 pub mod serve;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../tests/common/skip.rs"]
+mod skip;
 pub mod slices;
 #[cfg(target_os = "linux")]
 pub mod tap;

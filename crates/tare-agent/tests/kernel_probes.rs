@@ -4,22 +4,16 @@
 //! `spawn` starts this very program with the argument `true`, which here means: the tests whose name contains
 //! that word. No test of this file may contain it.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::path::Path;
 
 use tare_agent::meter::{Meter, ProbeError};
 use tare_agent::probe;
 use tare_model::{Params, Reason, Series};
 
-/// What a test needs cannot be had: says so, or fails where it is required.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-fn skip(need: &str, reason: &str) {
-    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
-    assert!(
-        !required.split(',').any(|word| word == need),
-        "`{need}` is required, but {reason}"
-    );
-    println!("skipped: {reason}");
-}
+use self::skip::skip;
 
 /// The probes, with arguments that make their set-up short, and whether they report a checksum.
 fn probes() -> Vec<(&'static str, Params, bool)> {
@@ -83,7 +77,7 @@ fn every_probe_yields_finite_positive_values_and_the_same_checksum_twice() {
         let outcomes = [measured(name, &params), measured(name, &params)];
         let [first, second] = match outcomes {
             [Err(ProbeError::Unavailable(reason)), _] => {
-                skip(name, &format!("{name}: {reason}"));
+                skip("probe", &format!("{name}: {reason}"));
                 continue;
             }
             outcomes => {

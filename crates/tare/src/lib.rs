@@ -16,6 +16,9 @@ mod parity;
 pub mod plan;
 pub mod report;
 pub mod run;
+#[cfg(test)]
+#[path = "../../tare-agent/tests/common/skip.rs"]
+mod skip;
 pub mod store;
 pub mod why;
 pub mod workload;

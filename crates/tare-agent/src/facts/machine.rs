@@ -137,6 +137,7 @@ fn driver_above(disk: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::skip;
 
     #[test]
     fn the_root_disk_of_a_machine_has_a_driver_and_a_queue() {
@@ -146,8 +147,7 @@ mod tests {
         let mut facts = Collector::default();
         block_device(&mut facts, "mount./", &format!("{major}:{minor}"));
         if facts.facts.is_empty() {
-            eprintln!("skipped: `/` lies on no block device here");
-            return;
+            return skip("block-device", "`/` lies on no block device");
         }
         assert!(
             facts.facts.contains_key("mount./.block.scheduler"),

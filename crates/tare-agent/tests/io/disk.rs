@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tare_agent::meter::ProbeError;
 use tare_model::{Params, Reason, Unit};
 
+use super::skip::skip;
 use super::{Answer, FEWEST, Folder, failure, has_values, run, temporary, unshared};
 
 const SMALL: i64 = 4;
@@ -14,11 +15,7 @@ fn has_ring() -> bool {
     match io_uring::IoUring::new(2) {
         Ok(_) => true,
         Err(error) => {
-            assert!(
-                !std::env::var("TARE_REQUIRE").is_ok_and(|names| names.contains("io_uring")),
-                "io_uring is required: {error}"
-            );
-            println!("skipped: io_uring: {error}");
+            skip("io_uring", &format!("there is no io_uring: {error}"));
             false
         }
     }

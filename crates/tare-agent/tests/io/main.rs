@@ -17,6 +17,9 @@ use tare_model::{Params, Reason, Series, Unit};
 #[cfg(target_os = "linux")]
 mod disk;
 mod network;
+#[cfg(target_os = "linux")]
+#[path = "../common/skip.rs"]
+mod skip;
 
 /// A work directory that is removed with everything in it.
 struct Folder(PathBuf);

@@ -222,7 +222,7 @@ fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: 
         .map(|(pid, _)| pid)
         .collect();
     if agents.is_empty() {
-        println!("skipped: the agent's process cannot be seen from here, so it cannot be killed");
+        println!("the agent's process cannot be seen from here, so it cannot be killed");
     } else {
         for pid in agents {
             let kill = std::process::Command::new("kill")

@@ -41,6 +41,8 @@ mod product;
 mod proof;
 #[cfg(target_os = "linux")]
 mod shapes;
+#[path = "../../../tare-agent/tests/common/skip.rs"]
+mod skip;
 #[cfg(unix)]
 mod ssh;
 #[cfg(target_os = "linux")]
@@ -51,6 +53,7 @@ mod tools;
 mod tools_cpu;
 #[cfg(target_os = "linux")]
 mod tools_io;
+mod traces;
 #[cfg(target_os = "linux")]
 mod vm;
 #[cfg(target_os = "linux")]

@@ -17,7 +17,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
-use crate::world::{World, mounts, note_skipped_contract, skip, turn};
+use crate::world::{World, note_skipped_contract, skip, system_mounts, turn};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -76,15 +76,19 @@ fn facts(instance: &mut dyn Instance) -> Facts {
 /// Starts a container, hands over what the agent inside sees and what the host's side says, stops and removes it;
 /// the host's mounts are the same throughout.
 fn look(world: &World, settings: &Params, look: impl FnOnce(&mut dyn Instance, &Facts)) -> Facts {
-    let before = mounts();
+    let before = system_mounts();
     let mut environment = configure(settings);
     environment.prepare(&world.cx()).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    assert_eq!(mounts(), before, "the start reached the host's mounts");
+    assert_eq!(
+        system_mounts(),
+        before,
+        "the start reached the host's mounts"
+    );
     let facts = facts(instance.as_mut());
     look(instance.as_mut(), &facts);
     instance.stop(&world.cx()).unwrap();
-    assert_eq!(mounts(), before, "the end reached the host's mounts");
+    assert_eq!(system_mounts(), before, "the end reached the host's mounts");
     let described = environment.describe(&world.cx());
     environment.remove(&world.cx()).unwrap();
     let left = tare::cx::files::names(world.folder.path()).unwrap();
@@ -99,9 +103,9 @@ fn keeps_the_contract(runtime: &str, settings: &Params) {
         is_available(&World::new("here"), runtime)
     };
     if is_here {
-        let before = mounts();
+        let before = system_mounts();
         contract(&Oci, settings);
-        assert_eq!(mounts(), before, "the host's mounts");
+        assert_eq!(system_mounts(), before, "the host's mounts");
     } else {
         note_skipped_contract(runtime);
     }
@@ -129,11 +133,11 @@ fn runsc_keeps_the_contract_of_drivers() {
         runsc(&World::new("here"))
     };
     if let Some(runtime) = runtime {
-        let before = mounts();
+        let before = system_mounts();
         contract(&Oci, &with(&runtime));
         let flags = "--TESTONLY-unsafe-nonroot --network=none --ignore-cgroups";
         contract(&Oci, &with(&runtime).with("runtime_args", flags));
-        assert_eq!(mounts(), before, "the host's mounts");
+        assert_eq!(system_mounts(), before, "the host's mounts");
     } else {
         note_skipped_contract("runsc");
     }
@@ -301,11 +305,11 @@ fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
 fn detect_speaks_of_every_known_runtime_and_of_what_is_hidden_from_crun() {
     let _turn = turn();
     let world = World::new("detect");
-    let before = mounts();
+    let before = system_mounts();
     let Availability::Ready(facts) = Oci.detect(&world.cx()) else {
         return skip("runc", "no runtime works here");
     };
-    assert_eq!(mounts(), before);
+    assert_eq!(system_mounts(), before);
     for name in ["runc", "crun", "youki", "runsc", "kata-runtime"] {
         let fact = &facts[&format!("oci.{name}")];
         assert!(!fact.is_empty() && !fact.contains('\n'), "{name}: {fact}");

@@ -2,7 +2,7 @@
 //!
 //! Every call has a limit, takes the agent from `TARE_TEST_AGENT` (else one built from the present sources),
 //! and nothing of the caller's settings gets through. What a home's runs left behind is looked for without
-//! the program's own help: in `/proc`, in the control groups, among links, and by the `docker` command.
+//! the program's own help.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::world::labelled;
+pub(crate) use crate::traces::has_docker;
+use crate::traces::{docker_objects, traces};
 
 /// Far more than any call takes; passing it means a hang.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -294,41 +295,10 @@ impl Product {
 
     /// What these runs have on the machine at this moment.
     pub(crate) fn look(&self, runs: &BTreeSet<String>) -> Vec<String> {
-        let mut left = Vec::new();
+        let mut left: Vec<String> = traces(runs, self.folder.path()).into_iter().collect();
         for run in runs {
-            let processes = labelled(run);
-            left.extend(
-                processes
-                    .into_iter()
-                    .map(|(pid, command)| format!("process {pid}: {command}")),
-            );
             if self.home().join("runs").join(run).exists() {
                 left.push(format!("folder of {run}"));
-            }
-        }
-        let home = self.folder.path().display().to_string();
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let is_ours =
-            |text: &str| text.contains(&home) || runs.iter().any(|run| text.contains(run));
-        left.extend(
-            mounts
-                .lines()
-                .filter(|line| is_ours(line))
-                .map(|line| format!("mount {line}")),
-        );
-        groups(Path::new("/sys/fs/cgroup"), 6, &mut |path| {
-            if is_ours(&path.display().to_string()) {
-                left.push(format!("control group {}", path.display()));
-            }
-        });
-        for entry in fs::read_dir("/sys/class/net")
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let alias = fs::read_to_string(entry.path().join("ifalias")).unwrap_or_default();
-            if runs.contains(alias.trim()) {
-                left.push(format!("link {}", entry.path().display()));
             }
         }
         for run in runs {
@@ -366,52 +336,6 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
         })
     });
     rows.unwrap().map(Result::unwrap).collect()
-}
-
-fn groups(folder: &Path, depth: u32, visit: &mut impl FnMut(&Path)) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            visit(&entry.path());
-            if depth > 0 {
-                groups(&entry.path(), depth - 1, visit);
-            }
-        }
-    }
-}
-
-/// Containers, images, volumes and networks that carry the label of a run, by the `docker` command.
-pub(crate) fn docker_objects(run: &str) -> Vec<String> {
-    if !has_docker() {
-        return Vec::new();
-    }
-    let label = format!("label=tare.run={run}");
-    let questions: [(&str, &[&str]); 4] = [
-        ("container", &["ps", "-aq"]),
-        ("image", &["image", "ls", "-aq"]),
-        ("volume", &["volume", "ls", "-q"]),
-        ("network", &["network", "ls", "-q"]),
-    ];
-    let mut found = Vec::new();
-    for (kind, arguments) in questions {
-        let output = Command::new("docker")
-            .args(arguments)
-            .args(["--filter", &label])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        found.extend(text.lines().map(|line| format!("docker {kind} {line}")));
-    }
-    found
-}
-
-/// Whether an engine answers the `docker` command.
-pub(crate) fn has_docker() -> bool {
-    static ANSWERS: OnceLock<bool> = OnceLock::new();
-    *ANSWERS.get_or_init(|| {
-        let output = Command::new("docker").arg("version").output();
-        output.is_ok_and(|output| output.status.success())
-    })
 }
 
 /// Whether the built-in container can be made here, as the program says.

@@ -3,7 +3,7 @@
 //! The agent is built by cargo from the present sources, statically where the target is installed, so that
 //! a test never meets an old one and the same file runs inside a container without libraries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +13,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tare::cx::observer::Silent;
 use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
 use tare_model::RunId;
+
+pub(crate) use crate::traces::labelled;
+use crate::traces::traces;
 
 /// A context with everything that it borrows.
 pub(crate) struct World {
@@ -127,73 +130,30 @@ pub(crate) fn note_skipped_contract(driver: &str) {
 
 /// Says that a test cannot run here; fails instead if `TARE_REQUIRE` names what it needs.
 pub(crate) fn skip(needs: &str, reason: &str) {
-    let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
-    assert!(
-        !required.split(',').any(|name| name.trim() == needs),
-        "`{needs}` is required here, but {reason}"
-    );
+    crate::skip::skip(needs, reason);
     reason.clone_into(&mut LAST_SKIP.lock().unwrap_or_else(PoisonError::into_inner));
-    // Past the capture of passing tests, so that the reason is read.
-    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
-}
-
-/// Processes that carry the run's label, with their command lines.
-pub(crate) fn labelled(run: &str) -> BTreeMap<u32, String> {
-    let label = format!("TARE_RUN={run}");
-    let mut found = BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return found;
-    };
-    for entry in entries.flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == label.as_bytes())
-        {
-            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            found.insert(pid, command.trim().to_owned());
-        }
-    }
-    found
 }
 
 /// What of the machine an environment may change and has to put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
-    processes: BTreeMap<u32, String>,
-    mounts: Vec<String>,
-    interfaces: BTreeSet<String>,
-    groups: BTreeSet<PathBuf>,
+    /// What the test's own run has: whatever others do meanwhile is theirs.
+    own: BTreeSet<String>,
+    system: Vec<String>,
     files: BTreeSet<PathBuf>,
 }
 
 impl Snapshot {
     /// Looks at the machine.
     pub(crate) fn take(world: &World) -> Self {
-        let mut groups = BTreeSet::new();
-        walk(Path::new("/sys/fs/cgroup"), 5, &mut |path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_dir() && name.starts_with("tare") && !is_anothers(&name) {
-                groups.insert(path.to_owned());
-            }
-        });
         let mut files = BTreeSet::new();
         walk(world.folder.path(), 16, &mut |path| {
             files.insert(path.to_owned());
         });
+        let runs = BTreeSet::from([world.run.to_string()]);
         Self {
-            processes: labelled(world.run.as_str()),
-            mounts: mounts(),
-            interfaces: interfaces(),
-            groups,
+            own: traces(&runs, world.folder.path()),
+            system: system_mounts(),
             files,
         }
     }
@@ -210,56 +170,20 @@ impl Snapshot {
     }
 }
 
-/// Mount points of this namespace, but those that engines keep for containers of other people.
-pub(crate) fn mounts() -> Vec<String> {
+/// Mount points of this namespace that belong to the system: nobody may change them, and no test does.
+pub(crate) fn system_mounts() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut points: Vec<String> = text
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
-        .filter(|point| !is_an_engines(point))
+        .filter(|point| {
+            let below = |top: &str| point.starts_with(top);
+            *point == "/" || below("/proc") || below("/sys") || below("/dev")
+        })
         .map(str::to_owned)
         .collect();
     points.sort();
     points
-}
-
-/// Whether a mount point is one that a Docker engine makes for a container, wherever it keeps its data: other
-/// tests start containers meanwhile.
-fn is_an_engines(point: &str) -> bool {
-    let is_network = point.rsplit_once("/netns/").is_some_and(|(_, name)| {
-        name == "default" || (name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    });
-    let prefixes = ["/var/lib/docker/", "/run/docker/", "/var/lib/containers/"];
-    is_network
-        || point.contains("/overlay2/")
-        || point.ends_with("/mounts/shm")
-        || prefixes.iter().any(|prefix| point.starts_with(prefix))
-}
-
-/// Whether a label names a run of another process of these tests, or of somebody who measures meanwhile: this
-/// process's runs have its number in them.
-fn is_anothers(label: &str) -> bool {
-    let own = format!("-{}-", std::process::id());
-    !label.contains(&own)
-}
-
-/// Network interfaces, but those that engines name at random for containers of other people, and those that
-/// carry the label of somebody else's run.
-fn interfaces() -> BTreeSet<String> {
-    let Ok(entries) = std::fs::read_dir("/sys/class/net") else {
-        return BTreeSet::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !name.starts_with("veth") && !name.starts_with("br-"))
-        .filter(|name| {
-            let alias = std::fs::read_to_string(format!("/sys/class/net/{name}/ifalias"));
-            // Without a label it cannot be told whose it is: another's may just be in the making.
-            let run = alias.unwrap_or_default();
-            !(name.starts_with("tare-") && is_anothers(&run))
-        })
-        .collect()
 }
 
 fn walk(folder: &Path, depth: u32, visit: &mut impl FnMut(&Path)) {

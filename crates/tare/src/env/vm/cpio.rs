@@ -86,6 +86,7 @@ impl Archive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::skip;
 
     fn archive() -> Vec<u8> {
         let mut archive = Archive::default();
@@ -147,7 +148,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stdout, reason = "a test says why it is skipped")]
     fn another_reader_of_the_form_finds_the_same_files() {
         use std::io::Write;
         use std::process::{Command, Stdio};
@@ -157,8 +157,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn();
         let Ok(mut child) = started else {
-            println!("skipped: cpio is not installed");
-            return;
+            return skip("cpio", "`cpio` is not installed");
         };
         child.stdin.take().unwrap().write_all(&archive()).unwrap();
         let output = child.wait_with_output().unwrap();

@@ -12,7 +12,7 @@ use tare_model::Params;
 use tare_model::wire::Request;
 
 use super::{LIMIT, configure, facts, is_available, look, runsc, with};
-use crate::world::{Snapshot, World, labelled, mounts, skip, turn};
+use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn};
 
 /// A runtime that is a script.
 fn script(folder: &Path, name: &str, body: &str) -> String {
@@ -302,14 +302,14 @@ fn when_the_host_is_killed_nothing_survives() {
         if !is_available(&world, runtime) {
             continue;
         }
-        let before = mounts();
+        let before = system_mounts();
         let (mut child, run) = host_with_container(runtime, world.folder.path());
         assert!(!labelled(&run).is_empty() && !left_of(&run).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
         wait_until("its processes are gone", || labelled(&run).is_empty());
         wait_until("its cgroups are gone", || left_of(&run).is_empty());
-        assert_eq!(mounts(), before);
+        assert_eq!(system_mounts(), before);
         let swept = Oci.sweep(&world.cx(), Some(&run)).unwrap();
         assert!(swept.is_empty(), "{swept:?}");
     }

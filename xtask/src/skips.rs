@@ -1,0 +1,203 @@
+//! Which tests could not be tried, for want of what, and why.
+//!
+//! Libtest counts a test that returns early as passed, so the tests leave a line each in a file; see
+//! `crates/tare-agent/tests/common/skip.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The variable that names the file.
+pub(crate) const VARIABLE: &str = "TARE_SKIPS";
+
+/// What the tests may rely on once it was provisioned: they fail rather than skip where it is missing.
+pub(crate) const PROVISIONED: &[&str] = &[
+    "block-device",
+    "container",
+    "cpio",
+    "crun",
+    "docker",
+    "docker-socket",
+    "docker-tls",
+    "fio",
+    "hpcc",
+    "io_uring",
+    "iperf3",
+    "nc",
+    "oci",
+    "openblas",
+    "packed",
+    "ping",
+    "podman",
+    "probe",
+    "proc",
+    "python3",
+    "root",
+    "runc",
+    "script",
+    "ssh",
+    "stress-ng",
+    "tmpfs",
+    "tools",
+    "userns",
+    "vm",
+];
+
+/// What provisioning may fail to bring, each with the reason; a test that misses it stands among those skipped.
+#[cfg(test)]
+const OPTIONAL: &[(&str, &str)] = &[
+    (
+        "cgroup1",
+        "a machine has one version of control groups or the other",
+    ),
+    (
+        "iozone",
+        "Debian has it among its programs that are not free",
+    ),
+    ("kernel", "the kernel is the machine's"),
+    ("pyperf", "the package index may not answer"),
+    ("runsc", "no distribution packages it"),
+    ("sources", "the publications are not ours to pass on"),
+    ("youki", "no distribution packages it"),
+];
+
+/// How many names of tests a line shows.
+const SHOWN: usize = 3;
+
+/// The tests that were skipped: by program and name, what was missing.
+#[derive(Debug, Default)]
+pub(crate) struct Skips(BTreeMap<(String, String), BTreeSet<(String, String)>>);
+
+impl Skips {
+    /// Adds those of the lines `PROGRAM<tab>TEST<tab>NEED<tab>REASON`.
+    pub(crate) fn read(&mut self, lines: &str) {
+        for line in lines.lines() {
+            if let [program, test, need, reason] = line.split('\t').collect::<Vec<_>>()[..] {
+                self.add(program, test, need, reason);
+            }
+        }
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&mut self, program: &str, test: &str, need: &str, reason: &str) {
+        self.0
+            .entry((program.to_owned(), test.to_owned()))
+            .or_default()
+            .insert((need.to_owned(), reason.to_owned()));
+    }
+
+    /// How many tests were skipped and did not fail.
+    pub(crate) fn count(&self, failed: &BTreeSet<&str>) -> u32 {
+        let tests = self.0.keys();
+        tests
+            .filter(|(_, test)| !failed.contains(test.as_str()))
+            .count() as u32
+    }
+
+    /// A line for each reason.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let mut reasons: BTreeMap<&(String, String), Vec<&str>> = BTreeMap::new();
+        for ((_, test), missing) in &self.0 {
+            for reason in missing {
+                reasons.entry(reason).or_default().push(test);
+            }
+        }
+        let lines = reasons.iter().map(|((need, reason), tests)| {
+            let shown = &tests[..tests.len().min(SHOWN)];
+            let more = match tests.len() - shown.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("skipped: {need}: {reason}: {}{more}", shown.join(", "))
+        });
+        lines.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn a_test_counts_once_whatever_it_misses_and_not_if_it_failed() {
+        let mut skips = Skips::default();
+        skips.read(
+            "it\tvm::a\tvm\tno emulator\nit\tvm::a\troot\tnot root\nit\tvm::a\tvm\tno emulator\n\
+             it\tvm::b\tvm\tno emulator\nkernel\tvm::b\tproc\tno /proc\nbroken line\n",
+        );
+        assert_eq!(skips.count(&BTreeSet::new()), 3);
+        assert_eq!(skips.count(&BTreeSet::from(["vm::a"])), 2);
+        assert_eq!(
+            skips.told(),
+            [
+                "skipped: proc: no /proc: vm::b",
+                "skipped: root: not root: vm::a",
+                "skipped: vm: no emulator: vm::a, vm::b",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_misses_something_says_so_in_the_file_or_fails_where_it_is_required() {
+        let notes = crate::notes::Notes::new("skips-test").unwrap();
+        let again = |required: &str| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "skips::tests::body_that_skips", "--ignored"])
+                .env(VARIABLE, notes.path())
+                .env("TARE_REQUIRE", required)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        };
+        assert!(again("other"));
+        assert!(!again("other,something"));
+        let mut skips = Skips::default();
+        skips.read(&notes.read().unwrap());
+        assert_eq!(
+            skips.told(),
+            ["skipped: something: there is none: skips::tests::body_that_skips"]
+        );
+    }
+
+    #[test]
+    #[ignore = "runs in a child process of another test"]
+    fn body_that_skips() {
+        crate::skip::skip("something", "there is\nnone");
+    }
+
+    /// Needs that a test computes are not seen: those are names of tools, drivers and runtimes.
+    #[test]
+    fn every_need_is_provisioned_or_known_to_be_optional() {
+        let known = |need: &str| {
+            PROVISIONED.contains(&need) || OPTIONAL.iter().any(|(name, _)| *name == need)
+        };
+        let mut folders = vec![root().join("crates"), root().join("xtask")];
+        let mut needs = BTreeSet::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs")
+                    && !path.ends_with("xtask/src/skips.rs")
+                {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    for call in text.split("skip(").skip(1) {
+                        let quoted = call.trim_start().strip_prefix('"');
+                        needs.extend(
+                            quoted
+                                .and_then(|rest| rest.split('"').next())
+                                .map(str::to_owned),
+                        );
+                    }
+                }
+            }
+        }
+        assert!(needs.contains("docker"), "{needs:?}");
+        needs.retain(|need| !known(need));
+        assert!(
+            needs.is_empty(),
+            "neither provisioned nor optional: {needs:?}"
+        );
+    }
+}

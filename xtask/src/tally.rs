@@ -1,0 +1,361 @@
+//! What the test programs say, read line by line: how many tests passed and failed, which, and how long they took.
+//!
+//! A test that fails is run once more by itself when all others are done. If it passes then, it is flaky: it is
+//! told with its first failure, and the run succeeds as long as there are few of them.
+//! What it cannot see: the time of a test when several run at once.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::skips::Skips;
+
+/// More flaky tests than this fail the run; so do more failures, whatever became of them afterwards.
+const FLAKY_LIMIT: usize = 3;
+
+/// How many of the slowest tests are told.
+const SLOWEST: usize = 8;
+
+/// A test that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Failure {
+    test: String,
+    /// Where and what it said first.
+    why: String,
+}
+
+/// The output of one call of `cargo test`.
+#[derive(Debug)]
+pub(crate) struct Output {
+    n_begun: u32,
+    n_ended: u32,
+    n_passed: u32,
+    n_failed: u32,
+    ignored: Vec<(String, String)>,
+    failures: Vec<Failure>,
+    times: Vec<(Duration, String)>,
+    last: Instant,
+    place: Place,
+}
+
+/// Where in the output of one test program the next line stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// Results, one test a line.
+    Results,
+    /// What a failed test printed; whether the next line is what it said when it panicked.
+    Words { said_next: bool },
+    /// The names of those that failed.
+    Names,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            n_begun: 0,
+            n_ended: 0,
+            n_passed: 0,
+            n_failed: 0,
+            ignored: Vec::new(),
+            failures: Vec::new(),
+            times: Vec::new(),
+            last: Instant::now(),
+            place: Place::Results,
+        }
+    }
+}
+
+impl Output {
+    /// Reads the next line.
+    pub(crate) fn read(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            return self.end(counts);
+        }
+        if let Some(test) = line
+            .strip_prefix("---- ")
+            .and_then(|rest| rest.strip_suffix(" stdout ----"))
+        {
+            self.place = Place::Words { said_next: false };
+            self.failures.push(Failure {
+                test: test.to_owned(),
+                why: String::new(),
+            });
+            return;
+        }
+        if line == "failures:" {
+            self.place = Place::Names;
+            return;
+        }
+        match self.place {
+            Place::Results => self.result(line),
+            Place::Words { said_next } => self.words(line, said_next),
+            Place::Names => {
+                // A test that printed nothing has no words of its own.
+                if let Some(test) = line.strip_prefix("    ")
+                    && !self.failures.iter().any(|failure| failure.test == test)
+                {
+                    self.failures.push(Failure {
+                        test: test.to_owned(),
+                        why: String::new(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// `running 5 tests`, `test NAME ... ok`, `test NAME ... ignored, REASON`.
+    fn result(&mut self, line: &str) {
+        if line.starts_with("running ") {
+            self.n_begun += 1;
+            self.last = Instant::now();
+        }
+        let Some((test, how)) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once(" ... "))
+        else {
+            return;
+        };
+        if let Some(why) = how.strip_prefix("ignored") {
+            let why = why.trim_start_matches(", ").to_owned();
+            self.ignored.push((test.to_owned(), why));
+        }
+        let now = Instant::now();
+        self.times.push((now - self.last, test.to_owned()));
+        self.last = now;
+    }
+
+    fn words(&mut self, line: &str, said_next: bool) {
+        let Some(failure) = self.failures.last_mut() else {
+            return;
+        };
+        if said_next {
+            failure.why = format!("{} {}", failure.why, line.trim());
+            self.place = Place::Words { said_next: false };
+        } else if failure.why.is_empty()
+            && let Some((_, place)) = line.split_once(" panicked at ")
+        {
+            place.clone_into(&mut failure.why);
+            self.place = Place::Words { said_next: true };
+        }
+    }
+
+    /// `FAILED. 5 passed; 1 failed; 1 ignored; …`
+    fn end(&mut self, counts: &str) {
+        self.n_ended += 1;
+        self.place = Place::Results;
+        for part in counts.split([';', '.']) {
+            let number = |what| part.trim().strip_suffix(what)?.parse::<u32>().ok();
+            self.n_passed += number(" passed").unwrap_or(0);
+            self.n_failed += number(" failed").unwrap_or(0);
+        }
+    }
+
+    /// Whether every program came to its end, and every failure has a name: else something failed that is no test.
+    fn is_complete(&self) -> bool {
+        self.n_begun == self.n_ended && self.failures.len() == self.n_failed as usize
+    }
+}
+
+/// All of them together.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    n_passed: u32,
+    ignored: BTreeSet<(String, String)>,
+    failures: Vec<Failure>,
+    flaky: Vec<Failure>,
+    times: Vec<(Duration, String)>,
+    pub(crate) skips: Skips,
+}
+
+impl Tally {
+    /// Adds the output of a call and how it ended; an error that failed tests do not account for is passed on.
+    pub(crate) fn add(&mut self, output: Output, ended: Result<()>) -> Result<()> {
+        let is_accounted_for = output.is_complete() && !output.failures.is_empty();
+        self.n_passed += output.n_passed;
+        self.ignored.extend(output.ignored);
+        self.failures.extend(output.failures);
+        self.times.extend(output.times);
+        if is_accounted_for { Ok(()) } else { ended }
+    }
+
+    /// Gives what failed one more chance each, if so few did that the run can still succeed.
+    pub(crate) fn try_again(&mut self, mut again: impl FnMut(&str) -> (Output, Result<()>)) {
+        if self.failures.len() > FLAKY_LIMIT {
+            return;
+        }
+        for failure in std::mem::take(&mut self.failures) {
+            let (output, ended) = again(&failure.test);
+            if ended.is_ok() && output.n_passed > 0 && output.n_failed == 0 {
+                self.n_passed += 1;
+                self.flaky.push(failure);
+            } else {
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    /// An error if a test failed or none passed.
+    pub(crate) fn judge(&self) -> Result<()> {
+        match self.failures.len() {
+            0 if self.n_shown() == 0 => bail!("no test passed, so nothing was shown"),
+            0 => Ok(()),
+            1 => bail!("a test failed"),
+            count => bail!("{count} tests failed"),
+        }
+    }
+
+    /// What a reader has to know beside the numbers, one line each.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let mut times = self.times.clone();
+        times.sort_by(|one, other| other.cmp(one));
+        let slowest: Vec<String> = times
+            .iter()
+            .take(SLOWEST)
+            .map(|(time, test)| format!("{:.0} s {test}", time.as_secs_f64()))
+            .collect();
+        let mut lines = vec![format!("slowest: {}", slowest.join(", "))];
+        lines.extend(
+            self.ignored
+                .iter()
+                .map(|(test, why)| format!("skipped: ignored: {why}: {test}")),
+        );
+        lines.extend(self.skips.told());
+        let each = |word: &'static str, failures: &[Failure]| -> Vec<String> {
+            let line = |failure: &Failure| format!("{word}: {}: {}", failure.test, failure.words());
+            failures.iter().map(line).collect()
+        };
+        lines.extend(each("flaky", &self.flaky));
+        lines.extend(each("failed", &self.failures));
+        lines
+    }
+
+    /// How many tests left something out and did not fail.
+    fn n_left_out(&self) -> u32 {
+        let failed = self.failures.iter().map(|failure| failure.test.as_str());
+        self.skips.count(&failed.collect())
+    }
+
+    /// How many tests passed and left nothing out.
+    fn n_shown(&self) -> u32 {
+        self.n_passed.saturating_sub(self.n_left_out())
+    }
+
+    /// `N passed, N failed, N skipped`; what failed and is no test counts as one.
+    pub(crate) fn count(&self, has_failed: bool) -> String {
+        let n_passed = self.n_shown();
+        let n_failed = self.failures.len().max(usize::from(has_failed));
+        let n_skipped = self.n_left_out() as usize + self.ignored.len();
+        format!("{n_passed} passed, {n_failed} failed, {n_skipped} skipped")
+    }
+}
+
+impl Failure {
+    fn words(&self) -> String {
+        if self.why.is_empty() {
+            "first failure without a word".to_owned()
+        } else {
+            format!("first failure at {}", self.why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: &str = "\nrunning 4 tests\ntest a::one ... ok\ntest a::two ... FAILED\n\
+        test a::body ... ignored, runs in a child\ntest a::silent ... FAILED\n\nfailures:\n\n\
+        ---- a::two stdout ----\nfirst it said this\n\
+        thread 'a::two' (7) panicked at src/a.rs:1:2:\nassertion failed: it holds\n  left: 1\n\
+        note: run with `RUST_BACKTRACE=1`\n\n\nfailures:\n    a::silent\n    a::two\n\n\
+        test result: FAILED. 1 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s\n\n\
+        running 1 test\ntest b::one ... ok\n\n\
+        test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    const PASSED: &str = "running 1 test\ntest a::two ... ok\n\n\
+        test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out; finished in 0.00s\n";
+
+    fn output(text: &str) -> Output {
+        let mut output = Output::default();
+        text.lines().for_each(|line| output.read(line));
+        output
+    }
+
+    fn error() -> Result<()> {
+        bail!("`cargo test` ended with 101")
+    }
+
+    fn lines(tally: &Tally) -> Vec<String> {
+        tally.told()[1..].to_vec()
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_flaky_and_what_fails_twice_has_failed() {
+        let mut tally = Tally::default();
+        tally.add(output(FAILED), error()).unwrap();
+        assert_eq!(tally.count(true), "2 passed, 2 failed, 1 skipped");
+        let mut tried = Vec::new();
+        tally.try_again(|test| {
+            tried.push(test.to_owned());
+            match test {
+                "a::two" => (output(PASSED), Ok(())),
+                // Nothing ran: that shows nothing.
+                _ => (output("running 0 tests\n"), Ok(())),
+            }
+        });
+        assert_eq!(tried, ["a::two", "a::silent"]);
+        assert!(tally.judge().is_err());
+        assert_eq!(
+            lines(&tally),
+            [
+                "skipped: ignored: runs in a child: a::body",
+                "flaky: a::two: first failure at src/a.rs:1:2: assertion failed: it holds",
+                "failed: a::silent: first failure without a word",
+            ]
+        );
+        assert_eq!(tally.count(true), "3 passed, 1 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_run_with_few_flaky_tests_succeeds_and_one_with_many_fails() {
+        for (n_failed, succeeds) in [(1, true), (3, true), (4, false)] {
+            let mut text = "running 9 tests\nfailures:\n".to_owned();
+            text.extend((0..n_failed).map(|number| format!("    a::test{number}\n")));
+            text.push_str("test result: FAILED. 5 passed; ");
+            text.extend([n_failed.to_string().as_str(), " failed; 0 ignored\n"]);
+            let mut tally = Tally::default();
+            tally.add(output(&text), error()).unwrap();
+            tally.try_again(|_| (output(PASSED), Ok(())));
+            assert_eq!(tally.judge().is_ok(), succeeds, "{n_failed}");
+            assert_eq!(tally.flaky.len(), if succeeds { n_failed } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_program_that_crashed_or_did_not_build_is_no_failed_test() {
+        let crashed = "running 2 tests\ntest a ... ok\n";
+        for text in [
+            crashed.to_owned(),
+            format!("{FAILED}{crashed}"),
+            String::new(),
+        ] {
+            let mut tally = Tally::default();
+            assert!(tally.add(output(&text), error()).is_err(), "{text}");
+        }
+        let tally = Tally::default();
+        assert_eq!(tally.count(true), "0 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn no_test_at_all_is_not_green_and_what_was_left_out_has_not_passed() {
+        let mut tally = Tally::default();
+        let nothing = "running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n";
+        tally.add(output(nothing), Ok(())).unwrap();
+        assert!(tally.judge().is_err());
+        tally.add(output(PASSED), Ok(())).unwrap();
+        assert!(tally.judge().is_ok());
+        assert_eq!(tally.count(false), "1 passed, 0 failed, 0 skipped");
+        tally.skips.read("it\ta::two\tvm\tno emulator\n");
+        assert_eq!(tally.count(false), "0 passed, 0 failed, 1 skipped");
+    }
+}
