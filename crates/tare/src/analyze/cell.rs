@@ -40,11 +40,17 @@ pub(crate) fn cells_of(
         return Vec::new();
     };
     let base_arm = arms.iter().find(|other| other.spec.id == study.baseline);
+    // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
+    let mut groups = collected.groups.values();
+    let is_measured = groups.any(|group| !group.tried[index].is_empty());
     let mut cells = Vec::new();
     for (key, group) in &collected.groups {
         let Some(workload) = group.workload else {
             continue;
         };
+        if is_measured && group.tried[index].is_empty() {
+            continue;
+        }
         let nothing_completed = group.arms[index].is_empty();
         for (place, metric) in workload.metrics().iter().enumerate() {
             let has = |arm: usize| {

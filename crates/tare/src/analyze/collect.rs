@@ -6,7 +6,7 @@
 //! What it cannot see: whether a trial should count; that is decided afterwards, in `void`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -43,6 +43,8 @@ pub(crate) struct Group {
     pub(crate) workload: Option<&'static dyn Workload>,
     /// By arm, in the study's order; then by block.
     pub(crate) arms: Vec<BTreeMap<u32, Kept>>,
+    /// The blocks in which each arm was tried, whatever came of it.
+    pub(crate) tried: Vec<BTreeSet<u32>>,
 }
 
 /// What is kept of a completed trial.
@@ -209,7 +211,9 @@ impl<'a> Collector<'a> {
             spread,
             workload: find(workload),
             arms: vec![BTreeMap::new(); arms],
+            tried: vec![BTreeSet::new(); arms],
         });
+        group.tried[arm_index].insert(trial.block);
         let raw = match &data.outcome {
             Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {

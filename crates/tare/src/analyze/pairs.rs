@@ -143,6 +143,8 @@ impl<'a> Pairs<'a> {
                     base,
                     env: env.first,
                 }),
+                // Where several runs are one, an arm was not tried in the blocks of all.
+                (Some(_), None) if !group.tried[arm].contains(&block) => {}
                 (None, None) => {}
                 _ => pairs.halves += 1,
             }

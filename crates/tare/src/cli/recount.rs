@@ -51,7 +51,7 @@ pub(super) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
 pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
     let stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
-        return concluded(store, &run_data(store.run(run)?));
+        return Ok(why::conclude(&answered(store, run)?));
     }
     let (mut dossier, _) = measured(store, stored)?;
     let proofs = store.runs()?.into_iter().rev();
@@ -75,18 +75,27 @@ pub(super) fn measured(
     Ok(analysis.dossier_and_suspected())
 }
 
-/// The answer that a stored run of `tare why` gives, with what the run before it knows; a run before that is no
-/// longer stored is left out.
-pub(super) fn concluded(store: &Store, data: &RunData) -> Result<Dossier, Failed> {
-    let before = match why::before(&data.head.study) {
-        Some(name) => match store.resolve(name) {
-            Ok(run) => Some(run_data(store.run(&run)?)),
-            Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => None,
+/// A stored run of `tare why` with those that came before it in the same answer, as one; one that is no longer
+/// stored is left out.
+pub(super) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
+    let last = run_data(store.run(run)?);
+    let mut earlier: Vec<RunData> = Vec::new();
+    let mut next = why::before(&last.head.study).map(str::to_owned);
+    while let Some(name) = next.take() {
+        let before = match store.resolve(&name) {
+            Ok(run) => run_data(store.run(&run)?),
+            Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => break,
             Err(error) => return Err(error.into()),
-        },
-        None => None,
-    };
-    Ok(why::conclude(data, before.as_ref()))
+        };
+        // A store that somebody else wrote may name runs in a circle.
+        let is_known = |run: &RunData| run.head.run == before.head.run;
+        if is_known(&last) || earlier.iter().any(is_known) {
+            break;
+        }
+        next = why::before(&before.head.study).map(str::to_owned);
+        earlier.insert(0, before);
+    }
+    Ok(why::joined(last, &earlier))
 }
 
 /// A stored run as the analysis takes it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::command::Pick;
 use tare_model::dossier::Dossier;
-use tare_model::{Params, RunId, Study, Value};
+use tare_model::{ArmSpec, Params, RunId, Study, Value};
 
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, AllBlocks, RunError};
 use crate::store::{StoppedBy, Store};
+use crate::why::studies::{self, Pace, Round};
 use crate::why::{self, Ask, First, Trouble, carry, conclude};
 use crate::workload::user_command;
 
@@ -114,6 +115,7 @@ impl Why {
                     begun_ns,
                     is_first: true,
                     before: None,
+                    left_behind: Vec::new(),
                 };
                 answer(&ask, &first, &mut runner, self.ladder)
             });
@@ -338,122 +340,59 @@ fn answer(
     runner: &mut Runner<'_>,
     has_ladder: bool,
 ) -> Result<Measured, Failed> {
-    runner.tell_early(ask, first);
-    let begun = match why::first_study(ask, first, runner.spent_ns()) {
-        Some(study) => Some(runner.measure(&study)?),
-        None => None,
+    let Some(study) = studies::first_study(ask, first, runner.left_ns(ask)) else {
+        return Err(too_long(ask, first));
     };
-    if let Some(measured) = &begun {
-        runner.tell_first(measured);
-        if measured.is_interrupted || !(has_ladder || costs(measured)) {
-            return closer(ask, first, runner, begun);
-        }
+    runner.tell_early(ask, first);
+    let mut measured = runner.measure(&study)?;
+    runner.tell_first(&measured);
+    measured = closer(ask, first, runner, measured)?;
+    if measured.is_interrupted || !(has_ladder || costs(&measured)) {
+        return Ok(measured);
     }
-    let trials = begun.as_ref().map_or_else(
-        || why::suspects_of_one(ask, first),
-        |measured| conclude::suspects(&measured.data, &measured.dossier),
-    );
-    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-    match why::proof_study(ask, first, &trials, left_ns) {
-        Some(study) => {
-            output::tell(&format!(
-                "trying {} suspect{} and climbing the ladder: {} arms in at most {} blocks, at most {} more",
-                study
-                    .arms
-                    .iter()
-                    .filter(|arm| arm.id.as_str().starts_with("off"))
-                    .count(),
-                if study
-                    .arms
-                    .iter()
-                    .filter(|arm| arm.id.as_str().starts_with("off"))
-                    .count()
-                    == 1
-                {
-                    ""
-                } else {
-                    "s"
-                },
-                study.arms.len(),
-                study.blocks_max,
-                report::terminal::time(left_ns as f64),
-            ));
-            let proof = runner.measure(&study)?;
-            match begun {
-                Some(begun)
-                    if !proof.is_interrupted
-                        && n_blocks(&proof) < why::FEWEST
-                        && n_blocks(&begun) >= why::FEWEST =>
-                {
-                    output::tell(&format!(
-                        "there was no time for six blocks of that; this is the first comparison, and a larger `--budget` tells more (`tare show {}` has what there was)",
-                        proof.dossier.run
-                    ));
-                    Ok(Measured {
-                        left_behind: proof.left_behind,
-                        ..begun
-                    })
-                }
-                _ => Ok(proof),
-            }
+    let mut trials = conclude::suspects(&measured.data, &measured.dossier);
+    loop {
+        let data = &measured.data;
+        let before = studies::Before {
+            pace: Pace::of(data, &ask.driver, first),
+            n_arms: data.head.arms.len(),
+            has_ladder: measured.dossier.ladder.is_some(),
+        };
+        let left_ns = runner.left_ns(ask);
+        let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {
+            return Ok(measured);
+        };
+        tell_round(&round, left_ns);
+        measured = runner.measure(&round.study)?;
+        if measured.is_interrupted || !round.is_open() {
+            return Ok(measured);
         }
-        None => match begun {
-            Some(measured) => Ok(measured),
-            None => Err(too_long(ask, first)),
-        },
+        trials = round.waiting;
     }
 }
 
-/// Where the first comparison found no cost: more blocks if they would tell more.
+/// While nothing is decided: more blocks of both sides, first in half of the time, so that some is left to say why.
 fn closer(
     ask: &Ask,
     first: &First,
     runner: &mut Runner<'_>,
-    begun: Option<Measured>,
+    mut measured: Measured,
 ) -> Result<Measured, Failed> {
-    let Some(measured) = begun else {
-        return Err(too_long(ask, first));
-    };
-    let is_undecided = measured
-        .dossier
-        .why
-        .as_ref()
-        .is_some_and(|why| why.outcome == "undecided");
-    if measured.is_interrupted || !is_undecided {
-        return Ok(measured);
-    }
-    let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-    let before = n_blocks(&measured);
-    match why::closer_study(ask, first, left_ns) {
-        Some(study) if study.blocks_max > before => {
-            output::tell("undecided so far; looking more closely");
-            let closer = runner.measure(&study)?;
-            if !closer.is_interrupted && n_blocks(&closer) <= before {
-                // It took longer than planned, and the first comparison says more.
-                return Ok(Measured {
-                    left_behind: closer.left_behind,
-                    ..measured
-                });
-            }
-            if !costs(&closer) {
-                return Ok(closer);
-            }
-            // It costs after all, and there may be time to say why.
-            let trials = conclude::suspects(&closer.data, &closer.dossier);
-            let left_ns = ask.budget_ns.saturating_sub(runner.spent_ns());
-            match why::proof_study(ask, first, &trials, left_ns) {
-                Some(study) => runner.measure(&study),
-                None => Ok(closer),
-            }
+    for part in [2, 1] {
+        let why = measured.dossier.why.as_ref();
+        let is_undecided = why.is_some_and(|why| why.outcome == "undecided");
+        if measured.is_interrupted || !is_undecided {
+            break;
         }
-        _ => Ok(measured),
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let time_ns = runner.left_ns(ask) / part;
+        let Some(study) = studies::closer_study(ask, first, pace, time_ns) else {
+            continue;
+        };
+        output::tell("undecided so far; looking more closely");
+        measured = runner.measure(&study)?;
     }
-}
-
-/// Blocks of the comparison.
-fn n_blocks(measured: &Measured) -> u32 {
-    let cells = measured.dossier.cells.iter();
-    cells.map(|cell| cell.n_blocks).max().unwrap_or(0)
+    Ok(measured)
 }
 
 /// Whether the environment costs more, be it only to start.
@@ -490,13 +429,19 @@ struct Runner<'a> {
     progress: &'a Progress,
     begun_ns: u64,
     is_first: bool,
-    /// The first run that was measured.
+    /// The run that was measured last.
     before: Option<RunId>,
+    /// What none of them could remove.
+    left_behind: Vec<String>,
 }
 
 impl Runner<'_> {
     fn spent_ns(&self) -> u64 {
         self.session.now_ns().saturating_sub(self.begun_ns)
+    }
+
+    fn left_ns(&self, ask: &Ask) -> u64 {
+        ask.budget_ns.saturating_sub(self.spent_ns())
     }
 
     fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
@@ -521,13 +466,14 @@ impl Runner<'_> {
             &mut AllBlocks,
         )
         .map_err(|error: RunError| Failed::from(error))?;
-        let data = recount::run_data(self.store.run(cx.run)?);
-        let dossier = recount::concluded(self.store, &data)?;
-        self.before.get_or_insert_with(|| cx.run.clone());
+        let data = recount::answered(self.store, cx.run)?;
+        let dossier = why::conclude(&data);
+        self.before = Some(cx.run.clone());
+        self.left_behind.extend(summary.left_behind);
         Ok(Measured {
             data,
             dossier,
-            left_behind: summary.left_behind,
+            left_behind: self.left_behind.clone(),
             is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
         })
     }
@@ -563,6 +509,23 @@ impl Runner<'_> {
             output::printable(claim)
         ));
     }
+}
+
+/// What is tried next.
+fn tell_round(round: &Round, left_ns: u64) {
+    let n_tried = round.n_tried();
+    let plural = if n_tried == 1 { "" } else { "s" };
+    let has_steps = |arm: &ArmSpec| !arm.required && arm.settings.int(why::arm::RUNG).is_some();
+    let ladder = if round.study.arms.iter().any(has_steps) {
+        " and climbing the ladder"
+    } else {
+        ""
+    };
+    output::tell(&format!(
+        "trying {n_tried} suspect{plural}{ladder}: {} arms, at most {} more",
+        round.study.arms.len(),
+        report::terminal::time(left_ns as f64),
+    ));
 }
 
 /// The first of the usual environments that is there.

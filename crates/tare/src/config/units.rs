@@ -28,6 +28,23 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A duration to be asked for, as [`duration_ns`] reads it: never less, and no more exact than a guess is.
+pub fn at_least(ns: u64) -> String {
+    let (seconds, unit) = match ns.div_ceil(1_000_000_000) {
+        0..=100 => (1, "s"),
+        101..=7_200 => (60, "m"),
+        _ => (3_600, "h"),
+    };
+    let amount = ns.div_ceil(seconds * 1_000_000_000).max(1);
+    // Of a number above twenty, the last digit says nothing.
+    let amount = if amount > 20 {
+        amount.next_multiple_of(10)
+    } else {
+        amount
+    };
+    format!("{amount}{unit}")
+}
+
 /// Reads a duration that is not zero.
 pub fn some_duration_ns(text: &str) -> Result<u64, String> {
     match duration_ns(text) {
@@ -65,6 +82,22 @@ fn split(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_that_is_asked_for_can_be_given_and_is_enough() {
+        for (seconds, text) in [
+            (0, "1s"),
+            (7, "7s"),
+            (41, "50s"),
+            (101, "2m"),
+            (1_300, "30m"),
+            (9_000, "3h"),
+        ] {
+            let ns = seconds * 1_000_000_000;
+            assert_eq!(at_least(ns), text);
+            assert!(some_duration_ns(&at_least(ns)).unwrap() >= ns);
+        }
+    }
 
     #[test]
     fn durations_need_a_known_unit() {

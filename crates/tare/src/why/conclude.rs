@@ -16,6 +16,7 @@ use super::readings::{Readings, evidence, in_common, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
+use crate::config::units;
 use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
 
@@ -104,21 +105,14 @@ fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
     }
 }
 
-/// The dossier of a run of `why`. `before` is the run that it followed, which measured start-up beside the command:
-/// what only that one knows is taken from there.
-pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
+/// The dossier of an answer: of the run that ended it, with those before it ([`joined`](super::joined)).
+pub fn conclude(run: &RunData) -> Dossier {
     let mut dossier = analyze::analyze(run, &workload::find);
     let Some(env) = env_arm(run) else {
         return dossier;
     };
     let readings = Readings::of(run);
     let id = env.id.as_str();
-    let has_lives = !readings.values(id, START_UP).is_empty();
-    let before = before.filter(|_| !has_lives).map(|before| {
-        let first = conclude(before, None);
-        (Readings::of(before), first)
-    });
-    let of_lives = before.as_ref().map_or(&readings, |(first, _)| first);
     let metric = metric(env);
     let baseline = run.head.study.baseline.as_str();
     let cell = dossier
@@ -139,16 +133,18 @@ pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
         .findings
         .retain(|finding| is_worth_telling(finding, word));
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
+    let n_blocks = cell.as_ref().map_or(0, |cell| cell.n_blocks);
+    let spent = Spent::of(run, baseline, id, n_blocks);
     let lives = interval(
-        &of_lives
+        &readings
             .values(id, START_UP)
             .into_values()
             .collect::<Vec<_>>(),
     );
     let (mut outcome, mut answer, could_see) =
-        answer(cell.as_ref(), env, &dossier, explained.as_ref());
-    if let Some(lives) = lives.filter(|_| is_start_up_longer(of_lives, id)) {
-        let wall: Vec<f64> = of_lives
+        answer(cell.as_ref(), env, &dossier, explained.as_ref(), &spent);
+    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
+        let wall: Vec<f64> = readings
             .values(id, user_command::WALL)
             .into_values()
             .collect();
@@ -176,9 +172,6 @@ pub fn conclude(run: &RunData, before: Option<&RunData>) -> Dossier {
     dossier
         .parity
         .extend(programs(run, &readings, baseline, id));
-    if let Some((_, first)) = &before {
-        add_start_up(&mut dossier, first);
-    }
     dossier
 }
 
@@ -246,10 +239,10 @@ fn findings(
             .map_or(suspect.likelihood - 1.0, |share| share.point);
         judged.push((status, weight, finding));
     };
-    let mut is_noted = false;
+    let mut noted: Vec<String> = Vec::new();
     for spec in &run.head.study.arms {
         for suspect in counterfactual::noted(&spec.settings) {
-            is_noted = true;
+            noted.push(suspect.cause.clone());
             if spec.id == env.id {
                 add(
                     Status::Untested,
@@ -275,21 +268,22 @@ fn findings(
             add(status, &suspect, finding);
         }
     }
-    if !is_noted {
-        for trial in all_suspects(run, dossier) {
-            let suspect = Suspect {
-                tried: match &trial.arm {
-                    Some(_) => format!("{}: not tried yet", trial.suspect.tried),
-                    None => trial.suspect.tried.clone(),
-                },
-                ..trial.suspect
-            };
-            add(
-                Status::Untested,
-                &suspect,
-                counterfactual::untested(&suspect),
-            );
-        }
+    // What a kept environment saves is measured without an arm of its own.
+    let is_left = |cause: &String| noted.is_empty() || (cause == KEPT && !noted.contains(cause));
+    let left = all_suspects(run, dossier).into_iter();
+    for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
+        let suspect = Suspect {
+            tried: match &trial.arm {
+                Some(_) => format!("{}: not tried yet", trial.suspect.tried),
+                None => trial.suspect.tried.clone(),
+            },
+            ..trial.suspect
+        };
+        add(
+            Status::Untested,
+            &suspect,
+            counterfactual::untested(&suspect),
+        );
     }
     for (status, weight, finding) in &mut judged {
         let kept = (finding.cause == KEPT)
@@ -360,39 +354,16 @@ fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Int
     Some((interval(&started)?, share(&started, &total)?))
 }
 
-/// Adds the finding about start-up that only the run before has measured.
-fn add_start_up(proof: &mut Dossier, first: &Dossier) {
-    let known: Vec<String> = proof
-        .findings
-        .iter()
-        .map(|finding| finding.cause.clone())
-        .collect();
-    let more = first.findings.iter().filter(|finding| {
-        finding.cause == KEPT && finding.share.is_some() && !known.contains(&finding.cause)
-    });
-    // Its cells are those of the other run.
-    let more = more.map(|finding| DossierFinding {
-        cells: Vec::new(),
-        ..finding.clone()
-    });
-    let place = proof
-        .findings
-        .iter()
-        .position(|finding| finding.status != Status::Confirmed.name())
-        .unwrap_or(proof.findings.len());
-    for finding in more {
-        proof.findings.insert(place, finding);
-    }
-}
-
 /// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what
-/// was suspected at the first look was noise. Where nothing is decided, only what was proved is told. What
-/// starting an environment costs stands beside the command and is told in any case.
+/// was suspected at the first look was noise. Where nothing is decided, what was tried is told. What starting an
+/// environment costs stands beside the command and is told in any case.
 fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
     match word {
         Some(Verdict::MaterialCost | Verdict::Cost) => true,
         _ if finding.cause.starts_with("startup.") => true,
-        None | Some(Verdict::Inconclusive) => finding.status == Status::Confirmed.name(),
+        None | Some(Verdict::Inconclusive) => {
+            finding.arm.is_some() && finding.status != Status::Refuted.name()
+        }
         Some(_) => false,
     }
 }
@@ -471,6 +442,7 @@ fn answer(
     env: &ArmSpec,
     dossier: &Dossier,
     explained: Option<&Span>,
+    spent: &Spent,
 ) -> (&'static str, String, Option<f64>) {
     let id = env.id.as_str();
     let Some(cell) = cell else {
@@ -485,9 +457,10 @@ fn answer(
         return (
             "undecided",
             format!(
-                "{} block{} of host and `{id}` are too few for an interval; it takes six, so give it a larger `--budget`",
+                "{} block{} of host and `{id}` are too few for an interval: it takes six, which `--budget {}` holds",
                 cell.n_blocks,
-                if cell.n_blocks == 1 { "" } else { "s" }
+                if cell.n_blocks == 1 { "" } else { "s" },
+                units::at_least(spent.budget_ns(SIX))
             ),
             None,
         );
@@ -544,34 +517,74 @@ fn answer(
             )
         }
         Verdict::Inconclusive => {
-            let could_see = cell.mde;
-            let text = match could_see {
-                Some(mde) if mde < 1.0 => format!(
-                    "no cost found in `{id}`, but a cost below {} could not have been seen{}",
-                    percent(mde),
-                    more_time(cell)
-                ),
-                _ => format!(
-                    "nothing can be said about `{id}`: the command differs so much between runs that a cost of less than 100 % could not have been seen{}",
-                    more_time(cell)
-                ),
+            let more = more_time(cell, spent);
+            let text = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
+                format!(
+                    "undecided: the command costs between {:.2} and {:.2} times as much in `{id}`{more}",
+                    ratio.low, ratio.high
+                )
+            } else {
+                format!(
+                    "nothing can be said about `{id}`: the command differs so much between runs that it costs between {:.2} and {:.2} times as much there{more}",
+                    ratio.low, ratio.high
+                )
             };
-            ("undecided", text, could_see)
+            ("undecided", text, cell.mde)
         }
     }
 }
 
-/// How much more it would take.
-fn more_time(cell: &DossierCell) -> String {
-    match cell.further_blocks {
-        Some(blocks) if blocks > 0 => {
-            let factor = f64::from(blocks + cell.n_blocks) / f64::from(cell.n_blocks.max(1));
-            if factor > 100.0 {
-                "; give the command more to do, or a quieter machine".to_owned()
-            } else {
-                format!("; a budget about {factor:.0} times as large would tell more")
-            }
+/// An interval whose ends are so many times apart says nothing.
+const WIDE: f64 = 4.0;
+
+/// The blocks that an interval takes.
+const SIX: u32 = analyze::FEWEST_BLOCKS as u32;
+
+/// What the answer took so far.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    wall_ns: f64,
+    /// One block of the two sides.
+    block_ns: f64,
+    n_blocks: u32,
+}
+
+impl Spent {
+    fn of(run: &RunData, baseline: &str, env: &str, n_blocks: u32) -> Self {
+        let mean = |arm: &str| {
+            let trials = run.trials.iter();
+            let of_arm = trials.filter(|data| data.trial.cell.arm.as_str() == arm);
+            let times: Vec<f64> = of_arm.map(|data| data.host_elapsed_ns as f64).collect();
+            times.iter().sum::<f64>() / times.len().max(1) as f64
+        };
+        Self {
+            wall_ns: run.head.wall_s * 1e9,
+            block_ns: mean(baseline) + mean(env),
+            n_blocks,
         }
+    }
+
+    /// What so many blocks would take: those of the two sides, and everything else as it was.
+    fn budget_ns(&self, n_blocks: u32) -> u64 {
+        /// Looking at the command once on either side comes before it.
+        const LOOK: f64 = 5e9;
+        let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
+        (LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns) as u64
+    }
+}
+
+/// How much more it would take.
+fn more_time(cell: &DossierCell, spent: &Spent) -> String {
+    /// So many times as many blocks are no advice.
+    const MOST: u32 = 100;
+    match cell.further_blocks {
+        Some(blocks) if blocks / MOST > cell.n_blocks.max(1) => {
+            "; give the command more to do, or a quieter machine".to_owned()
+        }
+        Some(blocks) if blocks > 0 => format!(
+            "; `--budget {}` would tell more",
+            units::at_least(spent.budget_ns(cell.n_blocks.saturating_add(blocks)))
+        ),
         _ => String::new(),
     }
 }

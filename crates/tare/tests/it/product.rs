@@ -263,12 +263,20 @@ impl Product {
 
     /// Waits until so many trials are stored.
     pub(crate) fn wait_for_trials(&self, started: &mut Started, count: usize) {
+        self.wait_for(started, "SELECT sequence FROM trial", count);
+    }
+
+    /// Waits until a question to the store has so many answers.
+    pub(crate) fn wait_for(&self, started: &mut Started, question: &str, count: usize) {
         let begin = Instant::now();
-        while self.n_trials() < count {
-            assert!(started.is_running(), "it ended before {count} trials");
+        while self.stored(question).len() < count {
+            assert!(
+                started.is_running(),
+                "it ended before {count} of {question}"
+            );
             assert!(
                 begin.elapsed() < LIMIT,
-                "no {count} trials within {LIMIT:?}"
+                "no {count} of {question} within {LIMIT:?}"
             );
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -99,6 +99,76 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     product.assert_nothing_left();
 }
 
+/// Work of about so many milliseconds of a processor, a little more or less.
+fn busy(milliseconds: u32) -> [String; 3] {
+    let script = format!(
+        "i=0; while [ $i -lt {} ]; do i=$((i+1)); done",
+        milliseconds * 2000
+    );
+    ["sh".into(), "-c".into(), script]
+}
+
+fn blocks(dossier: &Value, arm: &str) -> u64 {
+    let mut cells = dossier["cells"].as_array().unwrap().iter();
+    let cell = cells.find(|cell| cell["arm"] == arm && cell["workload"] == "user-command");
+    cell.unwrap()["n_blocks"].as_u64().unwrap()
+}
+
+#[test]
+fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let work = busy(60);
+    let arguments = [
+        "why",
+        "--env",
+        "container:cpus=0.2",
+        "--budget",
+        "100s",
+        "--json",
+        "-",
+        "--",
+    ];
+    let all = arguments.into_iter().chain(work.iter().map(String::as_str));
+    let mut started = Product::start(product.command(all));
+    // The first comparison is stored as a run of its own; then the suspects' run has begun.
+    product.wait_for(&mut started, "SELECT id FROM run", 2);
+    started.signal("INT", true);
+    let ended = started.wait().expect(4);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{ended}");
+    assert!(blocks(&dossier, "container") >= 6, "{ended}");
+    // And it counts, with what comes after it, when the answer is gone on with.
+    let resumed = product
+        .run(["run", "--resume", "--json", "-"])
+        .expect(0)
+        .json();
+    assert!(
+        blocks(&resumed, "container") >= 12,
+        "{:#}",
+        resumed["cells"]
+    );
+    assert_eq!(resumed["why"]["outcome"], "cost");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let work = busy(30);
+    let command: Vec<&str> = work.iter().map(String::as_str).collect();
+    let arguments = ["--env", "container:cpus=0.5", "--budget", "12s"];
+    let dossier = why(&product, &arguments, &command).expect(0).json();
+    assert!(blocks(&dossier, "container") >= 6, "{:#}", dossier["why"]);
+    product.assert_nothing_left();
+}
+
 #[test]
 fn a_command_that_costs_nothing_more_is_not_accused() {
     if !container() {

@@ -1,0 +1,107 @@
+//! The runs of one answer as one: what was measured earlier counts as much as what was measured last.
+//!
+//! Every run of an answer has the host and the environment in its blocks, so its blocks are further blocks of one
+//! comparison; a suspect or a step stands only in those of its own run and is paired within them. Arms of one name
+//! are one arm: the studies of an answer give each change a name of its own.
+//! What it cannot see: whether the machine was the same; the runs of an answer follow each other at once, unless
+//! the last was interrupted and is gone on with later.
+
+use std::collections::BTreeMap;
+
+use super::arm;
+use crate::analyze::{ArmData, RunData};
+
+/// The run with those before it, oldest first. Its name, its plan and the way it ended are its own.
+#[must_use]
+pub fn joined(mut run: RunData, earlier: &[RunData]) -> RunData {
+    let mut trials = Vec::new();
+    let mut n_blocks = 0;
+    for before in earlier {
+        take_arms(&mut run, before);
+        let places = take_workloads(&mut run, before);
+        n_blocks = moved(&mut trials, before, n_blocks, |place| {
+            places.get(&place).copied()
+        });
+        run.head.wall_s += before.head.wall_s;
+    }
+    if earlier.is_empty() {
+        return run;
+    }
+    moved(&mut trials, &run, n_blocks, Some);
+    // What was planned is what was done before, and the plan of the last.
+    run.head.study.blocks_min += n_blocks;
+    run.head.study.blocks_max += n_blocks;
+    run.trials = trials;
+    run
+}
+
+/// Adds a run's trials, with their blocks behind those that are there; how many blocks there are then.
+fn moved(
+    trials: &mut Vec<crate::analyze::TrialData>,
+    run: &RunData,
+    n_blocks: u32,
+    place: impl Fn(u32) -> Option<u32>,
+) -> u32 {
+    let mut end = n_blocks;
+    for data in &run.trials {
+        let Some(workload) = place(data.trial.workload_index) else {
+            continue;
+        };
+        let mut data = data.clone();
+        data.trial.workload_index = workload;
+        data.trial.block += n_blocks;
+        end = end.max(data.trial.block + 1);
+        trials.push(data);
+    }
+    end
+}
+
+/// Arms that only the earlier run has; and of those that both have, what only the earlier one knows.
+fn take_arms(run: &mut RunData, before: &RunData) {
+    for earlier in &before.head.arms {
+        let known = run
+            .head
+            .arms
+            .iter()
+            .position(|arm| arm.spec.id == earlier.spec.id);
+        let Some(place) = known else {
+            run.head.study.arms.push(earlier.spec.clone());
+            run.head.arms.push(earlier.clone());
+            continue;
+        };
+        let now = &mut run.head.arms[place];
+        if !now.available && earlier.available {
+            *now = ArmData {
+                spec: now.spec.clone(),
+                ..earlier.clone()
+            };
+        }
+        for note in [arm::RUNG, arm::TITLE] {
+            if let (None, Some(value)) = (
+                now.spec.settings.value(note),
+                earlier.spec.settings.value(note),
+            ) {
+                now.spec.settings = now.spec.settings.clone().with(note, value.clone());
+            }
+        }
+    }
+    let specs = run.head.arms.iter().map(|arm| arm.spec.clone());
+    run.head.study.arms = specs.collect();
+}
+
+/// Where the earlier run's workloads stand among those of the later one; what only it measured comes behind them.
+fn take_workloads(run: &mut RunData, before: &RunData) -> BTreeMap<u32, u32> {
+    let mut places = BTreeMap::new();
+    for (from, spec) in (0..).zip(&before.head.study.workloads) {
+        let workloads = &mut run.head.study.workloads;
+        let to = workloads
+            .iter()
+            .position(|own| own == spec)
+            .unwrap_or_else(|| {
+                workloads.push(spec.clone());
+                workloads.len() - 1
+            });
+        places.insert(from, to as u32);
+    }
+    places
+}
