@@ -46,6 +46,14 @@ pub struct LaunchSpec {
     pub mounts: Mounts,
     /// Hides and write-protects the paths of /proc and /sys that Docker hides and protects.
     pub masked_paths: bool,
+    /// Files and folders of the host that are covered inside, with all that lies in them; those that the host
+    /// does not have are passed over. Needs the mount namespace.
+    #[serde(default)]
+    pub hidden: Vec<String>,
+    /// Allows the inside only the devices that engines allow: by the control group's list, or by a program on
+    /// it under version 2. Where neither can be had, `CAP_MKNOD` is not kept.
+    #[serde(default)]
+    pub device_rules: bool,
     /// The capabilities to keep, by name; `None` keeps what the launcher has.
     pub capabilities: Option<Vec<String>>,
     /// Sets no_new_privs.
@@ -213,6 +221,16 @@ pub enum Stdio {
     Relay,
 }
 
+/// What allows and forbids devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceRules {
+    /// The list of a control group of version 1.
+    List,
+    /// A program on the control group, as version 2 has it.
+    Program,
+}
+
 /// Limits of the instance's cgroups; `None` is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -318,6 +336,9 @@ pub struct LaunchReport {
     pub addresses: Option<PairAddresses>,
     /// The filter.
     pub seccomp: Option<SeccompReport>,
+    /// What keeps the inside from devices, if rules do.
+    #[serde(default)]
+    pub device_rules: Option<DeviceRules>,
     /// How the program ended: its status, or 128 plus the signal's number.
     pub exit: Option<i32>,
 }

@@ -17,7 +17,7 @@ use super::cgroup::Group;
 use super::rootfs::{self, Layers};
 use super::seccomp::Filter;
 use super::spec::Plan;
-use super::{capabilities, mounts, network, refused, speculation, sys};
+use super::{capabilities, hidden, mounts, network, refused, speculation, sys};
 
 /// What the first process tells the launcher, one JSON value a line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -120,7 +120,10 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
             Some(layers) => rootfs::mount(layers, plan.has_user_namespace, missing)?,
             None => Path::new("/").to_owned(),
         };
-        mounts::bind_all(&spec.binds, &root)?;
+        let wanted = spec.binds.iter().cloned().chain(hidden::own(spec));
+        let sources = mounts::open_binds(wanted)?;
+        hidden::cover(spec, &root)?;
+        mounts::bind_all(&sources, &root)?;
         mounts::mount_all(spec, &root, inside.groups, plan.has_user_namespace, missing)?;
         if let (Some(folder), Some(_)) = (&spec.shared, inside.layers) {
             mounts::bind_shared(folder, &root)?;

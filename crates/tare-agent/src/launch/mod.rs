@@ -6,12 +6,14 @@
 //! `kill -9` of it kills all that is inside, because the first process is bound to its life.
 //! The launcher has one thread only: it forks by hand, and code that runs after a fork of a threaded program
 //! may find locks that nobody will ever release.
-//! What it cannot do: anything about security modules (AppArmor, SELinux) or device rules; a study that needs
-//! those uses an engine.
+//! What it cannot do: anything about security modules (AppArmor, SELinux); a study that needs those uses an
+//! engine.
 
 mod capabilities;
 mod cgroup;
+mod device_rules;
 mod devices;
+mod hidden;
 mod hierarchy;
 mod inside;
 mod limits;
@@ -33,8 +35,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tare_model::launch::{
-    LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, REFUSED_STATUS, RUN_VARIABLE,
-    Stdio,
+    DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, REFUSED_STATUS,
+    RUN_VARIABLE, Stdio,
 };
 
 use cgroup::Groups;
@@ -77,6 +79,7 @@ impl Reporter {
                 links: Vec::new(),
                 addresses: None,
                 seccomp: None,
+                device_rules: None,
                 exit: None,
             },
         }
@@ -193,6 +196,36 @@ fn map_ids(process: libc::pid_t, is_rootless: bool) -> Result<(), LaunchError> {
     }
 }
 
+/// Sets the device rules. Without them nobody inside may make device nodes, where that was not asked for by
+/// dropping nothing at all. An ordinary user needs none: the kernel lets no device be opened through what is
+/// mounted in a user namespace of his.
+fn keep_from_devices(
+    plan: &Plan,
+    groups: &Groups,
+    kept: &mut Vec<String>,
+    missing: &mut Vec<Missing>,
+) -> Option<DeviceRules> {
+    const MKNOD: &str = "CAP_MKNOD";
+    if plan.is_rootless {
+        return None;
+    }
+    match device_rules::set(&groups.groups) {
+        Ok(rules) => return Some(rules),
+        Err(why) => missing.push(Missing {
+            what: "device rules".into(),
+            why,
+        }),
+    }
+    if plan.spec.capabilities.is_some() && kept.iter().any(|name| name == MKNOD) {
+        kept.retain(|name| name != MKNOD);
+        missing.push(Missing {
+            what: MKNOD.into(),
+            why: "without device rules it would reach the host's disks".into(),
+        });
+    }
+    None
+}
+
 /// Makes and starts everything; what exists stands in `made` even on an error.
 fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay, LaunchError> {
     let spec = &plan.spec;
@@ -201,14 +234,6 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     inside::agent_path(plan).clone_into(&mut report.agent);
     made.scratch = PathBuf::from(&spec.scratch);
 
-    let kept = capabilities::kept(
-        spec.capabilities.as_deref(),
-        plan.has_user_namespace,
-        &mut report.missing,
-    )?;
-    let filter = Filter::new(spec.seccomp, spec.seccomp_spec_allow, &kept)?;
-    report.seccomp = filter.as_ref().map(Filter::report);
-    let layers = rootfs::prepare(spec)?;
     if spec.cgroup {
         made.groups = Groups::make(&plan.cgroup_name(), &spec.limits, &mut report.missing)?;
         report.cgroup_version = made.groups.version.map(str::to_owned);
@@ -219,6 +244,17 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
             .map(|group| group.folder.display().to_string())
             .collect();
     }
+    let mut kept = capabilities::kept(
+        spec.capabilities.as_deref(),
+        plan.has_user_namespace,
+        &mut report.missing,
+    )?;
+    if spec.device_rules {
+        report.device_rules = keep_from_devices(plan, &made.groups, &mut kept, &mut report.missing);
+    }
+    let filter = Filter::new(spec.seccomp, spec.seccomp_spec_allow, &kept)?;
+    report.seccomp = filter.as_ref().map(Filter::report);
+    let layers = rootfs::prepare(spec)?;
     report.addresses = plan
         .has_pair
         .then(|| network::choose(&plan.label()))

@@ -9,8 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tare_model::launch::{
     Bind, LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS, SharedFolder,
@@ -52,8 +51,10 @@ fn protect(target: &Path, flags: libc::c_ulong) -> io::Result<()> {
     sys::mount(OsStr::new(""), target, "", change | flags, "")
 }
 
-fn below(root: &Path, path: &str) -> std::path::PathBuf {
-    root.join(path.trim_start_matches('/'))
+/// Where a path of the inside lies as long as `root` is not yet the root.
+pub(super) fn below(root: &Path, path: impl AsRef<Path>) -> PathBuf {
+    let path = path.as_ref();
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Mounts a file system; where that is not allowed, binds the host's and says so.
@@ -79,7 +80,7 @@ fn new_or_bound(
 }
 
 /// Where a cgroup folder of the host stays reachable after /sys was covered.
-struct Source<'a> {
+struct GroupSource<'a> {
     group: &'a Group,
     folder: Option<fs::File>,
 }
@@ -87,11 +88,11 @@ struct Source<'a> {
 /// Shows the instance's groups under /sys/fs/cgroup, read-only, in the layout that the host has.
 fn mount_cgroups(
     root: &Path,
-    sources: &[Source<'_>],
+    sources: &[GroupSource<'_>],
     has_namespace: bool,
 ) -> Result<(), LaunchError> {
     let top = below(root, "/sys/fs/cgroup");
-    let mount_one = |source: &Source<'_>, target: &Path| {
+    let mount_one = |source: &GroupSource<'_>, target: &Path| {
         let hierarchy = &source.group.hierarchy;
         if has_namespace {
             let kind = if hierarchy.is_unified {
@@ -147,15 +148,11 @@ fn mount_sys(
     groups: &[Group],
     missing: &mut Vec<Missing>,
 ) -> Result<(), LaunchError> {
-    let sources: Vec<Source<'_>> = groups
+    let sources: Vec<GroupSource<'_>> = groups
         .iter()
-        .map(|group| Source {
+        .map(|group| GroupSource {
             group,
-            folder: fs::OpenOptions::new()
-                .read(true)
-                .custom_flags(libc::O_PATH)
-                .open(&group.folder)
-                .ok(),
+            folder: sys::open_path(&group.folder).ok(),
         })
         .collect();
     let before = missing.len();
@@ -174,73 +171,101 @@ fn mount_sys(
 }
 
 /// Covers or write-protects paths; those that this kernel does not have are passed over, as runtimes do.
-fn mask(root: &Path, missing: &mut Vec<Missing>) {
-    let null = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH)
-        .open("/dev/null");
-    let mut report = |path: &str, result: io::Result<()>| match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => missing.push(Missing {
-            what: format!("masking of {path}"),
-            why: error.to_string(),
-        }),
-        _ => {}
+fn mask(root: &Path) -> Result<(), LaunchError> {
+    let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
+    let is_done = |path: &str, result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let mut refusal = refused(&format!("mask `{path}`"))(error);
+            refusal.hint = Some("masked_paths = false does without".into());
+            Err(refusal)
+        }
+        _ => Ok(()),
     };
     for path in MASKED_PATHS {
         let target = below(root, path);
-        let result = match fs::metadata(&target) {
-            Err(error) => Err(error),
-            Ok(found) if found.is_dir() => sys::mount(
-                OsStr::new("tmpfs"),
-                &target,
-                "tmpfs",
-                libc::MS_RDONLY,
-                "size=0k",
-            ),
-            Ok(_) => match &null {
-                Ok(null) => {
-                    let source = format!("/proc/self/fd/{}", null.as_raw_fd());
-                    bind(OsStr::new(&source), &target)
-                }
-                Err(error) => Err(io::Error::from(error.kind())),
-            },
-        };
-        report(path, result);
+        let result = fs::metadata(&target).and_then(|found| {
+            if found.is_dir() {
+                let (kind, flags) = ("tmpfs", libc::MS_RDONLY);
+                return sys::mount(OsStr::new(kind), &target, kind, flags, "size=0k");
+            }
+            let source = format!("/proc/self/fd/{}", null.as_raw_fd());
+            bind(OsStr::new(&source), &target)
+        });
+        is_done(path, result)?;
     }
     for path in READ_ONLY_PATHS {
         let target = below(root, path);
         let result = bind(target.as_os_str(), &target).and_then(|()| protect(&target, QUIET));
-        report(path, result);
-    }
-}
-
-/// Shows the host's folders and files that were asked for, in the order of their targets, so that one below
-/// another is not covered by it. Where the root stays the host's and the target is the source, only what makes
-/// it read-only is done.
-pub(super) fn bind_all(binds: &[Bind], root: &Path) -> Result<(), LaunchError> {
-    let mut binds: Vec<&Bind> = binds.iter().collect();
-    binds.sort_by_key(|bind| bind.target.split('/').count());
-    for bind_this in binds {
-        let step = format!("bind `{}`", bind_this.source);
-        let target = below(root, &bind_this.target);
-        let found = fs::metadata(&bind_this.source).map_err(refused(&step))?;
-        if !target.exists() {
-            let made = if found.is_dir() {
-                fs::create_dir_all(&target)
-            } else {
-                target
-                    .parent()
-                    .map_or(Ok(()), fs::create_dir_all)
-                    .and_then(|()| fs::File::create(&target).map(drop))
-            };
-            made.map_err(refused(&step))?;
-        }
-        bind(OsStr::new(&bind_this.source), &target).map_err(refused(&step))?;
-        if bind_this.read_only {
-            protect(&target, 0).map_err(refused(&step))?;
-        }
+        is_done(path, result)?;
     }
     Ok(())
+}
+
+/// A bind whose source is held open, so that it can be shown after the source was covered.
+pub(super) struct Source {
+    bind: Bind,
+    held: fs::File,
+    is_folder: bool,
+}
+
+/// Opens what is to be bound, before anything is covered; in the order of the targets, so that one below another
+/// is not covered by it.
+pub(super) fn open_binds(
+    binds: impl IntoIterator<Item = Bind>,
+) -> Result<Vec<Source>, LaunchError> {
+    let mut sources = binds
+        .into_iter()
+        .map(|bind| {
+            let failed = refused(&format!("bind `{}`", bind.source));
+            let held = sys::open_path(Path::new(&bind.source)).map_err(&failed)?;
+            let is_folder = held.metadata().map_err(&failed)?.is_dir();
+            Ok(Source {
+                bind,
+                held,
+                is_folder,
+            })
+        })
+        .collect::<Result<Vec<_>, LaunchError>>()?;
+    sources.sort_by_key(|source| source.bind.target.split('/').count());
+    Ok(sources)
+}
+
+/// Shows the host's folders and files that were asked for.
+pub(super) fn bind_all(sources: &[Source], root: &Path) -> Result<(), LaunchError> {
+    for source in sources {
+        let target = below(root, &source.bind.target);
+        show(source, &target).map_err(refused(&format!("bind `{}`", source.bind.source)))?;
+    }
+    Ok(())
+}
+
+fn show(source: &Source, target: &Path) -> io::Result<()> {
+    if !target.exists() {
+        if source.is_folder {
+            fs::create_dir_all(target)?;
+        } else {
+            target.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::File::create(target)?;
+        }
+    }
+    let held = format!("/proc/self/fd/{}", source.held.as_raw_fd());
+    bind(OsStr::new(&held), target)?;
+    let read_only = source.bind.read_only;
+    let mut attributes = u64::from(read_only) * libc::MOUNT_ATTR_RDONLY;
+    if source.is_folder {
+        // A node that is made in it is no device.
+        attributes |= libc::MOUNT_ATTR_NODEV;
+    }
+    match sys::restrict_mounts(target, attributes) {
+        // Before Linux 5.12 there is no such call, and a filter around Tare may refuse it.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            if read_only {
+                protect(target, 0)?;
+            }
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Mounts everything that the specification asks for under `root`. Where a part is not asked for and the root
@@ -276,7 +301,7 @@ pub(super) fn mount_all(
         bind_host("/proc")?;
     }
     if spec.masked_paths {
-        mask(root, missing);
+        mask(root)?;
     }
     Ok(())
 }

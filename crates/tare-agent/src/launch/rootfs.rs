@@ -125,7 +125,9 @@ fn overlay(
         // The trusted attributes that overlayfs uses otherwise are out of reach here.
         options.push_str(",userxattr");
     }
-    sys::mount(OsStr::new("overlay"), target, "overlay", 0, &options)
+    // A node that is made in it is no device.
+    let flags = libc::MS_NODEV;
+    sys::mount(OsStr::new("overlay"), target, "overlay", flags, &options)
 }
 
 /// Mounts the overlay; where the container's root is now. In the private mount namespace only.

@@ -85,11 +85,12 @@ fn plan_for(
         || spec.mounts.proc
         || spec.mounts.sys
         || spec.mounts.dev
-        || spec.masked_paths;
+        || spec.masked_paths
+        || !spec.hidden.is_empty();
     if needs_mounts && !spec.namespaces.mount {
         return Err(wrong(
-            "an overlay, new mounts and masked paths need the mount namespace",
-            "add `mount` to the namespaces, or use rootfs = \"host\" and masked_paths = false",
+            "an overlay, new mounts, masked and hidden paths need the mount namespace",
+            "add `mount` to the namespaces, or use rootfs = \"host\", masked_paths = false and private_paths = false",
         ));
     }
     if !spec.binds.is_empty() && !spec.namespaces.mount {
@@ -100,6 +101,16 @@ fn plan_for(
     }
     let is_absolute =
         |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    if let Some(path) = spec
+        .hidden
+        .iter()
+        .find(|path| !is_absolute(path) || path.trim_end_matches('/').is_empty())
+    {
+        return Err(wrong(
+            format!("`{}` cannot be hidden", path.escape_debug()),
+            "absolute paths without `..`, but not the root",
+        ));
+    }
     if let Some(bind) = spec
         .binds
         .iter()
@@ -233,6 +244,8 @@ mod tests {
                 dev: true,
             },
             masked_paths: true,
+            hidden: Vec::new(),
+            device_rules: true,
             capabilities: None,
             no_new_privs: false,
             seccomp: Seccomp::Off,
@@ -285,11 +298,12 @@ mod tests {
 
     #[test]
     fn combinations_that_mean_nothing_are_refused() {
-        let changes: [fn(&mut LaunchSpec); 6] = [
+        let changes: [fn(&mut LaunchSpec); 7] = [
             |spec| spec.namespaces.mount = false,
             |spec| spec.network = Network::Host,
             |spec| spec.name = "../x".into(),
             |spec| spec.argv.clear(),
+            |spec| spec.hidden = vec!["/".into()],
             |spec| spec.workdir = "/a/../b".into(),
             |spec| {
                 spec.cgroup = false;

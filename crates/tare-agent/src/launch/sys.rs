@@ -5,9 +5,11 @@
 //! Everything here assumes a single-threaded caller.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A text for the kernel; an error if it holds a NUL byte.
@@ -142,23 +144,44 @@ pub(crate) fn pivot_root_here() -> io::Result<()> {
         .map(drop)
 }
 
-/// Makes a character device.
-pub(crate) fn make_device(
-    path: &Path,
-    mode: libc::mode_t,
-    major: u32,
-    minor: u32,
-) -> io::Result<()> {
-    let path = c_text(path)?;
-    // SAFETY: a NUL-terminated path that outlives the call.
-    check(unsafe {
-        libc::mknod(
-            path.as_ptr(),
-            libc::S_IFCHR | mode,
-            libc::makedev(major, minor),
+/// Opens a file or folder by its place alone: to be bound or asked about, not to be read.
+pub(crate) fn open_path(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(path)
+}
+
+/// Adds attributes (`MOUNT_ATTR_…`) to a mount and to all mounts below it; what it has already stays.
+pub(crate) fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> {
+    // struct mount_attr of include/uapi/linux/mount.h: attr_set, attr_clr, propagation, userns_fd.
+    let wanted: [u64; 4] = [attributes, 0, 0, 0];
+    let target = c_text(target)?;
+    // SAFETY: the path is NUL-terminated, the structure has the size that is given, and both outlive the call.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            libc::AT_RECURSIVE,
+            wanted.as_ptr(),
+            size_of_val(&wanted),
         )
     })
     .map(drop)
+}
+
+/// `bpf(2)` with the first bytes of its attributes; the kernel takes the rest for zeros.
+pub(crate) fn bpf(command: libc::c_int, attributes: &[u64]) -> io::Result<libc::c_long> {
+    // SAFETY: pointer and size describe `attributes`; callers keep alive what addresses in them point to.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            attributes.as_ptr(),
+            size_of_val(attributes),
+        )
+    })
 }
 
 /// Sets the host name of this uts namespace.

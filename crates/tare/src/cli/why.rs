@@ -49,6 +49,9 @@ pub(crate) struct Why {
     /// A variable that the command gets on both sides, beside the usual ones.
     #[arg(long = "variable", value_name = "NAME[=TEXT]")]
     variables: Vec<String>,
+    /// Show the working directory inside even if a home, or Tare's own files, lie in it.
+    #[arg(long)]
+    show_private: bool,
     /// Climb the ladder even where the command costs nothing more.
     #[arg(long)]
     ladder: bool,
@@ -70,6 +73,7 @@ impl From<Trouble> for Failed {
             | Trouble::NoDirectory
             | Trouble::NotHere { .. }
             | Trouble::NoVariable { .. }
+            | Trouble::Private { .. }
             | Trouble::OddPath { .. } => Exit::Usage,
             Trouble::Environment { .. } => Exit::Environment,
             Trouble::Cancelled => Exit::Interrupted,
@@ -248,6 +252,7 @@ impl Why {
             variables: self.variables.clone(),
             stdin_file: None,
             has_own_image: settings.value("image").is_some(),
+            shows_private: self.show_private,
         };
         match stdin::read()? {
             Input::None => {}

@@ -5,7 +5,8 @@
 //! `docker` is the engine, and the difference between this and `host` is the kernel's mechanisms.
 //! The host's side writes a specification, starts the launcher and reads its report; everything privileged
 //! happens in the launcher, which has one thread.
-//! What it cannot see: security modules and device rules, which it does not set.
+//! Its root is made of the host's files, so what of them is private is covered (`private`).
+//! What it cannot see: security modules, which it does not set.
 
 pub(super) mod settings;
 
@@ -17,14 +18,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tare_model::launch::{
-    LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network, RUN_VARIABLE, Rootfs,
-    SharedFolder,
+    DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
+    RUN_VARIABLE, Rootfs, SharedFolder,
 };
 use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use self::settings::{SETTINGS, Settings};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
+use super::private;
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
@@ -178,6 +180,14 @@ fn specification(
         Rootfs::Host => folder.join("files").display().to_string(),
     };
     let argv = std::iter::once("agent").chain(arguments.iter().copied());
+    let (hidden, mut binds) = if settings.private_paths {
+        let hidden = private::paths();
+        let programs = private::programs(&hidden);
+        (hidden, programs)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    binds.extend(settings.binds.iter().cloned());
     LaunchSpec {
         run: cx.run.clone(),
         name: name.to_owned(),
@@ -189,6 +199,8 @@ fn specification(
         rootfs: settings.rootfs,
         mounts: settings.mounts,
         masked_paths: settings.masked_paths,
+        hidden,
+        device_rules: settings.device_rules,
         capabilities: settings.capabilities.clone(),
         no_new_privs: settings.no_new_privs,
         seccomp: settings.seccomp,
@@ -203,7 +215,7 @@ fn specification(
         siblings: None,
         shared: None,
         clean_environment: settings.clean_environment,
-        binds: settings.binds.clone(),
+        binds,
     }
 }
 
@@ -299,6 +311,13 @@ fn report_facts(report: &LaunchReport) -> Facts {
         );
         facts.insert("container.seccomp_skipped".into(), filter.skipped.join(","));
     }
+    let rules = match report.device_rules {
+        Some(DeviceRules::List) => "a list on the control group",
+        Some(DeviceRules::Program) => "a program on the control group",
+        None if report.has_user_namespace => "none; the user namespace opens no devices",
+        None => "none",
+    };
+    facts.insert("container.device_rules".into(), rules.to_owned());
     if let Some(addresses) = report.addresses {
         facts.insert("container.address".into(), addresses.arm.to_string());
     }
@@ -435,14 +454,17 @@ impl Environment for ContainerEnvironment {
         };
         let shared = self.shared(cx).filter(|_| mode == StartMode::Resident);
         let shared = shared.map(|folder| folder.display().to_string());
-        let shared = match self.settings.rootfs {
-            Rootfs::Host => shared,
-            Rootfs::Overlay => shared.map(|source| {
-                let target = SHARED.to_owned();
-                spec.shared = Some(SharedFolder { source, target });
-                SHARED.to_owned()
-            }),
-        };
+        let shared = shared.map(|source| {
+            let target = match self.settings.rootfs {
+                Rootfs::Host => source.clone(),
+                Rootfs::Overlay => SHARED.to_owned(),
+            };
+            spec.shared = Some(SharedFolder {
+                source,
+                target: target.clone(),
+            });
+            target
+        });
         let command = write(cx, &spec, &folder)?;
         let mut running = cx.exec.spawn(&command)?;
         let started = wait_for_start(cx, running.as_mut(), &folder)

@@ -24,6 +24,7 @@ pub mod host;
 pub mod image;
 pub mod oci;
 pub mod podman;
+pub(crate) mod private;
 mod reader;
 mod siblings;
 pub mod ssh;
@@ -281,7 +282,8 @@ mod tests {
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
         let helpers = [
-            "mod", "channel", "charged", "image", "grammar", "reader", "siblings", "text",
+            "mod", "channel", "charged", "image", "grammar", "private", "reader", "siblings",
+            "text",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)

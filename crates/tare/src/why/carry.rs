@@ -17,7 +17,7 @@ use tare_model::{CommandCall, Params, Value};
 use super::{Trouble, arm};
 use crate::cause::switch::target;
 use crate::cx::{files, vars};
-use crate::env::Driver;
+use crate::env::{Driver, private};
 
 /// The host's userland.
 const USERLAND: [&str; 9] = [
@@ -25,7 +25,8 @@ const USERLAND: [&str; 9] = [
 ];
 
 /// How a program comes to its libraries where the root is another one.
-const USERLAND_SHOWN: &str = "with the host's userland shown read-only inside";
+const USERLAND_SHOWN: &str =
+    "with the host's userland shown read-only inside, without its password files and keys";
 
 /// Variables that are passed; one that ends in `*` stands for all that begin so.
 const HARMLESS: [&str; 28] = [
@@ -73,6 +74,8 @@ pub struct Wish {
     pub stdin_file: Option<PathBuf>,
     /// Whether an environment's own image holds the program.
     pub has_own_image: bool,
+    /// Whether a folder is shown inside although a home, or Tare's own files, lie in it.
+    pub shows_private: bool,
 }
 
 /// A command, ready to be run anywhere.
@@ -141,11 +144,16 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             .told
             .push("standard input: kept in a file and given to every run".to_owned());
     }
+    if !wish.shows_private {
+        shown.check_nothing_private()?;
+    }
     carried.own = shown.binds()?;
     let (mut variables, told) = variables(&wish.variables, &vars::all())?;
     if wish.has_own_image {
         // An image has a search path of its own, and variables that its programs need.
-        variables.retain(|name, _| wish.variables.iter().any(|wanted| wanted.starts_with(name)));
+        let name_of = |wanted: &String| wanted.split('=').next().map(str::to_owned);
+        let wanted: Vec<String> = wish.variables.iter().filter_map(name_of).collect();
+        variables.retain(|name, _| wanted.contains(name));
         carried
             .told
             .push("variables: each side's own, and those asked for".to_owned());
@@ -206,7 +214,10 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         if id == "container" {
             // Nothing has to be shown there: its root is made of the host's files.
             for line in &mut told {
-                *line = line.replace(USERLAND_SHOWN, "with the host's own files around it");
+                *line = line.replace(
+                    USERLAND_SHOWN,
+                    "with the host's own files around it, without homes, password files and keys",
+                );
             }
         }
         return told;
@@ -253,11 +264,13 @@ fn not_here(name: &str) -> Trouble {
     }
 }
 
+/// The userland's folders, and the null device over each private file in them.
 fn userland() -> Vec<String> {
-    USERLAND
-        .iter()
-        .filter(|folder| Path::new(folder).is_dir())
+    let folders = USERLAND.iter().filter(|folder| Path::new(folder).is_dir());
+    let private = private::files_in(&USERLAND);
+    folders
         .map(|folder| format!("{folder}:{folder}:ro"))
+        .chain(private.iter().map(|file| format!("/dev/null:{file}:ro")))
         .collect()
 }
 
@@ -357,6 +370,20 @@ impl Shown {
     fn add(&mut self, path: &Path, read_only: bool) {
         let entry = self.0.entry(path.to_owned()).or_insert(read_only);
         *entry &= read_only;
+    }
+
+    /// Refuses what is, or holds, a home or Tare's own files: the environment could read and change them.
+    fn check_nothing_private(&self) -> Result<(), Trouble> {
+        let found = self
+            .0
+            .keys()
+            .find_map(|path| private::inside_of(path).map(|place| (path, place)));
+        found.map_or(Ok(()), |(path, place)| {
+            Err(Trouble::Private {
+                path: path.display().to_string().escape_debug().to_string(),
+                place: place.display().to_string().escape_debug().to_string(),
+            })
+        })
     }
 
     fn binds(&self) -> Result<Vec<String>, Trouble> {

@@ -41,6 +41,17 @@ pub enum Trouble {
         /// The path, escaped.
         path: String,
     },
+    /// A folder that would be shown inside is, or holds, what is nobody's business there.
+    #[error(
+        "`{path}` would be shown inside and written to there, and {}",
+        holds(path, place)
+    )]
+    Private {
+        /// The folder, escaped.
+        path: String,
+        /// The home, or where Tare keeps its files, escaped.
+        place: String,
+    },
     /// It fails on the host.
     #[error("the command fails on the host already: it {how}{said}")]
     FailsOnHost {
@@ -120,6 +131,14 @@ pub enum Trouble {
     },
 }
 
+fn holds(path: &str, place: &str) -> String {
+    if path == place {
+        "it is a home, or where Tare keeps its files".to_owned()
+    } else {
+        format!("`{place}`, a home or where Tare keeps its files, lies in it")
+    }
+}
+
 impl Trouble {
     /// What helps.
     pub fn hint(&self) -> Option<String> {
@@ -132,6 +151,7 @@ impl Trouble {
             }
             Self::NoVariable { name } => format!("set it, or write `--variable {name}=TEXT`"),
             Self::OddPath { .. } => "start from, or name, a path without them".to_owned(),
+            Self::Private { .. } => "start from a folder that holds the command's files alone, or show it nevertheless with `--show-private`".to_owned(),
             Self::FailsAgain { .. } => "it leaves something behind that it does not expect; put things back in the command itself: `tare why -- sh -c 'rm -rf OUT; COMMAND'`".to_owned(),
             Self::NotInside { .. } => "with an image of your own the program must be in it; without one the host's own is used".to_owned(),
             Self::TooLong { budget_s, limit_s, .. } => {

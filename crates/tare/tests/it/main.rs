@@ -7,6 +7,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod attack;
+#[cfg(target_os = "linux")]
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod cli;

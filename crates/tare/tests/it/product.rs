@@ -33,6 +33,7 @@ enum Share {
 /// The program with a home.
 pub(crate) struct Product {
     folder: tempfile::TempDir,
+    home: tempfile::TempDir,
     agent: PathBuf,
     _share: Share,
 }
@@ -140,6 +141,13 @@ impl Drop for Started {
     }
 }
 
+fn new_folder() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("tare-product-")
+        .tempdir()
+        .unwrap()
+}
+
 impl Product {
     pub(crate) fn new() -> Self {
         Self::with_agent(agent())
@@ -159,10 +167,8 @@ impl Product {
     fn sharing(agent: &Path, share: Share) -> Self {
         Self {
             _share: share,
-            folder: tempfile::Builder::new()
-                .prefix("tare-product-")
-                .tempdir()
-                .unwrap(),
+            folder: new_folder(),
+            home: new_folder(),
             agent: agent.to_owned(),
         }
     }
@@ -174,7 +180,7 @@ impl Product {
 
     /// `TARE_HOME`.
     pub(crate) fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.home.path().to_owned()
     }
 
     /// The default store.

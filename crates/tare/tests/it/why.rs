@@ -484,3 +484,25 @@ fn the_environment_that_is_asked_about_must_be_one() {
     let ended = product.run(["why", "--env", "container"]).expect(2);
     assert!(ended.stderr.contains("CMD"), "{ended}");
 }
+
+#[test]
+fn a_folder_that_is_or_holds_what_is_private_is_not_shown_unless_that_is_asked_for() {
+    let product = Product::new();
+    let home = product.home();
+    for place in [home.as_path(), home.parent().unwrap()] {
+        let mut command = product.command(["why", "--env", "container", "--", "true"]);
+        command.current_dir(place);
+        let ended = product.finish(command).expect(2);
+        assert!(
+            ended.stderr.contains("where Tare keeps its files"),
+            "{ended}"
+        );
+        assert!(ended.hint().contains("--show-private"), "{ended}");
+    }
+    // What is refused then is something else.
+    let arguments = ["why", "--show-private", "--env", "container", "--", "false"];
+    let mut command = product.command(arguments);
+    command.current_dir(&home);
+    let ended = product.finish(command);
+    assert!(!ended.stderr.contains("where Tare keeps"), "{ended}");
+}

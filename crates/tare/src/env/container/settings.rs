@@ -53,6 +53,15 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
     },
     SettingSpec {
+        name: "private_paths",
+        doc: "true (default with the mount namespace): covers homes, keys, password files, engines' sockets and \
+              Tare's own files; `binds` shows what is needed of them",
+    },
+    SettingSpec {
+        name: "device_rules",
+        doc: "true (default with cgroups): only the devices that engines allow can be opened",
+    },
+    SettingSpec {
         name: "caps",
         doc: "\"default\": Docker's 14; \"all\": nothing is dropped; \"none\"; or a list such as \
               [\"NET_RAW\", \"SYS_ADMIN\"]",
@@ -116,6 +125,8 @@ pub(super) struct Settings {
     pub(super) rootfs: Rootfs,
     pub(super) mounts: Mounts,
     pub(super) masked_paths: bool,
+    pub(super) private_paths: bool,
+    pub(super) device_rules: bool,
     pub(super) capabilities: Option<Vec<String>>,
     pub(super) seccomp: Seccomp,
     pub(super) seccomp_spec_allow: bool,
@@ -403,11 +414,13 @@ impl Settings {
         let rootfs = choice(settings, "rootfs", &roots)?;
         let mounts = switch(settings, "mounts")?;
         let masked_paths = switch(settings, "masked_paths")?;
+        let private_paths = switch(settings, "private_paths")?;
         if !namespaces.mount {
             let asked = [
                 (rootfs == Some(Rootfs::Overlay), "rootfs"),
                 (mounts == Some(true), "mounts"),
                 (masked_paths == Some(true), "masked_paths"),
+                (private_paths == Some(true), "private_paths"),
             ];
             if let Some((_, name)) = asked.iter().find(|(is_asked, _)| *is_asked) {
                 return Err(wrong(
@@ -451,6 +464,14 @@ impl Settings {
                 "cgroup = true, or no cpus, cpuset, memory and pids",
             ));
         }
+        let device_rules = switch(settings, "device_rules")?;
+        if !cgroup && device_rules == Some(true) {
+            return Err(wrong(
+                "device_rules",
+                "device rules need cgroups of their own".into(),
+                "cgroup = true, or leave this setting out",
+            ));
+        }
         let filters = [("default", Seccomp::DockerDefault), ("off", Seccomp::Off)];
         let streams = [("inherit", Stdio::Inherit), ("relay", Stdio::Relay)];
         let environments = [("clean", true), ("inherit", false)];
@@ -467,6 +488,8 @@ impl Settings {
                 dev: has_mounts,
             },
             masked_paths: masked_paths.unwrap_or(namespaces.mount),
+            private_paths: private_paths.unwrap_or(namespaces.mount),
+            device_rules: device_rules.unwrap_or(true),
             capabilities: capabilities(settings)?,
             seccomp: choice(settings, "seccomp", &filters)?.unwrap_or(Seccomp::DockerDefault),
             seccomp_spec_allow: switch(settings, "seccomp_spec_allow")?.unwrap_or(false),
@@ -530,6 +553,7 @@ impl Settings {
             ),
             ("mounts", self.mounts.proc.to_string()),
             ("masked_paths", self.masked_paths.to_string()),
+            ("private_paths", self.private_paths.to_string()),
             (
                 "caps",
                 match &self.capabilities {
@@ -585,100 +609,4 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
-        Settings::read(&Params::new().with(name, value))
-    }
-
-    #[test]
-    fn the_default_is_what_docker_does() {
-        let settings = Settings::read(&Params::new()).unwrap();
-        assert_eq!(settings.namespaces.user, UserNamespace::IfNeeded);
-        assert!(settings.namespaces.net && settings.namespaces.cgroup);
-        assert_eq!(settings.capabilities.as_ref().unwrap().len(), 14);
-        assert_eq!(settings.seccomp, Seccomp::DockerDefault);
-        assert_eq!(settings.network, Network::Veth);
-        assert!(settings.masked_paths && !settings.no_new_privs && !settings.is_network_asked);
-        assert!(settings.limits.is_empty());
-    }
-
-    #[test]
-    fn nonsense_is_refused_under_its_own_name_with_a_hint() {
-        let cases: Vec<(&str, Value)> = vec![
-            ("memory", "12 apples".into()),
-            ("memory", (-1i64).into()),
-            ("memory", "99999999999999t".into()),
-            ("cpus", "many".into()),
-            ("cpus", 0i64.into()),
-            ("cpus", f64::NAN.into()),
-            ("cpuset", "a-b".into()),
-            ("cpuset", "3-1".into()),
-            ("cpuset", "".into()),
-            ("pids", "10".into()),
-            ("namespaces", "mount,pidd".into()),
-            ("rootfs", "btrfs".into()),
-            ("caps", "NET_ROW".into()),
-            ("seccomp", "strict".into()),
-            ("no_new_privs", "yes".into()),
-            ("ssbd", "on".into()),
-            ("network", "bridge".into()),
-            ("stdio", "tty".into()),
-            ("colour", "red".into()),
-        ];
-        for (name, value) in cases {
-            let error = read(name, value.clone()).unwrap_err();
-            assert_eq!(error.setting, name, "{value:?}");
-            assert!(error.hint.is_some(), "{value:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_said_follows_from_the_namespaces() {
-        let none = read("namespaces", "none").unwrap();
-        assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));
-        assert!(!none.masked_paths && !none.mounts.proc);
-        let host = read("network", "host").unwrap();
-        assert!(!host.namespaces.net && host.namespaces.pid);
-        let some = read(
-            "namespaces",
-            Value::List(vec!["mount".into(), "pid".into()]),
-        )
-        .unwrap();
-        assert_eq!(
-            (some.rootfs, some.network),
-            (Rootfs::Overlay, Network::Host)
-        );
-    }
-
-    #[test]
-    fn what_contradicts_itself_is_refused() {
-        let contradictions = [
-            Params::new()
-                .with("namespaces", "none")
-                .with("rootfs", "overlay"),
-            Params::new()
-                .with("namespaces", "pid")
-                .with("masked_paths", true),
-            Params::new()
-                .with("namespaces", "net")
-                .with("network", "host"),
-            Params::new()
-                .with("namespaces", "pid")
-                .with("network", "veth"),
-            Params::new().with("cgroup", false).with("pids", 10i64),
-        ];
-        for settings in contradictions {
-            assert!(Settings::read(&settings).is_err(), "{settings:?}");
-        }
-    }
-
-    #[test]
-    fn capabilities_are_known_with_and_without_their_prefix() {
-        let some = read("caps", "net_raw, CAP_SYS_ADMIN").unwrap();
-        assert_eq!(some.capabilities.unwrap(), ["CAP_NET_RAW", "CAP_SYS_ADMIN"]);
-        assert_eq!(read("caps", "none").unwrap().capabilities, Some(Vec::new()));
-        assert_eq!(read("caps", "all").unwrap().capabilities, None);
-    }
-}
+mod tests;

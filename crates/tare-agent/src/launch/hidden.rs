@@ -1,0 +1,96 @@
+//! What of the host's files is nobody's business inside: covered by empty folders and empty files.
+//!
+//! The root inside is made of the host's files, and whoever is root inside may read what root may. So homes,
+//! keys, password files and engines' sockets are covered before anything is shown on purpose; what is shown on
+//! purpose then lies on top. A cover that cannot be laid is a refusal.
+//! Folders are covered by small file systems in memory, which may be written to, because programs expect a home;
+//! files by the null device.
+//! What it cannot see: secrets in places that nobody named.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tare_model::launch::{Bind, LaunchError, LaunchSpec, Rootfs};
+
+use super::mounts::below;
+use super::{refused, sys};
+
+/// The paths without their links, and without those that lie below others. What this process cannot find, nobody
+/// inside can either.
+fn places(spec: &LaunchSpec) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = spec
+        .hidden
+        .iter()
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .filter(|path| path.parent().is_some())
+        .collect();
+    found.sort();
+    let mut places: Vec<PathBuf> = Vec::new();
+    for path in found {
+        // In this order what lies below a folder follows it.
+        if !places.iter().any(|above| path.starts_with(above)) {
+            places.push(path);
+        }
+    }
+    places
+}
+
+/// What has to be shown again on top of the covers where the root stays the host's: the instance's own folders
+/// and the agent.
+pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
+    if spec.rootfs != Rootfs::Host || spec.hidden.is_empty() {
+        return Vec::new();
+    }
+    let places = places(spec);
+    let shared = spec.shared.as_ref().map(|folder| &folder.source);
+    let of = |path: &String, read_only| {
+        let is_covered = fs::canonicalize(path)
+            .is_ok_and(|path| places.iter().any(|above| path.starts_with(above)));
+        is_covered.then(|| Bind {
+            source: path.clone(),
+            target: path.clone(),
+            read_only,
+        })
+    };
+    [of(&spec.agent, true), of(&spec.workdir, false)]
+        .into_iter()
+        .chain(shared.map(|path| of(path, false)))
+        .flatten()
+        .collect()
+}
+
+/// Covers everything under `root`. In the private mount namespace only.
+pub(super) fn cover(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
+    let places = places(spec);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
+    for place in places {
+        cover_one(&below(root, &place), &null).map_err(|error| {
+            let mut refusal = refused(&format!("hide `{}`", place.display()))(error);
+            refusal.hint = Some("private_paths = false shows it and all the others".into());
+            refusal
+        })?;
+    }
+    Ok(())
+}
+
+fn cover_one(target: &Path, null: &File) -> io::Result<()> {
+    let found = match fs::symlink_metadata(target) {
+        // On a file system of its own, which is not visible inside.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    if found.is_dir() {
+        let flags = libc::MS_NOSUID | libc::MS_NODEV;
+        let options = format!("mode={:o},size=256m", found.mode() & 0o7777);
+        return sys::mount(OsStr::new("tmpfs"), target, "tmpfs", flags, &options);
+    }
+    let source = format!("/proc/self/fd/{}", null.as_raw_fd());
+    sys::mount(OsStr::new(&source), target, "", libc::MS_BIND, "")
+}
