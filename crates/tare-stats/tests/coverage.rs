@@ -9,6 +9,7 @@
 mod common;
 
 use common::fixture;
+use tare_stats::diagnostics::launches;
 use tare_stats::simulation::{Noise, coverage, sequential_coverage, verdict_counts};
 use tare_stats::{Stream, Verdict, binomial_quantile, hodges_lehmann_paired, special};
 
@@ -145,5 +146,41 @@ fn blocks_keep_the_false_alarm_rate_that_sequences_break() {
             "{name}, blocked: {}",
             rate(blocked)
         );
+    }
+}
+
+/// Blocks of one launch share what that start gave them. Treated as independent, fifteen blocks of three launches
+/// cover in six to nine cases of ten.
+#[test]
+fn launches_that_differ_are_inside_the_interval() {
+    let reps = 600;
+    for sizes in [vec![5, 5, 5], vec![5; 6], vec![4; 10]] {
+        let of: Vec<u32> = (0..)
+            .zip(&sizes)
+            .flat_map(|(launch, size)| vec![launch; *size])
+            .collect();
+        for share in [0.0, 0.2, 0.5, 0.8_f64] {
+            let covered = (0..reps)
+                .filter(|rep| {
+                    let mut noise = Stream::new(7, 1, *rep as u64);
+                    let starts: Vec<f64> = sizes
+                        .iter()
+                        .map(|_| noise.normal() * share.sqrt())
+                        .collect();
+                    let block = |launch: &u32| {
+                        starts[*launch as usize] + noise.normal() * (1.0 - share).sqrt()
+                    };
+                    let d: Vec<f64> = of.iter().map(block).collect();
+                    let factor = launches(&d, &of).map_or(1.0, |found| found.factor);
+                    let exact = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+                    exact.widened(factor).contains(0.0)
+                })
+                .count();
+            let covered = covered as f64 / reps as f64;
+            assert!(
+                covered >= at_least(0.93, reps),
+                "{sizes:?}, {share}: {covered}"
+            );
+        }
     }
 }

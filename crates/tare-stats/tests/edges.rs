@@ -7,8 +7,8 @@
 
 use tare_stats::bootstrap::BootstrapMethod;
 use tare_stats::diagnostics::{
-    autocorrelation, dip, dip_p, integrated_time, kruskal_wallis, largest_gap, leave_one_out,
-    ljung_box, mann_kendall, modified_z, order_effect, outlier_count, theil_sen,
+    autocorrelation, dip, dip_p, integrated_time, kruskal_wallis, largest_gap, ljung_box,
+    mann_kendall, modified_z, order_effect, outlier_count, theil_sen,
 };
 use tare_stats::{
     BlockOrders, Interval, ScalingLaw, Undetermined, Verdict, anytime_interval, benjamini_hochberg,
@@ -68,7 +68,6 @@ fn too_few_values_say_how_many_are_needed() {
         (9, 10)
     );
     assert_eq!(too_few(variance_components(&[vec![1.0, 2.0]])), (1, 2));
-    assert_eq!(too_few(leave_one_out(&[0.1; 6], 0.02)), (6, 7));
     assert_eq!(too_few(clopper_pearson(0, 0, 0.95)), (0, 1));
     assert_eq!(signed_rank_k(0, 0.05), None);
 }
@@ -203,7 +202,6 @@ fn one_broken_value_is_refused_everywhere() {
             quantile_interval(&x, 0.5, 0.95),
             Err(Undetermined::NotFinite)
         );
-        assert_eq!(leave_one_out(&x, 0.02), Err(Undetermined::NotFinite));
         let sum = |index: &[usize]| index.iter().map(|i| x[*i]).sum();
         assert_eq!(
             block_bootstrap(12, sum, BootstrapMethod::Percentile, 0.95, 99, 1),
@@ -361,21 +359,5 @@ fn scaling_laws_are_told_apart() {
     assert_eq!(
         too_few(fit_scaling(ScalingLaw::Linear, &n[..5], &amdahl[..5], None)),
         (5, 6)
-    );
-}
-
-#[test]
-fn one_block_can_make_a_verdict_fragile() {
-    // Zero touches the interval once the smallest value is back in.
-    let mut d = vec![0.05, 0.06, 0.055, 0.058, 0.062, 0.052, 0.057];
-    assert!(!leave_one_out(&d, 0.02).unwrap().is_fragile());
-    d.push(-0.2);
-    let fragility = leave_one_out(&d, 0.02).unwrap();
-    assert!(fragility.is_fragile());
-    assert!(
-        fragility
-            .overturned_without
-            .contains(&(7, Verdict::MaterialCost)),
-        "{fragility:?}"
     );
 }

@@ -7,7 +7,7 @@
 //! What they cannot see: a flaw shared by all blocks, such as a throttled machine.
 
 pub mod autocorrelation;
-pub mod fragility;
+pub mod launches;
 pub mod modality;
 pub mod order_effect;
 pub mod outlier;
@@ -17,7 +17,7 @@ pub use autocorrelation::{
     LjungBox, autocorrelation, default_lags, effective_size, integrated_time, lag_one, ljung_box,
     widening,
 };
-pub use fragility::{Fragility, leave_one_out};
+pub use launches::{Launches, launches};
 pub use modality::{Gap, dip, dip_p, largest_gap};
 pub use order_effect::{OrderEffect, OrderTest, kruskal_wallis, order_effect};
 pub use outlier::{OutlierCount, modified_z, outlier_count};

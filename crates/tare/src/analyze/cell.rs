@@ -4,7 +4,8 @@
 //! is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of d with its exact
 //! interval is the cost ratio; the same on the raw differences is the absolute cost, in the metric's unit
 //! and as measured: for a rate a negative difference is a cost. The typical value carries the verdict; the
-//! floor is given beside it as the uncontended cost.
+//! floor is given beside it as the uncontended cost where the metric is one for which
+//! the best moment means something.
 //! What it cannot see: blocks in which only one of the two succeeded. They are counted and left out; if
 //! failing and being slow go together, what is left flatters the arm.
 
@@ -12,7 +13,6 @@ use tare_model::dossier::{DossierCell, Flag, Span};
 use tare_model::{Better, MetricSpec, Study};
 use tare_stats::{
     Interval, Verdict, detectable_effect, further_blocks, hodges_lehmann_paired, median,
-    signed_rank_p, verdict,
 };
 
 use super::collect::{Collector, Group, GroupKey};
@@ -144,7 +144,9 @@ impl Judge<'_> {
             ));
         }
         let differences = of(&|pair| pair.difference(typical));
-        cell.difference = effect::interval(&differences).ok().map(span);
+        cell.difference = effect::interval(&differences, &pairs.launches())
+            .ok()
+            .map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
             Some(d) => self.judge(&mut cell, &d, margin),
             None => cell.flags.push(flag(
@@ -166,8 +168,7 @@ impl Judge<'_> {
 
     fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {
         let pairs = self.pairs;
-        cell.p = signed_rank_p(d);
-        let Ok(effect) = effect::effect(d) else {
+        let Ok(effect) = effect::effect(d, &pairs.launches()) else {
             cell.flags.push(flag(
                 diagnostics::TOO_FEW_BLOCKS,
                 format!(
@@ -187,22 +188,23 @@ impl Judge<'_> {
             base_arm: self.base_arm,
             seed: self.study.seed,
         };
-        let (flags, no_equivalence) = diagnostics::examine(&evidence);
-        cell.flags.extend(flags);
-        let mut word = verdict(&effect.ci95, &effect.ci90, margin);
-        if no_equivalence {
-            word = without_equivalence(word);
-        }
+        cell.flags.extend(diagnostics::examine(&evidence));
+        let word = effect.verdict(margin);
         word.name().clone_into(&mut cell.verdict);
         cell.ratio = Some(Span {
             level: Some(LEVEL),
             ..span(effect.ci95.exp())
         });
+        cell.p = effect.p;
+        cell.env = cell
+            .env
+            .map(|own| by_ratio(own, cell.base, effect.ci95.point, self.metric.better));
         cell.ratio90 = Some(span(effect.ci90.exp()));
-        cell.floor = pairs
-            .ln_ratios(self.metric.better, |reading| reading.floor)
-            .and_then(|floors| effect::interval(&floors).ok())
-            .map(|interval| span(interval.exp()));
+        let floors = self.metric.floor_ok.then(|| {
+            let floors = pairs.ln_ratios(self.metric.better, |reading| reading.floor)?;
+            effect::interval(&floors, &pairs.launches()).ok()
+        });
+        cell.floor = floors.flatten().map(|interval| span(interval.exp()));
         if word == Verdict::Inconclusive {
             cell.mde = detectable_effect(&effect.ci95, d.len());
         }
@@ -219,13 +221,22 @@ pub(crate) fn target_half_width(study: &Study, margin: f64) -> f64 {
     study.precision.map_or(margin.ln_1p() / 2.0, f64::ln_1p)
 }
 
-/// The verdict that is left when equivalence may not be claimed: nothing is then within the margin.
-fn without_equivalence(word: Verdict) -> Verdict {
-    match word {
-        Verdict::Equivalent => Verdict::Inconclusive,
-        Verdict::NegligibleCost => Verdict::Cost,
-        Verdict::NegligibleGain => Verdict::Gain,
-        other => other,
+/// The arm's level so that the values of a row give its ratio: the baseline's times the ratio, with the spread that
+/// the arm's own readings have. The pseudo-median of those alone need not stand in that ratio to the baseline's.
+fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Span {
+    let Some(base) = base else {
+        return own;
+    };
+    let point = match better {
+        Better::Lower => base.point * ln_ratio.exp(),
+        Better::Higher => base.point / ln_ratio.exp(),
+    };
+    let scale = point / own.point;
+    Span {
+        point,
+        low: own.low * scale,
+        high: own.high * scale,
+        level: own.level,
     }
 }
 

@@ -300,7 +300,9 @@ fn many_cells(dossier: &Dossier) -> CheckItem {
     judged(
         "many-cells",
         family == adjusted,
-        format!("Benjamini–Hochberg, q = 0.05, over {adjusted} primary cells; A′ is outside"),
+        format!(
+            "Benjamini–Hochberg, q = 0.05, within each arm, {adjusted} primary cells in all; A′ is outside, and verdicts of equivalence are not corrected"
+        ),
     )
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Group {
 pub(crate) struct Kept {
     /// Place among the block's arms.
     pub(crate) position: u32,
+    /// The launch of the arms that the trial belongs to.
+    pub(crate) launch: u32,
     pub(crate) host_ns: u64,
     /// One for each of the workload's metrics, in their order.
     pub(crate) readings: Box<[Option<Reading>]>,
@@ -257,6 +259,7 @@ impl<'a> Collector<'a> {
                 }
                 let kept = Kept {
                     position: trial.position,
+                    launch: trial.launch,
                     host_ns: data.host_elapsed_ns,
                     readings: decoded.readings,
                     probe: decoded.probe.map(Box::new),
@@ -307,12 +310,14 @@ pub(super) fn decode(
     };
     let mut readings = Vec::with_capacity(workload.metrics().len());
     let mut coarse = false;
+    // A probe's own batches are of equal work in native code: what MSER cuts off there is noise.
+    let may_warm_up = extras.is_none();
     for metric in workload.metrics() {
         let Some(sample) = samples.iter().find(|it| it.metric.as_str() == metric.id) else {
             readings.push(None);
             continue;
         };
-        let Some(reading) = read(&sample.observations, metric.better) else {
+        let Some(reading) = read(&sample.observations, metric.better, may_warm_up) else {
             return Err(DecodeError::NoValue {
                 metric: metric.id.to_owned(),
                 problem: "it holds what is no number".to_owned(),

@@ -21,7 +21,7 @@ use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit};
 use tare_stats::diagnostics::theil_sen_slope;
 use tare_stats::{
     BootstrapMethod, Interval, ScalingLaw, Verdict, best_scaling, block_bootstrap, efficiency,
-    fit_scaling, jain, makespan, median, signed_rank_p, stretch, verdict,
+    fit_scaling, jain, makespan, median, stretch,
 };
 
 use super::collect::{Collector, Group, Kept};
@@ -321,7 +321,7 @@ impl OfMetric<'_> {
             .values()
             .map(|group| Pairs::of(group, against, arm, self.place))
             .collect();
-        let slopes: Vec<f64> = self
+        let (blocks, slopes): (Vec<u32>, Vec<f64>) = self
             .whole_blocks(&[arm, baseline])
             .into_iter()
             .filter_map(|block| {
@@ -332,27 +332,28 @@ impl OfMetric<'_> {
                         pair.ln_ratio(better, |reading| reading.typical)
                     })
                     .collect();
-                theil_sen_slope(&log2, &d?)
+                Some((block, theil_sen_slope(&log2, &d?)?))
             })
-            .collect();
+            .unzip();
+        let launches = launches_of(&by_size, &blocks);
         let margin = self.study.margins.of(self.metric.class);
         let mut doubling = Doubling {
             n_blocks: slopes.len() as u32,
             ratio: None,
             ratio90: None,
-            p: signed_rank_p(&slopes),
+            p: None,
             q: None,
             margin,
             verdict: Verdict::Inconclusive.name().to_owned(),
         };
-        if let Ok(effect) = effect::effect(&slopes) {
+        if let Ok(effect) = effect::effect(&slopes, &launches) {
+            doubling.p = effect.p;
             doubling.ratio = Some(span(effect.ci95.exp()));
             doubling.ratio90 = Some(span(effect.ci90.exp()));
-            verdict(&effect.ci95, &effect.ci90, margin)
+            effect
+                .verdict(margin)
                 .name()
                 .clone_into(&mut doubling.verdict);
-        } else {
-            doubling.p = None;
         }
         doubling
     }
@@ -410,6 +411,18 @@ impl OfMetric<'_> {
             peak: fit.peak(largest),
         })
     }
+}
+
+/// The launch that each of the blocks belongs to.
+fn launches_of(by_size: &[Pairs<'_>], blocks: &[u32]) -> Vec<u32> {
+    let all = || by_size.iter().flat_map(|pairs| &pairs.all);
+    blocks
+        .iter()
+        .filter_map(|block| {
+            let pair = all().find(|pair| pair.block == *block)?;
+            Some(pair.env.0.launch)
+        })
+        .collect()
 }
 
 /// One trial with its instances.

@@ -13,10 +13,10 @@ use tare_model::{MetricSpec, Params};
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
 use tare_stats::special::t_quantile;
-use tare_stats::verdict::verdict_of;
-use tare_stats::{hodges_lehmann_paired, median};
+use tare_stats::{Verdict, hodges_lehmann_paired, median};
 
-use super::effect::Effect;
+use super::FEWEST_BLOCKS;
+use super::effect::{self, Effect};
 use super::input::ArmData;
 use super::machine;
 use super::pairs::{Pairs, Side};
@@ -102,13 +102,12 @@ pub(crate) fn different_tool(
     Some(flag(DIFFERENT_TOOL, told.join("; ")))
 }
 
-/// Examines a cell; the second value forbids any claim that the effect lies within the margin.
-pub(crate) fn examine(evidence: &Evidence<'_>) -> (Vec<Flag>, bool) {
-    let drift = drift_of_effect(evidence);
-    let no_equivalence = drift.is_some();
+/// Examines a cell.
+pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
     let flags = [
         dependence(evidence),
-        drift,
+        launches(evidence),
+        drift_of_effect(evidence),
         drift_of_baseline(evidence),
         order(evidence),
         fragile(evidence),
@@ -127,16 +126,16 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> (Vec<Flag>, bool) {
         machine::not_linear(evidence),
         machine::slow_clock(evidence),
     ];
-    (flags.into_iter().flatten().collect(), no_equivalence)
+    flags.into_iter().flatten().collect()
 }
 
 fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
-    let found = evidence.effect.dependence?;
+    let found = evidence.effect.widening.dependence?;
     let n = evidence.d.len();
     Some(flag(
         "autocorrelated",
         format!(
-            "Ljung–Box p = {:.4}; τ = {:.2}, so {n} blocks are worth {:.1} and the interval is widened by {:.2}",
+            "Ljung–Box p = {:.4}; τ = {:.2}, so {n} blocks are worth {:.1}, which asks for an interval that is {:.2} times as wide",
             found.p,
             found.tau,
             checks::effective_size(n, found.tau),
@@ -145,8 +144,26 @@ fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
     ))
 }
 
+fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
+    if let Some(found) = evidence.effect.widening.launches {
+        return Some(flag(
+            "launches-differ",
+            format!(
+                "{} launches: the variance between them is {:.1} times that of single blocks, which asks for an interval that is {:.2} times as wide",
+                found.count, found.ratio, found.factor
+            ),
+        ));
+    }
+    let launches = evidence.pairs.launches();
+    let first = launches.first()?;
+    launches
+        .iter()
+        .all(|launch| launch == first)
+        .then(|| flag("one-launch", "the arms were started once".to_owned()))
+}
+
 fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
-    let trend = checks::mann_kendall(evidence.d).filter(|trend| trend.p < FLAG_P)?;
+    let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
     Some(flag(
         "drifting-effect",
@@ -205,32 +222,46 @@ fn order(evidence: &Evidence<'_>) -> Option<Flag> {
     ))
 }
 
+/// Whether the verdict that is printed hangs on one block. Only of decided cells: an undecided one that a block less
+/// would decide is an invitation to leave it out.
 fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
     let (d, margin) = (evidence.d, evidence.margin);
-    let (block, other) = if d.len() <= LEAVE_EACH_OUT_UP_TO {
-        let found = checks::leave_one_out(d, margin).ok()?;
-        *found.overturned_without.first()?
+    let all = evidence.effect.verdict(margin);
+    if all == Verdict::Inconclusive {
+        return None;
+    }
+    if d.len() <= FEWEST_BLOCKS {
+        return Some(flag(
+            "fragile",
+            format!(
+                "{FEWEST_BLOCKS} blocks are the fewest that give a verdict: without any of them there is none"
+            ),
+        ));
+    }
+    let left_out: Vec<usize> = if d.len() <= LEAVE_EACH_OUT_UP_TO {
+        (0..d.len()).collect()
     } else {
-        let all = verdict_of(d, margin).ok()?;
         let by_value = |a: &usize, b: &usize| d[*a].total_cmp(&d[*b]);
-        let extremes = [
-            (0..d.len()).min_by(by_value)?,
-            (0..d.len()).max_by(by_value)?,
-        ];
-        extremes.into_iter().find_map(|left_out| {
-            let mut rest = d.to_vec();
-            rest.remove(left_out);
-            let other = verdict_of(&rest, margin).ok()?;
-            (other != all).then_some((left_out, other))
-        })?
+        let least = (0..d.len()).min_by(by_value)?;
+        vec![least, (0..d.len()).max_by(by_value)?]
     };
-    Some(flag(
-        "fragile",
-        format!(
-            "without block {} the verdict would be `{other}`",
-            evidence.pairs.all[block].block
-        ),
-    ))
+    let launches = evidence.pairs.launches();
+    let without = |place: usize| {
+        let (mut d, mut launches) = (d.to_vec(), launches.clone());
+        d.remove(place);
+        launches.remove(place);
+        effect::effect(&d, &launches).ok()
+    };
+    left_out.into_iter().find_map(|place| {
+        let other = without(place)?.verdict(margin);
+        (other != all).then(|| {
+            let block = evidence.pairs.all[place].block;
+            flag(
+                "fragile",
+                format!("without block {block} the verdict would be `{other}`"),
+            )
+        })
+    })
 }
 
 fn bimodal(evidence: &Evidence<'_>) -> Option<Flag> {

@@ -1,13 +1,19 @@
-//! One effect with its two intervals, widened where blocks depend on each other.
+//! One effect with its intervals, its p and its verdict, as widened where blocks depend on each other.
 //!
-//! Hodges–Lehmann with the exact signed-rank interval (`tare_stats::hodges_lehmann_paired`) at 95 % and
-//! 90 %. If Ljung–Box finds dependence between blocks (p < 0.01), both are stretched by √max(1, τ), τ by
-//! the initial monotone sequence. The stopping rule and the report share this file, so that a run does not
-//! stop on an interval that the report then widens.
-//! What it cannot see: dependence in fewer than ten blocks, where one lag is all that is looked at.
+//! Hodges–Lehmann with the exact signed-rank interval (`tare_stats::hodges_lehmann_paired`) at 95 % and 90 %.
+//! Both are stretched by one factor: √max(1, τ) where Ljung–Box finds dependence between neighbours (p < 0.01),
+//! or what `tare_stats::diagnostics::launches` asks for where blocks of one launch resemble each other, whichever
+//! is more. p is that of the stretched interval, and a drift of the effect takes the claim away that it lies within
+//! the margin. The stopping rule, the report and its leave-one-out share this file, so that none of them judges by
+//! another interval than the one that is printed.
+//! What it cannot see: dependence in fewer than ten blocks, where one lag is all that is looked at, and what
+//! differs from launch to launch where there is one launch only.
 
-use tare_stats::diagnostics::{FLAG_P, default_lags, integrated_time, ljung_box, widening};
-use tare_stats::{Interval, Undetermined, hodges_lehmann_paired};
+use tare_stats::diagnostics::{
+    self as checks, FLAG_P, Launches, MannKendall, default_lags, integrated_time, ljung_box,
+    widening,
+};
+use tare_stats::{Interval, Undetermined, Verdict, hodges_lehmann_paired, signed_rank_p, verdict};
 
 /// Dependence between blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,6 +24,29 @@ pub(crate) struct Dependence {
     pub(crate) tau: f64,
 }
 
+/// Why, and by how much, intervals are wider than the exact ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Widening {
+    pub(crate) dependence: Option<Dependence>,
+    pub(crate) launches: Option<Launches>,
+    /// At least 1.
+    pub(crate) factor: f64,
+}
+
+impl Widening {
+    fn of(d: &[f64], launches: &[u32]) -> Self {
+        let dependence = dependence(d);
+        let launches = checks::launches(d, launches).filter(|found| found.factor > 1.0);
+        let neighbours = dependence.map_or(1.0, |found| widening(found.tau));
+        let starts = launches.map_or(1.0, |found| found.factor);
+        Self {
+            dependence,
+            launches,
+            factor: f64::max(neighbours, starts),
+        }
+    }
+}
+
 /// An effect on the scale of the values given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Effect {
@@ -25,26 +54,48 @@ pub(crate) struct Effect {
     pub(crate) ci95: Interval,
     /// At 90 %.
     pub(crate) ci90: Interval,
-    /// Why the intervals are wider than the exact ones, if they are.
-    pub(crate) dependence: Option<Dependence>,
+    /// Of no effect; at most 0.05 exactly where the 95 % interval leaves out 0.
+    pub(crate) p: Option<f64>,
+    pub(crate) widening: Widening,
+    /// A trend of the effect over the blocks, where there is one.
+    pub(crate) drift: Option<MannKendall>,
 }
 
-/// The effect of values in block order; fails below six of them.
-pub(crate) fn effect(d: &[f64]) -> Result<Effect, Undetermined> {
-    let dependence = dependence(d);
-    let factor = dependence.map_or(1.0, |found| widening(found.tau));
+impl Effect {
+    /// The verdict at a margin: nothing that drifts is within it.
+    pub(crate) fn verdict(&self, margin: f64) -> Verdict {
+        match verdict(&self.ci95, &self.ci90, margin) {
+            Verdict::Equivalent if self.drift.is_some() => Verdict::Inconclusive,
+            Verdict::NegligibleCost if self.drift.is_some() => Verdict::Cost,
+            Verdict::NegligibleGain if self.drift.is_some() => Verdict::Gain,
+            other => other,
+        }
+    }
+}
+
+/// The effect of values in block order, and the launch that each block belongs to; fails below six of them.
+pub(crate) fn effect(d: &[f64], launches: &[u32]) -> Result<Effect, Undetermined> {
+    let widening = Widening::of(d, launches);
+    let at = |level| -> Result<Interval, Undetermined> {
+        let exact = hodges_lehmann_paired(d, level)?.interval;
+        Ok(exact.widened(widening.factor))
+    };
+    let ci95 = at(super::LEVEL)?;
+    // The stretched interval leaves out 0 where the exact one leaves out this.
+    let limit = ci95.point * (1.0 - 1.0 / widening.factor);
+    let shifted: Vec<f64> = d.iter().map(|value| value - limit).collect();
     Ok(Effect {
-        ci95: hodges_lehmann_paired(d, super::LEVEL)?
-            .interval
-            .widened(factor),
-        ci90: hodges_lehmann_paired(d, 0.90)?.interval.widened(factor),
-        dependence,
+        ci95,
+        ci90: at(0.90)?,
+        p: signed_rank_p(&shifted),
+        widening,
+        drift: checks::mann_kendall(d).filter(|trend| trend.p < FLAG_P),
     })
 }
 
 /// The 95 % interval alone, under the same rule.
-pub(crate) fn interval(d: &[f64]) -> Result<Interval, Undetermined> {
-    let factor = dependence(d).map_or(1.0, |found| widening(found.tau));
+pub(crate) fn interval(d: &[f64], launches: &[u32]) -> Result<Interval, Undetermined> {
+    let factor = Widening::of(d, launches).factor;
     Ok(hodges_lehmann_paired(d, super::LEVEL)?
         .interval
         .widened(factor))
@@ -59,4 +110,30 @@ fn dependence(d: &[f64]) -> Option<Dependence> {
         p: found.p,
         tau: integrated_time(d)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p_is_that_of_the_widened_interval() {
+        // Each launch has a level of its own: fifteen blocks, but three starts.
+        let launches: Vec<u32> = (0..15).map(|block| block / 5).collect();
+        for shift in 0..40 {
+            let level = f64::from(shift) * 0.01;
+            let d: Vec<f64> = (0..15)
+                .map(|block| {
+                    let start = [0.02, 0.10, 0.05][block / 5];
+                    level - 0.1 + start + ((block * 7 % 5) as f64) * 0.002
+                })
+                .collect();
+            let found = effect(&d, &launches).unwrap();
+            assert!(found.widening.factor > 2.0, "{found:?}");
+            let leaves_out_zero = !found.ci95.contains(0.0);
+            assert_eq!(found.p.unwrap() <= 0.05, leaves_out_zero, "{found:?}");
+            let naive = signed_rank_p(&d).unwrap();
+            assert!(found.p.unwrap() >= naive - 1e-12);
+        }
+    }
 }

@@ -114,14 +114,14 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         if arm.spec.id == head.study.baseline || !arm.available {
             continue;
         }
-        let of_arm = cell::cells_of(&head.study, arm, &head.arms, &collected);
+        let mut of_arm = cell::cells_of(&head.study, arm, &head.arms, &collected);
         if arm.spec.id.as_str() == A_PRIME {
             aa.extend(of_arm);
         } else {
+            adjust_for_many_cells(&mut of_arm);
             cells.extend(of_arm);
         }
     }
-    adjust_for_many_cells(&mut cells);
     let evidence: Vec<ArmEvidence> = head
         .arms
         .iter()
@@ -199,29 +199,44 @@ fn programs(study: &Study, find: Find<'_>) -> Vec<String> {
     programs
 }
 
-/// Benjamini–Hochberg over the primary cells that have a p at all. The A′ cells are outside of the family:
-/// they are there to be counted, not to be discovered.
-fn adjust_for_many_cells(cells: &mut [DossierCell]) {
-    let p: Vec<f64> = cells.iter().filter_map(|cell| cell.p).collect();
+/// Benjamini–Hochberg over those cells of an arm that have a p: each arm is a question of its own. The A′ cells are
+/// outside of the family: they are there to be counted, not to be discovered.
+fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
+    let p: Vec<f64> = of_arm.iter().filter_map(|cell| cell.p).collect();
     let Some(q) = tare_stats::benjamini_hochberg(&p) else {
         return;
     };
-    let with_p = cells.iter_mut().filter(|cell| cell.p.is_some());
+    let with_p = of_arm.iter_mut().filter(|cell| cell.p.is_some());
     for (cell, q) in with_p.zip(q) {
         cell.q = Some(q);
-        let claims_difference = tare_stats::Verdict::from_name(&cell.verdict)
-            .is_some_and(tare_stats::Verdict::is_difference);
-        if claims_difference && q > 1.0 - LEVEL {
+        // What no number of blocks like these could pass is not the cell's doubt, and is said once for the arm.
+        let could_pass = blocks_to_pass(p.len()) <= cell.n_blocks;
+        if claims_difference(cell) && q > 1.0 - LEVEL && could_pass {
             cell.flags.push(diagnostics::flag(
                 diagnostics::NOT_AFTER_CORRECTION,
                 format!(
-                    "p = {:.4} by itself, q = {q:.4} among {} cells",
+                    "p = {:.4} by itself, q = {q:.4} among the {} cells of the arm",
                     cell.p.unwrap_or(1.0),
                     p.len()
                 ),
             ));
         }
     }
+}
+
+/// Blocks from which on the correction among so many cells can hold up a difference that stands alone: n blocks
+/// give at best p = 2^(1−n).
+pub(crate) fn blocks_to_pass(cells: usize) -> u32 {
+    1 + (cells as f64 / (1.0 - LEVEL)).log2().ceil() as u32
+}
+
+pub(crate) fn claims_difference(cell: &DossierCell) -> bool {
+    tare_stats::Verdict::from_name(&cell.verdict).is_some_and(tare_stats::Verdict::is_difference)
+}
+
+/// Whether a difference that a cell claims is one that the correction for many cells holds up.
+pub(crate) fn is_held_up(cell: &DossierCell) -> bool {
+    cell.q.is_none_or(|q| q <= 1.0 - LEVEL)
 }
 
 fn study(study: &Study, plan_sha256: &str) -> DossierStudy {

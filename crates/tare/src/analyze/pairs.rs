@@ -169,6 +169,11 @@ impl<'a> Pairs<'a> {
             .collect()
     }
 
+    /// The launch of each block.
+    pub(crate) fn launches(&self) -> Vec<u32> {
+        self.all.iter().map(|pair| pair.env.0.launch).collect()
+    }
+
     /// ln cost ratios in block order; `None` if a value has no logarithm.
     pub(crate) fn ln_ratios(
         &self,
@@ -211,6 +216,7 @@ mod tests {
     fn kept() -> Kept {
         Kept {
             position: 0,
+            launch: 0,
             host_ns: 1,
             readings: Box::new([]),
             probe: None,

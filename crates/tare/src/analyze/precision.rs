@@ -99,7 +99,8 @@ impl<'a> PrecisionRule<'a> {
                     continue;
                 };
                 let target = target_half_width(study, study.margins.of(metric.class));
-                let narrow = effect::interval(&d).is_ok_and(|it| it.half_width() <= target);
+                let narrow = effect::interval(&d, &pairs.launches())
+                    .is_ok_and(|it| it.half_width() <= target);
                 if !narrow {
                     return false;
                 }

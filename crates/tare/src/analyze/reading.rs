@@ -1,7 +1,8 @@
 //! From a sample to a reading: one number for what is typical in a trial, one for the best.
 //!
-//! Typical is the median of the observations, after an MSER-5 cut of the warm-up where there are at least
-//! 40 of them; floor is the best observation of all, warm-up included, because what is best needs no
+//! Typical is the median of the observations. Where the work is done by somebody's program, which may warm up, and
+//! there are at least 40 of them, MSER-5 cuts the warm-up first; on the agent's own loops it would cut into half of
+//! all trials on noise alone. Floor is the best observation of all, warm-up included, because what is best needs no
 //! warm-up. Both stay in the metric's own unit; [`cost`] turns rates over, so that more is always worse.
 //! What it cannot see: several plateaus, as a just-in-time compiler makes them; such a series is only said
 //! not to be steady.
@@ -24,8 +25,8 @@ pub(crate) struct Reading {
 }
 
 /// The reading of a sample; `None` if it is empty or holds what is no finite number.
-pub(crate) fn read(observations: &[f64], better: Better) -> Option<Reading> {
-    let cut = if observations.len() >= WARM_UP_FROM {
+pub(crate) fn read(observations: &[f64], better: Better, may_warm_up: bool) -> Option<Reading> {
+    let cut = if may_warm_up && observations.len() >= WARM_UP_FROM {
         mser5(observations)?
     } else {
         tare_stats::warm_up::WarmUp {
@@ -65,33 +66,44 @@ mod tests {
         let mut series = vec![90.0; 10];
         series[0] = 4.0;
         series.extend((0..40).map(|step| 10.0 + f64::from(step % 3)));
-        let reading = read(&series, Better::Lower).unwrap();
+        let reading = read(&series, Better::Lower, true).unwrap();
         assert_eq!(reading.typical, 11.0);
         assert_eq!(reading.floor, 4.0);
         assert!(!reading.unsteady);
     }
 
     #[test]
+    fn a_native_loop_is_taken_whole_however_long_its_series() {
+        let mut series = vec![90.0; 30];
+        series.extend([10.0; 30]);
+        assert_eq!(read(&series, Better::Lower, false).unwrap().typical, 50.0);
+        assert_eq!(read(&series, Better::Lower, true).unwrap().typical, 10.0);
+    }
+
+    #[test]
     fn a_short_series_is_taken_whole() {
         let series: Vec<f64> = (0..39).map(f64::from).collect();
-        assert_eq!(read(&series, Better::Lower).unwrap().typical, 19.0);
+        assert_eq!(read(&series, Better::Lower, true).unwrap().typical, 19.0);
     }
 
     #[test]
     fn a_series_that_falls_to_its_end_is_not_steady() {
         let series: Vec<f64> = (0..80).map(|step| 200.0 - f64::from(step)).collect();
-        assert!(read(&series, Better::Lower).unwrap().unsteady);
+        assert!(read(&series, Better::Lower, true).unwrap().unsteady);
     }
 
     #[test]
     fn the_best_rate_is_the_largest() {
-        assert_eq!(read(&[1.0, 3.0, 2.0], Better::Higher).unwrap().floor, 3.0);
+        assert_eq!(
+            read(&[1.0, 3.0, 2.0], Better::Higher, true).unwrap().floor,
+            3.0
+        );
     }
 
     #[test]
     fn nothing_infinite_and_no_number_give_no_reading() {
         for observations in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY, 1.0]] {
-            assert_eq!(read(observations, Better::Lower), None);
+            assert_eq!(read(observations, Better::Lower, true), None);
         }
     }
 

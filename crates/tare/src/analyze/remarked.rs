@@ -76,6 +76,7 @@ mod tests {
     fn kept(remarks: Vec<Remark>) -> Kept {
         Kept {
             position: 0,
+            launch: 0,
             host_ns: 1,
             readings: Box::new([]),
             probe: None,

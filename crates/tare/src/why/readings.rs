@@ -224,7 +224,7 @@ pub fn in_common(a: &ByBlock, b: &ByBlock) -> (Vec<f64>, Vec<f64>) {
 
 /// The typical value with its interval; `None` below six values.
 pub fn interval(values: &[f64]) -> Option<Interval> {
-    effect::interval(values).ok()
+    effect::interval(values, &[]).ok()
 }
 
 /// As the dossier holds it.

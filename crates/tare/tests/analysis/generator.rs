@@ -183,7 +183,7 @@ impl Plan {
                         sequence: trials.len() as u32,
                         block,
                         position: position as u32,
-                        launch: block / 5,
+                        launch: block,
                         workload_index: index as u32,
                         cell: CellKey {
                             arm: ArmId::new(arm).unwrap(),
@@ -239,7 +239,7 @@ impl Plan {
             margins: Margins::default(),
             blocks_min: 10,
             blocks_max: self.blocks,
-            blocks_per_launch: 5,
+            blocks_per_launch: 1,
             precision: None,
             budget_ns: None,
             trial_ns: 100_000_000,

@@ -9,6 +9,7 @@
 
 mod concurrency;
 mod generator;
+mod inference;
 mod invariants;
 mod methodology;
 mod precision;

@@ -107,8 +107,8 @@ fn a_rate_that_falls_is_a_cost() {
     assert!(cell.env.unwrap().point < cell.base.unwrap().point);
     assert_eq!(cell.better, "higher");
     assert_eq!(cell.path.as_deref(), Some("host→arm"));
-    // The best of a rate is its largest value, so that its floor is a cost too.
-    assert!(cell.floor.unwrap().low > 1.2);
+    // The best moment of a network says nothing that holds.
+    assert_eq!(cell.floor, None);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn one_block_is_too_few_and_still_has_its_values() {
     let base = cell.base.unwrap();
     assert_eq!(base.level, Some(0.0));
     assert_eq!((base.low, base.high), (base.point, base.point));
-    assert_eq!(cell.p, Some(1.0));
+    assert_eq!(cell.p, None);
 }
 
 #[test]
@@ -363,33 +363,6 @@ fn a_value_that_depends_on_the_place_in_the_block_is_told() {
     );
     let dossier = analyze(&run, &find);
     assert!(has(cell(&dossier, "box", INTEGER), "order-effect"));
-}
-
-#[test]
-fn a_finding_among_many_that_chance_explains_is_marked() {
-    // Twenty arms without any effect, and one with one that is barely seen.
-    let names = [
-        "a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a09", "a10", "a11", "a12", "a13",
-        "a14", "a15", "a16", "a17", "a18", "a19", "a20",
-    ];
-    let marked = (0..20).any(|seed| {
-        let dossier = Plan {
-            arms: names.to_vec(),
-            blocks: 10,
-            seed,
-            ..Plan::default()
-        }
-        .dossier();
-        let family = dossier.cells.iter().filter(|cell| cell.q.is_some());
-        assert_eq!(family.count(), names.len());
-        assert!(dossier.aa.iter().all(|cell| cell.q.is_none()));
-        dossier.cells.iter().any(|cell| {
-            let is_marked = has(cell, "not-significant-after-correction");
-            assert!(!is_marked || (cell.p.unwrap() <= 0.05 && cell.q.unwrap() > 0.05));
-            is_marked
-        })
-    });
-    assert!(marked, "no seed out of twenty gave a false finding");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tare_model::facts::emulation;
 use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
+use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 
 mod concurrency;
 mod publication;
@@ -220,6 +221,9 @@ fn draw_arm(
             }
         }
     }
+    if let Some(text) = too_few_for_correction(cells) {
+        paragraph(out, "", &text, style.width);
+    }
 }
 
 /// What is said behind an arm's name where software imitates its processor.
@@ -231,12 +235,24 @@ fn emulated(arm: &DossierArm) -> String {
 
 /// How many cells cost more, are as good as equal, cost less, are undecided.
 fn sum(cells: &[&DossierCell]) -> String {
-    let count = |words: &[Verdict]| {
-        let is = |cell: &&&DossierCell| {
-            Verdict::from_name(&cell.verdict).is_some_and(|word| words.contains(&word))
-        };
-        cells.iter().filter(is).count()
+    let is = |cell: &DossierCell, words: &[Verdict]| {
+        Verdict::from_name(&cell.verdict).is_some_and(|word| words.contains(&word))
     };
+    let count = |words: &[Verdict]| {
+        let held = cells.iter().filter(|cell| is_held_up(cell));
+        held.filter(|cell| is(cell, words)).count()
+    };
+    let within = [
+        Verdict::NegligibleCost,
+        Verdict::Equivalent,
+        Verdict::NegligibleGain,
+    ];
+    let n_within = cells.iter().filter(|cell| is(cell, &within)).count();
+    let n_open = cells
+        .iter()
+        .filter(|cell| is(cell, &[Verdict::Inconclusive]))
+        .count();
+    let n_doubtful = doubtful(cells).count();
     let parts = [
         (
             count(&[Verdict::MaterialCost, Verdict::Cost]),
@@ -244,11 +260,7 @@ fn sum(cells: &[&DossierCell]) -> String {
             "cost more",
         ),
         (
-            count(&[
-                Verdict::NegligibleCost,
-                Verdict::Equivalent,
-                Verdict::NegligibleGain,
-            ]),
+            n_within,
             "equivalent or negligible",
             "equivalent or negligible",
         ),
@@ -257,7 +269,12 @@ fn sum(cells: &[&DossierCell]) -> String {
             "costs less",
             "cost less",
         ),
-        (count(&[Verdict::Inconclusive]), "undecided", "undecided"),
+        (n_open, "undecided", "undecided"),
+        (
+            n_doubtful,
+            "different only by itself",
+            "different only by themselves",
+        ),
     ];
     let told: Vec<String> = parts
         .iter()
@@ -266,6 +283,24 @@ fn sum(cells: &[&DossierCell]) -> String {
         .collect();
     let plural = if cells.len() == 1 { "" } else { "s" };
     format!("{} metric{plural}: {}", cells.len(), told.join(", "))
+}
+
+/// Cells that claim a difference which the correction for many cells does not hold up.
+fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a DossierCell> {
+    let all = cells.iter().copied();
+    all.filter(|cell| !is_held_up(cell) && claims_difference(cell))
+        .filter(|cell| !cell.verdict.starts_with("negligible"))
+}
+
+/// Said once where too few blocks were made for the correction to hold up any single difference.
+fn too_few_for_correction(cells: &[&DossierCell]) -> Option<String> {
+    let family = cells.iter().filter(|cell| cell.q.is_some()).count();
+    let needed = blocks_to_pass(family);
+    let concerned = doubtful(cells).filter(|cell| cell.n_blocks < needed);
+    let most = concerned.map(|cell| cell.n_blocks).max()?;
+    Some(format!(
+        "{most} blocks are too few for the correction among {family} metrics to hold up one difference alone, however large: that takes {needed}. Verdicts that it does not hold up stand by themselves."
+    ))
 }
 
 fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {

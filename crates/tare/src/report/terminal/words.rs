@@ -130,7 +130,7 @@ fn unqualified(cell: &DossierCell) -> (String, Paint) {
         Some(Verdict::MaterialGain) => (less(&ratio), Paint::Cyan),
         Some(Verdict::Inconclusive) | None => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
-                format!(": could not have seen less than {}", percent(effect))
+                format!(": 80 % sure to see it from {} on", percent(effect))
             });
             (format!("undecided{seen}"), Paint::Dim)
         }
@@ -177,6 +177,10 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
             "DIFFERENT TOOL: not the same program on both sides, so the ratio is not attributable to the environment"
         }
         "autocorrelated" => "blocks depend on each other: the interval is widened",
+        "launches-differ" => "starts of the arms differ: the interval is widened",
+        "one-launch" => {
+            "the arms were started once: what differs from start to start is in no interval"
+        }
         "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
         "order-effect" => "the ratio depends on the arm's place in the block",
         "fragile" => "one block decides: without it the verdict would be another",
@@ -194,7 +198,7 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
         "slow-clock" => "reading the clock is a system call here",
         "incomplete-blocks" => "blocks with a value on one side only are left out",
         "not-significant-after-correction" => {
-            "significant by itself, not among this many cells: measure it again before believing it"
+            "significant by itself, not among the cells of its arm: measure it again before believing it"
         }
         "page-cache" => {
             "DOUBTFUL: the bytes did not come from or go to the device, but the page cache"

@@ -1,0 +1,163 @@
+//! What a verdict stands on: many cells, single blocks, starts of the arms, and values that give the ratio.
+
+use tare::analyze::analyze;
+use tare::report::terminal::{Style, table};
+use tare_model::Trial;
+
+use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
+
+const INTEGER: &str = "cpu.integer.time";
+
+#[test]
+fn a_finding_among_many_that_chance_explains_is_marked() {
+    // Five metrics an arm without any effect: the family is the arm's.
+    let marked = (0..60).any(|seed| {
+        let dossier = Plan {
+            arms: vec!["a01", "a02"],
+            workloads: vec!["integer", "syscall", "stream", "files"],
+            blocks: 12,
+            seed,
+            ..Plan::default()
+        }
+        .dossier();
+        assert!(dossier.aa.iter().all(|cell| cell.q.is_none()));
+        for arm in ["a01", "a02"] {
+            let of_arm = || dossier.cells.iter().filter(|cell| cell.arm == arm);
+            let p: Vec<f64> = of_arm().map(|cell| cell.p.unwrap()).collect();
+            let q: Vec<f64> = of_arm().map(|cell| cell.q.unwrap()).collect();
+            assert_eq!(p.len(), 5);
+            assert_eq!(tare_stats::benjamini_hochberg(&p).unwrap(), q);
+        }
+        dossier.cells.iter().any(|cell| {
+            let is_marked = has(cell, "not-significant-after-correction");
+            assert!(!is_marked || (cell.p.unwrap() <= 0.05 && cell.q.unwrap() > 0.05));
+            is_marked
+        })
+    });
+    assert!(marked, "no seed gave a false finding");
+}
+
+#[test]
+fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() {
+    // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
+    let plan = Plan {
+        workloads: vec!["integer", "syscall", "stream", "files"],
+        blocks: 6,
+        ..Plan::default()
+    };
+    let dossier = plan.with("box", INTEGER, Effect::Times(10.0)).dossier();
+    let found = cell(&dossier, "box", INTEGER);
+    assert_eq!(found.verdict, "material-cost");
+    assert!(found.q.unwrap() > 0.05);
+    assert!(!has(found, "not-significant-after-correction"));
+    let told = table(
+        &dossier,
+        Style {
+            width: 200,
+            colour: false,
+        },
+    );
+    assert_eq!(
+        told.matches("6 blocks are too few for the correction")
+            .count(),
+        1,
+        "{told}"
+    );
+    // The headline counts it for what it is.
+    assert!(told.contains("1 different only by itself"), "{told}");
+}
+
+#[test]
+fn one_block_can_make_a_verdict_fragile() {
+    let fragile = |n_blocks: u32, seed: u64| {
+        let plan = Plan {
+            blocks: n_blocks,
+            seed,
+            ..Plan::default()
+        };
+        plan.with("box", INTEGER, Effect::Times(1.022)).dossier()
+    };
+    let mut n_fragile = 0;
+    for seed in 0..30 {
+        let dossier = fragile(10, seed);
+        let found = cell(&dossier, "box", INTEGER);
+        if has(found, "fragile") {
+            // Never of a cell that is open: leaving blocks out until it is decided would be picking.
+            assert_ne!(found.verdict, "inconclusive");
+            let flag = found
+                .flags
+                .iter()
+                .find(|flag| flag.id == "fragile")
+                .unwrap();
+            let words = format!("would be `{}`", found.verdict);
+            assert!(!flag.detail.contains(&words), "{flag:?}");
+            n_fragile += 1;
+        }
+    }
+    assert!(n_fragile > 3, "{n_fragile}");
+    // Of the fewest blocks none can be left out.
+    let six = Plan {
+        blocks: 6,
+        ..Plan::default()
+    };
+    let dossier = six.with("box", INTEGER, Effect::Times(3.0)).dossier();
+    assert!(has(cell(&dossier, "box", INTEGER), "fragile"));
+}
+
+#[test]
+fn the_values_of_a_row_give_its_ratio() {
+    for seed in 0..20 {
+        let dossier = Plan {
+            workloads: vec!["integer", "stream", "files"],
+            blocks: 9,
+            trial_noise: 0.3,
+            seed,
+            ..Plan::default()
+        }
+        .dossier();
+        for cell in dossier.cells.iter().chain(&dossier.aa) {
+            let (base, env) = (cell.base.unwrap(), cell.env.unwrap());
+            let quotient = match cell.better.as_str() {
+                "lower" => env.point / base.point,
+                _ => base.point / env.point,
+            };
+            let ratio = cell.ratio.unwrap().point;
+            assert!((quotient / ratio - 1.0).abs() < 1e-9, "{cell:?}");
+        }
+    }
+}
+
+#[test]
+fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
+    let mut run = Plan {
+        blocks: 15,
+        ..Plan::default()
+    }
+    .run();
+    let once = {
+        let mut run = run.clone();
+        for data in &mut run.trials {
+            data.trial.launch = 0;
+        }
+        analyze(&run, &find)
+    };
+    let once = cell(&once, "box", INTEGER);
+    assert!(has(once, "one-launch"));
+    // Each start of the box has a level of its own.
+    for data in &mut run.trials {
+        data.trial.launch = data.trial.block / 5;
+    }
+    for (launch, factor) in (0..).zip([1.0, 1.3, 1.1]) {
+        let is_here = |trial: &Trial| of("box")(trial) && trial.launch == launch;
+        rewrite(&mut run, is_here, |report| {
+            for value in &mut report.series[0].values {
+                *value *= factor;
+            }
+        });
+    }
+    let found = analyze(&run, &find);
+    let found = cell(&found, "box", INTEGER);
+    assert!(has(found, "launches-differ"), "{:?}", found.flags);
+    assert_eq!(found.verdict, "inconclusive");
+    assert!(found.p.unwrap() > 0.05);
+}
