@@ -14,7 +14,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason};
 
 use crate::contract::contract;
-use crate::world::{Snapshot, World, labelled, skip, turn};
+use crate::world::{Snapshot, World, labelled, skip, turn, wait_until};
 
 /// A guest of a loaded machine in software emulation answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -249,6 +249,8 @@ fn refused(world: &World, settings: &Params) -> EnvError {
         .start(&world.cx(), StartMode::Once)
         .err()
         .unwrap_or_else(|| panic!("started with {settings:?}"));
+    // At once: whoever is told that it did not start may start the next.
+    assert_eq!(labelled(world.run.as_str()), [].into());
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(world, "a refused start");
     println!("{error}");
@@ -374,22 +376,12 @@ fn a_leashed_program_ends_with_whoever_asked_for_it(world: &World) {
             .values()
             .any(|command| command.ends_with("bin/sleep 600"))
     };
-    wait_until("the program starts", &sleeps);
+    wait_until("the program starts", sleeps);
     parent.kill().unwrap();
     parent.wait().unwrap();
-    wait_until("everything is gone", &|| {
+    wait_until("everything is gone", || {
         labelled(world.run.as_str()).is_empty()
     });
-}
-
-fn wait_until(what: &str, is_so: &dyn Fn() -> bool) {
-    for _ in 0..500 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited in vain: {what}");
 }
 
 #[test]
@@ -406,7 +398,7 @@ fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
         swept.iter().any(|line| line.contains("qemu-system")),
         "{swept:?}"
     );
-    wait_until("its processes are gone", &|| {
+    wait_until("its processes are gone", || {
         labelled(world.run.as_str())
             .values()
             .all(|command| !Path::new(command).starts_with("/usr/bin/qemu"))

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tare_model::Params;
 
-use super::boot::boot;
+use super::boot::{boot, end};
 use super::command::{Accelerator, Link, Machine};
 use super::initramfs;
 use super::kernel::Kernel;
@@ -120,7 +120,7 @@ fn try_out(
             mode: StartMode::Once,
         };
         let mut booted = boot(cx, cx.agent, &machine, LIMIT)?;
-        booted.running.kill();
+        end(booted.running.as_mut());
         Ok(())
     });
     files::remove_folder(&folder)?;

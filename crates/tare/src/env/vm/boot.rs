@@ -45,7 +45,7 @@ pub(super) fn boot(
     let mut running = cx.exec.spawn(&machine.command(agent))?;
     let streams = (running.take_stdin(), running.take_stdout());
     let (Some(writer), Some(reader)) = streams else {
-        running.kill();
+        end(running.as_mut());
         return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
     };
     let frames = first_frame(reader);
@@ -54,7 +54,7 @@ pub(super) fn boot(
         match frames.recv_timeout(SLICE.min(limit)) {
             Ok((Ok(report), reader)) => {
                 if let Some(problem) = &report.error {
-                    running.kill();
+                    end(running.as_mut());
                     return Err(EnvError::Refused {
                         what: "setting up the guest".to_owned(),
                         answer: problem.escape_debug().to_string(),
@@ -71,14 +71,14 @@ pub(super) fn boot(
             Ok((Err(error), _)) => {
                 wait_for_last_words(running.as_mut(), LAST_WORDS_LIMIT);
                 let words = last_words(running.as_ref(), machine.console);
-                running.kill();
+                end(running.as_mut());
                 return Err(EnvError::Refused {
                     what: "the machine ended before its guest was ready".to_owned(),
                     answer: words.unwrap_or_else(|| error.to_string()),
                 });
             }
             Err(_) if cx.cancel.is_requested() => {
-                running.kill();
+                end(running.as_mut());
                 return Err(EnvError::Refused {
                     what: "booting the guest".to_owned(),
                     answer: "interrupted".to_owned(),
@@ -86,7 +86,7 @@ pub(super) fn boot(
             }
             Err(_) if elapsed() >= limit => {
                 let words = last_words(running.as_ref(), machine.console);
-                running.kill();
+                end(running.as_mut());
                 let seen = words.unwrap_or_else(|| "nothing was printed".to_owned());
                 return Err(EnvError::Timeout {
                     phase: format!("booting the guest (its console: {seen})"),
@@ -96,6 +96,16 @@ pub(super) fn boot(
             Err(_) => {}
         }
     }
+}
+
+/// How long an emulator may take to go once its leash is gone.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// Ends a machine; when it returns, the emulator is gone, and not only the leash that it was on. The kernel kills
+/// the emulator a moment after the leash; then nobody is left who holds the standard error of both.
+pub(super) fn end(running: &mut dyn Running) {
+    running.kill();
+    wait_for_last_words(running, END_LIMIT);
 }
 
 type FirstFrame = (Result<GuestReport, FrameError>, Box<dyn Read + Send>);

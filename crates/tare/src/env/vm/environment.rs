@@ -12,7 +12,7 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{ArmId, Facts, Reason};
 
 use super::accelerator;
-use super::boot::{Booted, boot, last_words};
+use super::boot::{Booted, boot, end, last_words};
 use super::command::{Accelerator, Link, Machine};
 use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
@@ -416,7 +416,7 @@ impl Instance for VmInstance {
         let told = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
-            self.channel.running.kill();
+            end(self.channel.running.as_mut());
         }
         if let (Some(disk), true) = (self.disk.take(), told && ended) {
             disk.keep();
