@@ -59,14 +59,17 @@ impl AfterMark {
 
     fn skip(&mut self) -> io::Result<()> {
         let mut buffer = [0u8; 4096];
+        // Where the mark can begin: what was looked through is not looked through again with every read.
+        let mut from = 0;
         loop {
-            if let Some(at) = after_mark(&self.held) {
+            if let Some(at) = after_mark(&self.held[from..]).map(|at| from + at) {
                 // The mark and the line break before it are ours.
                 self.n_skipped.store(at - MARK.len() - 2, Ordering::Relaxed);
                 self.held.drain(..at);
                 self.is_found = true;
                 return Ok(());
             }
+            from = self.held.len().saturating_sub(MARK.len() + 1);
             if self.held.len() > NOISE_LIMIT {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
