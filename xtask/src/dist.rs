@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use crate::shell::{cargo, program, step};
-use crate::workspace::target_folder;
+use crate::shell::{Program, cargo, program, step};
+use crate::workspace::{root, target_folder};
 
 /// The agent may not be larger; kept in DESIGN §10.
 const AGENT_LIMIT_BYTES: u64 = 2 << 20;
@@ -34,9 +34,48 @@ pub(crate) fn named_or_built() -> anyhow::Result<PathBuf> {
     std::env::var_os("TARE").map_or_else(dist, |path| Ok(PathBuf::from(path)))
 }
 
-/// Builds everything; returns where `tare` lies.
+/// Where is built: the sources, and the target folder for what comes of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+    /// Whether the builds yield to whatever else runs.
+    pub(crate) is_polite: bool,
+}
+
+impl Place {
+    /// This workspace.
+    pub(crate) fn own() -> Self {
+        Self {
+            root: root().to_owned(),
+            target: target_folder(),
+            is_polite: false,
+        }
+    }
+
+    /// The cargo that runs this, with the versions of the lock file.
+    fn build(&self, arguments: &[&str]) -> Program {
+        let cargo = cargo(&["build", "--locked"]);
+        let cargo = if self.is_polite {
+            cargo.politely()
+        } else {
+            cargo
+        };
+        cargo.arguments(arguments).folder(&self.root)
+    }
+}
+
+/// Builds everything here; returns where `tare` lies.
 pub(crate) fn dist() -> anyhow::Result<PathBuf> {
-    let agents = agents()?;
+    build(&Place::own())
+}
+
+/// Builds everything; returns where `tare` lies.
+pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
+    step(
+        "stage 1 of 2: the agent, one static file for every environment (the first time about two minutes on two processors)",
+    );
+    let agents = agents(place)?;
     let mut list = Vec::new();
     for (target, path) in &agents {
         let bytes = size(path)?;
@@ -47,14 +86,17 @@ pub(crate) fn dist() -> anyhow::Result<PathBuf> {
         );
         list.push(format!("{target}={}", path.display()));
     }
-    let folder = target_folder();
-    cargo(&["build", "--release", "--package", "tare", "--bin", "tare"])
-        .arguments(&["--target-dir", &folder.to_string_lossy()])
+    step(
+        "stage 2 of 2: `tare` with the agent inside (the first time about four minutes on two processors)",
+    );
+    place
+        .build(&["--release", "--package", "tare", "--bin", "tare"])
+        .arguments(&["--target-dir", &place.target.to_string_lossy()])
         .variable("TARE_AGENT_FILES", list.join(";"))
         .run()?;
     let name = format!("tare{}", std::env::consts::EXE_SUFFIX);
-    let built = target_folder().join("release").join(&name);
-    let folder = target_folder().join("dist");
+    let built = place.target.join("release").join(&name);
+    let folder = place.target.join("dist");
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(&name);
     // Not written over: a `tare` that is running keeps its file.
@@ -71,30 +113,33 @@ fn size(path: &Path) -> anyhow::Result<u64> {
 }
 
 /// Builds the agent that this machine's `tare` puts into its own arms; returns where it lies.
-pub(crate) fn own_agent() -> anyhow::Result<PathBuf> {
-    let (_, path) = agents()?.into_iter().next().context("no agent was built")?;
+pub(crate) fn own_agent(place: &Place) -> anyhow::Result<PathBuf> {
+    let (_, path) = agents(place)?
+        .into_iter()
+        .next()
+        .context("no agent was built")?;
     Ok(path)
 }
 
 /// Builds the agents that this machine's `tare` carries, its own first.
-fn agents() -> anyhow::Result<Vec<(String, PathBuf)>> {
+fn agents(place: &Place) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
     let has_musl = is_installed(&musl) || add(&musl);
     if cfg!(target_os = "linux") {
         if has_musl {
-            return Ok(vec![agent(&musl, "")?]);
+            return Ok(vec![agent(place, &musl, "")?]);
         }
         println!(
             "the target {musl} is not installed and cannot be added: linking with the C library of this machine"
         );
         let gnu = format!("{arch}-unknown-linux-gnu");
-        return Ok(vec![agent(&gnu, "-C target-feature=+crt-static")?]);
+        return Ok(vec![agent(place, &gnu, "-C target-feature=+crt-static")?]);
     }
-    let mut agents = vec![agent(&host_target()?, "")?];
+    let mut agents = vec![agent(place, &host_target()?, "")?];
     if has_musl {
         // A musl program needs no foreign C compiler, only a linker: the one that comes with Rust.
-        agents.push(agent(&musl, "-C linker=rust-lld")?);
+        agents.push(agent(place, &musl, "-C linker=rust-lld")?);
     } else {
         println!("the target {musl} is not installed: this `tare` cannot measure Linux containers");
     }
@@ -102,9 +147,10 @@ fn agents() -> anyhow::Result<Vec<(String, PathBuf)>> {
 }
 
 /// Builds the agent for one target.
-fn agent(target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
-    let folder = target_folder().join("agent");
-    let mut build = cargo(&["build", "--package", "tare-agent", "--bin", "tare-agent"])
+fn agent(place: &Place, target: &str, flags: &str) -> anyhow::Result<(String, PathBuf)> {
+    let folder = place.target.join("agent");
+    let mut build = place
+        .build(&["--package", "tare-agent", "--bin", "tare-agent"])
         .arguments(&["--profile", "agent", "--target", target])
         .arguments(&["--target-dir", &folder.to_string_lossy()]);
     if !flags.is_empty() {

@@ -21,6 +21,7 @@ mod notes;
 mod planted;
 mod provision;
 mod published;
+mod reproduce;
 mod run;
 mod shell;
 #[cfg(test)]
@@ -55,6 +56,11 @@ const COMMANDS: &[Command] = &[
         "test",
         "every check and test; `--provision` installs what they need and starts an own Docker engine",
         test::main,
+    ),
+    (
+        "reproduce",
+        "`dist` here and in another folder; the bytes must be the same",
+        reproduce::main,
     ),
     (
         "bench",

@@ -6,10 +6,12 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 
 use crate::dist::dist;
+use crate::shell::step;
 
 /// Builds and measures.
 pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let program = dist()?;
+    step("measuring");
     let status = Command::new(&program)
         .arg("run")
         .args(arguments)

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -24,12 +25,13 @@ pub(crate) fn how_many(command: &str, arguments: &[String], default: u64) -> Res
     }
 }
 
-/// A program to be run in the repository's root.
+/// A program to be run, in the repository's root if no other folder is named.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     name: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
+    folder: PathBuf,
 }
 
 /// `name` with `arguments`.
@@ -38,6 +40,7 @@ pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
         name: name.as_ref().to_owned(),
         arguments: Vec::new(),
         variables: Vec::new(),
+        folder: root().to_owned(),
     }
     .arguments(arguments)
 }
@@ -64,6 +67,12 @@ impl Program {
         self
     }
 
+    /// The same in another folder.
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
+    }
+
     /// The same with the lowest priority: it yields to whatever else runs.
     pub(crate) fn politely(mut self) -> Self {
         let program = std::mem::replace(&mut self.name, "nice".into());
@@ -77,7 +86,7 @@ impl Program {
         command
             .args(&self.arguments)
             .envs(self.variables.iter().cloned())
-            .current_dir(root());
+            .current_dir(&self.folder);
         command
     }
 

@@ -10,12 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
+use crate::dist::{self, Place};
 use crate::notes::Notes;
 use crate::provision::{docker::Engine, packages, pyperf};
 use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
-use crate::{contracts, deny, dist, planted, skips};
+use crate::{contracts, deny, planted, reproduce, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute.
 const WAITING: [&str; 4] = ["podman::", "ssh::", "vm::", "docker_contexts::"];
@@ -79,7 +80,7 @@ fn all(
     step("lints, and meanwhile one file for every arm");
     // The agent is linked by one processor for a minute; it has a folder of its own, so neither waits.
     let agent = std::thread::scope(|scope| {
-        let agent = scope.spawn(dist::own_agent);
+        let agent = scope.spawn(|| dist::own_agent(&Place::own()));
         cargo(&[
             "clippy",
             "--quiet",
@@ -114,7 +115,7 @@ fn all(
         every_test(&tests, is_provisioned, tally)
     } else {
         part(&tests.clone().arguments(passed), tally, || ())
-            .and_then(|()| documentation_and_windows(is_provisioned, tally))
+            .and_then(|()| other_builds(is_provisioned, tally))
     };
     let mut tally = locked(tally);
     tally.try_again(|test| {
@@ -158,7 +159,7 @@ fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Re
         });
         let checks = scope.spawn(move || {
             begun_checks.recv()?;
-            documentation_and_windows(is_provisioned, tally)
+            other_builds(is_provisioned, tally)
         });
         let rest = part(&rest, tally, || {
             let _ = begin.send(());
@@ -193,8 +194,11 @@ fn carry_out(tests: &Program, mut each_line: impl FnMut()) -> (Output, Result<()
     (output, ended)
 }
 
-/// Builds the documentation and checks what runs on Windows; yields to whatever else runs.
-fn documentation_and_windows(is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+/// What needs no quiet: the agent built again, the documentation, and what runs on Windows. Yields to whatever
+/// else runs.
+fn other_builds(is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+    step("the agent once more in another folder");
+    reproduce::agent()?;
     step("documentation");
     cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
         .variable("RUSTDOCFLAGS", "-D warnings")

@@ -1,0 +1,128 @@
+//! `reproduce`: builds everything once more from a copy of the sources in another folder; the bytes must be the same.
+//!
+//! Somebody who builds the same sources with the same compiler can then tell whether a `tare` is made of them.
+//! What it cannot see: what another machine puts in, such as another place of cargo's registry.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::dist::{self, Place};
+use crate::shell::{program, step};
+use crate::workspace::{root, target_folder};
+
+/// Builds all twice.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    ensure!(
+        arguments.is_empty(),
+        "`reproduce` takes no arguments, but got `{}`",
+        arguments.join(" ")
+    );
+    same(dist::build)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the agent twice.
+pub(crate) fn agent() -> Result<()> {
+    same(dist::own_agent)
+}
+
+/// Builds here and in the copy and compares what comes of it.
+fn same(build: fn(&Place) -> Result<PathBuf>) -> Result<()> {
+    let here = build(&Place::own())?;
+    let copy = Copy::new(target_folder().join("again"))?;
+    let there = build(&Place {
+        root: copy.0.clone(),
+        target: copy.0.join("target"),
+        is_polite: true,
+    })?;
+    let first = first_difference(&here, &there)?;
+    ensure!(
+        first.is_none(),
+        "{} built in another folder differs at byte {}",
+        here.display(),
+        first.unwrap_or_default()
+    );
+    step(&format!(
+        "{} is the same from another folder",
+        here.display()
+    ));
+    Ok(())
+}
+
+/// Where two files differ first; `None` if they do not.
+fn first_difference(one: &Path, other: &Path) -> Result<Option<usize>> {
+    let read = |path: &Path| {
+        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let (one, other) = (read(one)?, read(other)?);
+    let pairs = one.iter().zip(&other);
+    let shorter = (one.len() != other.len()).then(|| one.len().min(other.len()));
+    Ok(pairs.into_iter().position(|(a, b)| a != b).or(shorter))
+}
+
+/// A copy of the sources; removed when it is dropped.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new(folder: PathBuf) -> Result<Self> {
+        // What an interrupted one left.
+        let _ = std::fs::remove_dir_all(&folder);
+        let copy = Self(folder);
+        let listing = [
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ];
+        for name in program("git", &listing).output()?.split_terminator('\0') {
+            let (from, to) = (root().join(name), copy.0.join(name));
+            // A file that was deleted is still listed until that is committed.
+            if !from.is_file() {
+                continue;
+            }
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        ensure!(copy.0.join("Cargo.toml").is_file(), "git names no sources");
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // It lies in the target folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_differs_is_found_and_so_is_a_missing_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let one = file("one", "tare");
+        for (name, bytes, expected) in [
+            ("same", "tare", None),
+            ("other", "tAre", Some(1)),
+            ("shorter", "tar", Some(3)),
+            ("longer", "tares", Some(4)),
+        ] {
+            assert_eq!(
+                first_difference(&one, &file(name, bytes)).unwrap(),
+                expected
+            );
+        }
+    }
+}
