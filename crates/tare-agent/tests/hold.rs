@@ -171,10 +171,11 @@ fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not(
 #[test]
 fn the_limit_counts_from_the_moment_at_which_a_worker_goes_on() {
     let mut agent = Agent::start();
-    let limit = Duration::from_millis(400);
-    let sleep = CommandCall::new("sleep", ["0.25"]).to_probe();
+    // Waiting and work are longer than the limit together, and each is far shorter by itself.
+    let limit = Duration::from_secs(4);
+    let sleep = CommandCall::new("sleep", ["2.1"]).to_probe();
     agent.hold(&[1], &sleep, limit);
-    std::thread::sleep(Duration::from_millis(250));
+    std::thread::sleep(Duration::from_millis(2100));
     agent.send(&Request::Go { trial: 1 });
     agent.report();
 }

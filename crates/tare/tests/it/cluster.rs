@@ -49,7 +49,7 @@ const LISTEN: &str = "shared=$1 node=$2 address=$3 port=$4\n\
 const CLIENT: &str = "set -e\nfor address in $(echo \"$1\" | tr , ' '); do\n\
      echo \"for $address\" | nc -N \"$address\" \"$2\"\ndone\n\
      cat \"$3\"\necho \"$4 nodes in $5\"\ncd \"$6\" && cat node-*\n\
-     sleep 0.3; cat heard-*\n";
+     for heard in heard-*; do until [ -s \"$heard\" ]; do sleep 0.01; done; done\ncat heard-*\n";
 
 impl Workload for RollCall {
     fn id(&self) -> &'static str {

@@ -8,7 +8,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Params};
 
 use crate::contract::contract;
-use crate::world::{Snapshot, World, labelled};
+use crate::world::{Snapshot, World, labelled, wait_until};
 
 #[test]
 fn host_keeps_the_contract_of_drivers() {
@@ -75,12 +75,9 @@ fn what_a_killed_host_left_behind_is_swept_by_its_label() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    for _ in 0..200 {
-        if !labelled(world.run.as_str()).is_empty() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("it carries its label", || {
+        !labelled(world.run.as_str()).is_empty()
+    });
     let swept = Host.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
     assert_eq!(swept.len(), 1, "{swept:?}");
     assert!(swept[0].contains(&orphan.id().to_string()), "{swept:?}");

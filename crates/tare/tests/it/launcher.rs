@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare_model::RunId;
 use tare_model::launch::{
@@ -14,7 +14,7 @@ use tare_model::launch::{
     Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
 };
 
-use crate::world::{Snapshot, World, labelled, skip, turn};
+use crate::world::{Snapshot, World, labelled, skip, turn, wait_until};
 
 /// Whether this is root; says why not.
 pub(crate) fn is_root() -> bool {
@@ -104,15 +104,6 @@ fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String
 
 fn clear(world: &World) {
     std::fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
-}
-
-/// Waits until something is so, at most half a minute.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "not so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn start(world: &World, spec: &LaunchSpec) -> Child {

@@ -1,12 +1,12 @@
 //! Workers that hang, are killed or speak garbage: recorded as failures, and the run goes on.
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::product::{Product, assert_valid_dossier, broken_agent};
-use crate::world::labelled;
+use crate::traces::is_computing;
+use crate::world::{labelled, wait_until};
 
 /// Three blocks of short trials of one workload, each given up after a quarter of a second.
 fn study(workload: &str) -> String {
@@ -89,9 +89,8 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     );
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, 1);
-    // A quarter into a trial, the busiest worker is the one that measures; the others are spares.
-    std::thread::sleep(Duration::from_millis(100));
     let run = product.runs().into_iter().next().unwrap();
+    wait_until("the next trial is on its way", || is_computing(&run));
     let workers = labelled(&run)
         .into_iter()
         .filter(|(_, command)| command.contains("worker"));

@@ -7,7 +7,7 @@
 //! if TARE_REQUIRE names `podman`.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 use tare::env::podman::{PODMAN, Podman};
@@ -16,7 +16,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, Value};
 
 use crate::contract::contract;
-use crate::world::{World, note_skipped_contract, skip};
+use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
 
@@ -120,13 +120,9 @@ impl Place {
         assert_eq!(self.leftovers(), Vec::<String>::new());
         let folder = self.world.folder.path();
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
-        for _ in 0..100 {
-            if monitors(self.world.run.as_str()).is_empty() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("left: {:?}", monitors(self.world.run.as_str()));
+        wait_until("its monitors are gone", || {
+            monitors(self.world.run.as_str()).is_empty()
+        });
     }
 
     fn refusal(&self, settings: &Params) -> EnvError {
@@ -512,10 +508,8 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     hello(instance.as_mut());
     // Another run of the same program removes it, as `tare clean` would.
     assert!(!place.leftovers().is_empty());
-    let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    assert!(begin.elapsed() < Duration::from_secs(30));
     instance.stop(&cx).unwrap();
     environment.remove(&cx).unwrap();
     place.assert_nothing_is_left();

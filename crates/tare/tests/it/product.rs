@@ -288,18 +288,17 @@ impl Product {
         }
     }
 
-    /// Whatever this home's runs left on the machine, one line each; looked for again for up to five seconds.
+    /// Whatever this home's runs left on the machine, one line each; looked for again for up to half a minute.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let runs = self.runs();
-        let mut left = Vec::new();
-        for _ in 0..50 {
-            left = self.look(&runs);
-            if left.is_empty() {
-                break;
+        let begin = Instant::now();
+        loop {
+            let left = self.look(&runs);
+            if left.is_empty() || begin.elapsed() > Duration::from_secs(30) {
+                return left;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        left
     }
 
     #[track_caller]

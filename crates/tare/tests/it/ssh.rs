@@ -83,9 +83,7 @@ fn nothing_is_left(world: &World, server: &Server) {
 /// Why an arm cannot be prepared, as text, with the advice; nothing is left of the attempt.
 fn refusal(world: &World, server: &Server, settings: &Params) -> (EnvError, String, String) {
     let mut environment = environment(settings);
-    let begin = Instant::now();
     let error = environment.prepare(&world.cx()).unwrap_err();
-    assert!(begin.elapsed() < LIMIT, "{error}");
     environment.remove(&world.cx()).unwrap();
     nothing_is_left(world, server);
     let fix = match &error {
@@ -453,9 +451,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
     server.drop_connections();
-    let begin = Instant::now();
     let error = instance.channel().receive(LIMIT).unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(30), "{error}");
     assert!(
         matches!(&error, ChannelError::Closed(why) if why.contains("connection to `server` is lost")),
         "{error}"

@@ -77,6 +77,26 @@ pub(crate) fn labelled(run: &str) -> BTreeMap<u32, String> {
     found
 }
 
+/// Whether a worker of the run has been computing for a while: a trial is on its way. Those that wait for the next
+/// one have only started.
+pub(crate) fn is_computing(run: &str) -> bool {
+    /// Of a hundredth of a second each, in user and in kernel mode.
+    const TICKS: u64 = 5;
+    labelled(run)
+        .into_iter()
+        .filter(|(_, command)| command.contains("worker"))
+        .any(|(pid, _)| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // The name before the last bracket may hold spaces.
+            let fields = stat.rsplit(')').next().unwrap_or_default();
+            let fields = fields.split_whitespace().skip(11).take(2);
+            fields
+                .filter_map(|ticks| ticks.parse::<u64>().ok())
+                .sum::<u64>()
+                >= TICKS
+        })
+}
+
 /// Containers, images, volumes and networks that carry the label of a run, by the `docker` command.
 pub(crate) fn docker_objects(run: &str) -> Vec<String> {
     if !has_docker() {
@@ -134,7 +154,7 @@ mod tests {
 
     use super::*;
     use crate::product::{Product, is_root};
-    use crate::world::skip;
+    use crate::world::{skip, wait_until};
 
     fn shell(script: &str) {
         let output = Command::new("sh").args(["-ec", script]).output().unwrap();
@@ -210,7 +230,8 @@ mod tests {
             .env("TARE_RUN", &case.run)
             .spawn()
             .unwrap();
-        // A started program has its own environment: `spawn` returns when it was executed.
+        // `spawn` may return a moment before the kernel shows the new program's environment.
+        wait_until("it is found", || !case.found().is_empty());
         case.assert_only("process");
         process.kill().unwrap();
         process.wait().unwrap();

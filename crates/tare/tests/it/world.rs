@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tare::cx::observer::Silent;
 use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec};
@@ -59,6 +60,19 @@ impl World {
             scratch: self.folder.path(),
             run: &self.run,
         }
+    }
+}
+
+/// Far more than anything takes that is waited for; passing it means a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks again and again until it is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -158,13 +172,11 @@ impl Snapshot {
         }
     }
 
-    /// Waits until the machine is as it was here, at most five seconds; else says what is different.
+    /// Waits until the machine is as it was here; else says what is different.
     pub(crate) fn assert_restored(&self, world: &World, after: &str) {
-        for _ in 0..100 {
-            if Self::take(world) == *self {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        let begin = Instant::now();
+        while Self::take(world) != *self && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(Self::take(world), *self, "left behind after {after}");
     }

@@ -43,7 +43,9 @@ fn a_node_whose_service_does_not_start_is_named_with_its_words() {
 fn a_port_that_is_taken_on_another_node_is_told() {
     // Node 1 itself takes the port at the address of node 3 before it listens.
     let script = format!(
-        "if [ \"$2\" = 1 ]; then nc -l 127.0.0.3 \"$4\" >/dev/null & sleep 0.3; fi\n{LISTEN}"
+        "if [ \"$2\" = 1 ]; then\n  nc -l 127.0.0.3 \"$4\" >/dev/null &\n  \
+         at=\"0300007F:$(printf %04X \"$4\")\"\n  \
+         until grep -q \" $at 00000000:0000 0A \" /proc/net/tcp; do sleep 0.01; done\nfi\n{LISTEN}"
     );
     let Some(outcomes) = outcomes("taken", Params::new().with("service", script), 20) else {
         return;
@@ -72,16 +74,19 @@ fn a_client_that_does_not_end_is_ended_with_the_services() {
 
 #[test]
 fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
-    // The service of node 3 ends the agent that started its worker, once.
+    // The service of node 3 ends the agent that started its worker, once, when the client is at work.
     let mark = tempfile::tempdir().unwrap();
     let mark = mark.path().join("done");
     let script = format!(
         "if [ \"$2\" = 3 ] && [ ! -e '{0}' ]; then\n  touch '{0}'\n  \
          worker=$PPID; agent=$(cut -d' ' -f4 /proc/$worker/stat)\n  \
-         (sleep 0.5; kill -9 \"$agent\") &\nfi\n{LISTEN}",
+         (until [ -e '{0}.begun' ]; do sleep 0.01; done; kill -9 \"$agent\"; touch '{0}.lost') &\nfi\n{LISTEN}",
         mark.display()
     );
-    let client = format!("sleep 1.5\n{CLIENT}");
+    let client = format!(
+        "touch '{0}.begun'\nuntil [ -e '{0}.lost' ]; do sleep 0.01; done\n{CLIENT}",
+        mark.display()
+    );
     let params = Params::new().with("service", script).with("client", client);
     let Some(outcomes) = outcomes("lost", params, 20) else {
         return;

@@ -10,14 +10,15 @@ use tare_model::wire::{Reply, Request};
 
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How often the engine's processes for published ports have gone to sleep so far: what goes through one of them
-/// lets it sleep and wake with every message.
-fn sleeps_of_proxies() -> u64 {
+/// How often the engine's processes for the published ports of the container at `inside` have gone to sleep so far:
+/// what goes through one of them lets it sleep and wake with every message.
+fn sleeps_of_proxies(inside: &str) -> u64 {
     let mut sleeps = 0;
     for process in fs::read_dir("/proc").unwrap() {
         let process = process.unwrap().path();
         let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-        if name.trim() != "docker-proxy" {
+        let command = fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+        if name.trim() != "docker-proxy" || !command.split('\0').any(|word| word == inside) {
             continue;
         }
         let threads = fs::read_dir(process.join("task")).into_iter().flatten();
@@ -83,7 +84,8 @@ fn round_trip(
         .with("port", i64::from(port.unwrap_or(listening)))
         .with("bytes", 1i64);
     let workdir = client.workdir();
-    let before = sleeps_of_proxies();
+    let at = server.address_from_host().unwrap().to_string();
+    let before = sleeps_of_proxies(&at);
     let ask = request(trial + 1, call("tcp-round-trip", arguments), workdir);
     let measured = match crate::docker::ask(client, &ask) {
         Reply::Done { raw, .. } => raw,
@@ -93,7 +95,7 @@ fn round_trip(
         server.channel().receive(ANSWER).unwrap(),
         Reply::Done { .. }
     ));
-    let n_sleeps = sleeps_of_proxies().saturating_sub(before);
+    let n_sleeps = sleeps_of_proxies(&at).saturating_sub(before);
     let report: ProbeReport = serde_json::from_slice(&measured.stdout.0).unwrap();
     Trip {
         n_trips: report.series[0].values.len(),
@@ -167,9 +169,10 @@ fn only_the_published_port_through_the_loopback_goes_through_a_process_of_the_en
     }
     let [direct @ .., proxy] = &trips;
     for way in direct {
-        assert!(way.n_sleeps < way.n_trips as u64 / 2);
+        assert!(way.n_sleeps <= way.n_trips as u64 / 10);
     }
-    assert!(proxy.n_sleeps >= proxy.n_trips as u64);
+    // Two a trip, but for those in which the answer is there before it could sleep.
+    assert!(proxy.n_sleeps >= proxy.n_trips as u64 / 2);
 }
 
 /// The round trip within one agent over its loopback.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tare::env::oci::Oci;
 use tare::env::{ChannelError, Driver, EnvError, StartMode};
@@ -12,7 +12,7 @@ use tare_model::Params;
 use tare_model::wire::Request;
 
 use super::{LIMIT, configure, facts, is_available, look, runsc, with};
-use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn};
+use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, wait_until};
 
 /// A runtime that is a script.
 fn script(folder: &Path, name: &str, body: &str) -> String {
@@ -33,14 +33,6 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(world, "a refused start");
     error
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "not so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn kill(pid: u32) {
@@ -126,14 +118,16 @@ fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
         "hangs",
         "test \"$1\" = --version || exec sleep 300",
     );
-    let cancel = world.cancel.clone();
+    let (cancel, run) = (world.cancel.clone(), world.run.to_string());
     std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(400));
+        wait_until("the runtime hangs", || {
+            labelled(&run)
+                .values()
+                .any(|command| command == "sleep 300")
+        });
         cancel.request();
     });
-    let begin = Instant::now();
     let error = start_error(&world, &with(&runtime));
-    assert!(begin.elapsed() < LIMIT, "it was waited for");
     assert!(error.to_string().contains("interrupted"), "{error}");
 }
 

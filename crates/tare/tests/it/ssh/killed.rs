@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use super::server::{Plan, Server, kill, left};
-use crate::world::{agent, labelled};
+use crate::world::{agent, labelled, wait_until};
 
 /// Starts a long run in this home and waits until the agent's folder is there; its process and its name.
 fn run(server: &Server, home: &Path) -> (Child, String) {
@@ -64,13 +64,7 @@ fn clean(home: &Path) -> Output {
 
 /// Waits until no process carries the run's label.
 fn nobody_is_left(run: &str) {
-    for _ in 0..100 {
-        if labelled(run).is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("still there: {:?}", labelled(run));
+    wait_until("nobody is left", || labelled(run).is_empty());
 }
 
 fn end(mut child: Child) {
