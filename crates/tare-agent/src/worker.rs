@@ -45,6 +45,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     };
     #[cfg(unix)]
     probe::command::left::this_is_a_worker();
+    prefer_as_victim();
     let timer = Timer::measure();
     let counters = Counters::find();
     rehearse(timer, &counters);
@@ -225,6 +226,18 @@ fn is_tied_to_its_agent(arguments: &[String]) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_tied_to_its_agent(_arguments: &[String]) -> bool {
     true
+}
+
+/// Has the kernel, when memory is short, end this process and its program before the agent, which then tells of it.
+fn prefer_as_victim() {
+    const FILE: &str = "/proc/self/oom_score_adj";
+    const SCORE: i32 = 500;
+    let now = std::fs::read_to_string(FILE);
+    let now: Option<i32> = now.ok().and_then(|text| text.trim().parse().ok());
+    if now.is_some_and(|now| now < SCORE) {
+        // Raising it needs no right; where the file cannot be written to, all stays as it was.
+        let _ = std::fs::write(FILE, SCORE.to_string());
+    }
 }
 
 /// Where the request comes from and where the replies go; standard output becomes standard error.

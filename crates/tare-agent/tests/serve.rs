@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
-use tare_model::{Failure, Params, ProbeCall, ProbeReport, Reason};
+use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason};
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -384,6 +384,31 @@ fn a_child_that_a_probe_leaves_behind_is_gone_before_the_trial_is_reported() {
     assert!(matches!(agent.fault("stray"), Reply::Done { .. }));
     let left = agent.processes();
     assert_eq!(left, BTreeSet::from([agent.child.id()]));
+}
+
+#[test]
+fn what_left_its_session_and_dropped_its_label_ends_with_a_trial_that_is_given_up() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let pid_file = folder.join(format!("left-{}", std::process::id()));
+    let mut agent = Agent::start(&["serve", "--no-spare"]);
+    let script = format!(
+        "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
+        pid_file.display()
+    );
+    let call = CommandCall::new("/bin/sh", ["-c", &script]);
+    agent.send(&run(1, "command", call.to_probe().args, ANSWER_LIMIT));
+    let begin = Instant::now();
+    while !pid_file.exists() {
+        assert!(begin.elapsed() < ANSWER_LIMIT, "it never started");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    std::fs::remove_file(&pid_file).unwrap();
+    let process = PathBuf::from("/proc").join(pid.trim());
+    assert!(process.exists());
+    let reply = agent.ask(&Request::Cancel { trial: 1 });
+    assert!(matches!(reply, Reply::Failed { trial: 1, .. }), "{reply:?}");
+    assert!(!process.exists(), "it outlived its trial");
 }
 
 #[test]

@@ -143,7 +143,6 @@ mod unix {
         if call.listens.is_some() {
             end_with_this_process(&mut command);
         }
-        left::adopt();
         for path in &call.cold {
             make_cold(path)?;
         }

@@ -4,7 +4,8 @@
 //! `signalfd` and `pidfd` it works in every kernel and under every system-call filter. Handlers are reset
 //! by `exec`, so workers have none. Children are reaped by number and looked at before that, because until
 //! a child is reaped its number, and that of the group it leads, can belong to nobody else.
-//! What it cannot see: processes that left the group; as orphans they are adopted and reaped, not killed.
+//! Processes that left their group are adopted when their worker has ended, and end with it.
+//! What it cannot see: such processes where the kernel keeps no list of children.
 
 use std::fs::File;
 use std::io;
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_model::outcome::Exit;
+
+use crate::probe::command::left;
 
 /// How long to wait for killed processes of a worker's group to be gone.
 const STRAYS_LIMIT: Duration = Duration::from_secs(1);
@@ -131,6 +134,30 @@ pub(super) fn wait_for_strays(leader: libc::pid_t) {
         // SAFETY: a null status pointer is allowed; a negative number means that group.
         let reaped = unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) };
         if reaped <= 0 {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// Ends every child but the `known`, and what becomes a child by that: they are what a worker that has ended left,
+/// for each worker keeps its own descendants while it lives.
+pub(super) fn end_adopted(known: &[libc::pid_t]) {
+    let begin = Instant::now();
+    loop {
+        let mut adopted = left::children();
+        adopted.retain(|child| !known.contains(child));
+        if adopted.is_empty() || begin.elapsed() > STRAYS_LIMIT {
+            return;
+        }
+        let mut n_reaped = 0;
+        for child in adopted {
+            // SAFETY: numbers only; the child is not reaped yet, so the number is its own.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            // SAFETY: a null status pointer is allowed.
+            let reaped = unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) };
+            n_reaped += u32::from(reaped == child);
+        }
+        if n_reaped == 0 {
             std::thread::sleep(Duration::from_micros(200));
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! Where there is `poll` the server is one thread ([`poll`]); elsewhere each worker has threads that read
 //! ([`threads`]). Both follow `conclude`, so they agree on what a trial's end means.
-//! What it cannot see: processes of a probe that moved themselves to another process group.
+//! What it cannot see: without `poll`, processes of a probe that moved themselves to another process group.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! The server where there is `poll`: one thread that waits for the host, its workers and signals at once.
 //!
-//! A worker leads a process group of its own; when it has ended, what is left of the group is killed before
-//! the trial is reported. Signals and reaping are in `children`.
+//! A worker leads a process group of its own; when it has ended, what is left of the group, and what left the
+//! group, is killed before the trial is reported. Signals and reaping are in `children`.
 //! What it cannot see: time that the host needs to take a reply off the pipe; while it does not, the
 //! server waits.
 
@@ -16,7 +16,8 @@ use tare_model::outcome::Exit;
 use tare_model::wire::{Reply, Request, write_frame};
 
 use super::children::{
-    adopt_orphans, do_not_block, ended_child, kill_group, reap, take_signals, wait_for_strays,
+    adopt_orphans, do_not_block, end_adopted, ended_child, kill_group, reap, take_signals,
+    wait_for_strays,
 };
 use super::frames::Frames;
 use super::{
@@ -199,7 +200,17 @@ impl Server<'_> {
                     active.exit = exit;
                 }
             }
+            if is_ours {
+                end_adopted(&self.living());
+            }
         }
+    }
+
+    /// The workers that are not reaped.
+    fn living(&self) -> Vec<libc::pid_t> {
+        let active = self.active.iter().filter(|one| one.exit.is_none());
+        let workers = active.map(|active| &active.worker).chain(&self.spare);
+        workers.map(|worker| worker.pid).collect()
     }
 
     /// Reads what a worker wrote.
@@ -386,6 +397,7 @@ impl Server<'_> {
             reap(worker.pid);
             wait_for_strays(worker.pid);
         }
+        end_adopted(&[]);
     }
 }
 

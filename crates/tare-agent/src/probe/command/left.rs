@@ -19,24 +19,23 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 /// Whether every child of this process is the program or descends from it.
 static IS_WORKER: AtomicBool = AtomicBool::new(false);
 
-/// Says that this process runs one probe and nothing else.
+/// Says that this process runs one probe and nothing else: what its probe starts stays below it as long as it
+/// lives.
 pub(crate) fn this_is_a_worker() {
     IS_WORKER.store(true, Ordering::Relaxed);
+    adopt();
 }
 
 /// Makes this process the parent of every descendant that loses its own.
 #[cfg(target_os = "linux")]
-pub(super) fn adopt() {
-    if !IS_WORKER.load(Ordering::Relaxed) {
-        return;
-    }
+fn adopt() {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory of ours. Kernels before 3.4 refuse,
     // and then nothing is found.
     let _ = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn adopt() {}
+fn adopt() {}
 
 /// Ends every child of this process, and theirs; how many there were.
 #[cfg(target_os = "linux")]
@@ -67,9 +66,9 @@ pub(super) fn end_all() -> u32 {
     0
 }
 
-/// The children of all threads of this process.
+/// The children of all threads of this process; none where the kernel has no such list.
 #[cfg(target_os = "linux")]
-fn children() -> Vec<libc::pid_t> {
+pub(crate) fn children() -> Vec<libc::pid_t> {
     let threads = std::fs::read_dir("/proc/self/task")
         .into_iter()
         .flatten()
@@ -82,4 +81,9 @@ fn children() -> Vec<libc::pid_t> {
                 .collect::<Vec<_>>()
         })
         .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn children() -> Vec<libc::pid_t> {
+    Vec::new()
 }
