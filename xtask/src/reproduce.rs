@@ -1,4 +1,5 @@
-//! `reproduce`: builds everything once more from a copy of the sources in another folder; the bytes must be the same.
+//! `reproduce [--agent]`: builds everything, or the agent alone, once more from a copy of the sources in another
+//! folder; the bytes must be the same.
 //!
 //! Somebody who builds the same sources with the same compiler can then tell whether a `tare` is made of them.
 //! What it cannot see: what another machine puts in, such as another place of cargo's registry.
@@ -6,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::dist::{self, Place};
 use crate::shell::{program, step};
@@ -14,12 +15,11 @@ use crate::workspace::{root, target_folder};
 
 /// Builds all twice.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    ensure!(
-        arguments.is_empty(),
-        "`reproduce` takes no arguments, but got `{}`",
-        arguments.join(" ")
-    );
-    same(dist::build)?;
+    match arguments {
+        [] => same(dist::build)?,
+        [only] if only == "--agent" => agent()?,
+        _ => bail!("usage: cargo xtask reproduce [--agent]"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -95,7 +95,7 @@ fn all(
     })?;
     step("tests");
     let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
-    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"])
+    let mut tests = cargo(&["test", "--no-fail-fast"])
         .variable("TARE_TEST_AGENT", agent.as_os_str())
         // Many of them compare what the machine holds before and after: links, mounts, processes.
         .variable("RUST_TEST_THREADS", "1")
@@ -111,6 +111,15 @@ fn all(
             .variable("TARE_REQUIRE", required)
             .variable("DOCKER_HOST", engine.host());
     }
+    let everywhere = tests.clone().arguments(&["--workspace"]);
+    let names_package = passed
+        .iter()
+        .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
+    let tests = if names_package {
+        tests
+    } else {
+        everywhere.clone()
+    };
     let tested = if passed.is_empty() {
         every_test(&tests, is_provisioned, tally)
     } else {
@@ -120,7 +129,10 @@ fn all(
     let mut tally = locked(tally);
     tally.try_again(|test| {
         step(&format!("once more by itself: {test}"));
-        carry_out(&tests.clone().arguments(&["--", "--exact", test]), || ())
+        carry_out(
+            &everywhere.clone().arguments(&["--", "--exact", test]),
+            || (),
+        )
     });
     let read = skipped.read()?;
     tally.skips.read(&read);
