@@ -146,17 +146,27 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
         "missing",
     ];
     const LONGEST: usize = 60;
-    facts
+    let told = |name: &str, value: &str| {
+        // The capabilities that an engine cannot give its containers, because nobody gave them to it.
+        if name == "engine.capabilities_missing" {
+            return format!("without {value}, which it was not given itself");
+        }
+        let name = name.split_once('.').map_or(name, |(_, name)| name);
+        format!("{} {}", name.replace('_', " "), output::printable(value))
+    };
+    let mut telling: Vec<(usize, String)> = facts
         .iter()
-        .filter(|(name, value)| {
-            TELLING.iter().any(|word| name.contains(word)) && value.chars().count() <= LONGEST
+        .filter(|(_, value)| value.chars().count() <= LONGEST)
+        .filter_map(|(name, value)| {
+            let place = TELLING.iter().position(|word| name.contains(word))?;
+            // Its own version before those of what it rests on.
+            let is_own = matches!(name.split_once('.'), Some((_, "version")));
+            let place = if is_own { 0 } else { place + 1 };
+            Some((place, told(name, value)))
         })
-        .take(4)
-        .map(|(name, value)| {
-            let name = name.split_once('.').map_or(name.as_str(), |(_, name)| name);
-            format!("{} {}", name.replace('_', " "), output::printable(value))
-        })
-        .collect()
+        .collect();
+    telling.sort_by_key(|(place, _)| *place);
+    telling.into_iter().take(4).map(|(_, text)| text).collect()
 }
 
 /// What the spread means for a run: ten blocks resolve about 2.5 times the spread of a pair's difference.

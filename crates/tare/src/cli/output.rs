@@ -31,14 +31,16 @@ pub fn wants_colour() -> bool {
     io::stdout().is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
-/// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal, else 100.
+/// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal that standard output is,
+/// or, where that goes through a pager, standard error; else 100.
 pub fn width() -> usize {
     let asked = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
     let of_terminal = || {
-        let size = io::stdout()
-            .is_terminal()
-            .then(terminal_size::terminal_size);
-        size.flatten().map(|(width, _)| usize::from(width.0))
+        let size = terminal_size::terminal_size_of(io::stdout())
+            .or_else(|| terminal_size::terminal_size_of(io::stderr()));
+        // A terminal that nobody gave a size says 0.
+        size.map(|(width, _)| usize::from(width.0))
+            .filter(|width| *width > 0)
     };
     asked.or_else(of_terminal).unwrap_or(100).clamp(60, 200)
 }

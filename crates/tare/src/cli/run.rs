@@ -12,9 +12,9 @@ use super::proof::{self, Proof};
 use super::session::Session;
 use super::{Exit, Failed, output, recount, show};
 use crate::analyze::PrecisionRule;
-use crate::config::{self, Adjustments, units};
+use crate::config::{self, Adjustments, given, units};
 use crate::cx::files;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::store::{StoppedBy, Store, TrialRecord};
@@ -25,9 +25,13 @@ pub(crate) struct Run {
     /// A built-in study, or the file of one of your own.
     #[arg(default_value = "quick", value_name = "STUDY | FILE.toml")]
     study: String,
-    /// Only these environments beside the baseline; an error if one cannot be started.
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    /// Only these environments beside the baseline, with settings if wanted: `container,docker:cpus=0.5,memory=64m`;
+    /// an error if one cannot be started.
+    #[arg(long, value_name = "A,B")]
     env: Vec<String>,
+    /// A setting of one arm: `docker.cpus=0.5`; `tare list environments` names them.
+    #[arg(long = "set", value_name = "ARM.NAME=VALUE")]
+    settings: Vec<String>,
     /// Only these workloads.
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     workload: Vec<String>,
@@ -61,9 +65,13 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Go on with an interrupted run: the newest, or the one that is named.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "workload", "instances", "spread", "budget", "precision", "blocks", "seed", "allow_different_tools"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "budget", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
 }
+
+/// How a container that runs already is asked about.
+pub(super) const RUNNING: &str =
+    "a container that is running is asked about with `--env oci:spec=docker:CONTAINER`";
 
 impl From<RunError> for Failed {
     fn from(error: RunError) -> Self {
@@ -98,6 +106,40 @@ impl Precision for Rule {
         (0..study.workloads.len())
             .map(|index| done.contains(&(index as u32)))
             .collect()
+    }
+}
+
+/// A budget that by the plan does not hold the blocks that an interval takes.
+struct Hopeless {
+    budget_ns: u64,
+    blocks: u64,
+    needed_ns: u64,
+}
+
+impl Hopeless {
+    fn of(study: &Study, budget_ns: u64) -> Option<Self> {
+        let enough = u64::from(why::FEWEST.min(study.blocks_max));
+        let block_ns = plan::block_ns(study).max(1);
+        let blocks = budget_ns / block_ns;
+        (blocks < enough).then(|| Self {
+            budget_ns,
+            blocks,
+            needed_ns: block_ns.saturating_mul(enough),
+        })
+    }
+}
+
+impl std::fmt::Display for Hopeless {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            out,
+            "warning: {} hold about {} of the {} blocks that an interval takes, so little can be decided; `--budget {}` holds them, `--workload` chooses fewer rows",
+            report::terminal::time(self.budget_ns as f64),
+            self.blocks,
+            why::FEWEST,
+            // Starting and removing the arms comes beside the trials.
+            units::at_least(self.needed_ns + self.needed_ns / 5)
+        )
     }
 }
 
@@ -172,6 +214,11 @@ impl Run {
                 output::printable(&real)
             ));
         }
+        if let (Some(budget_ns), None) = (study.budget_ns, self.blocks)
+            && let Some(hopeless) = Hopeless::of(&study, budget_ns)
+        {
+            output::tell(&hopeless.to_string());
+        }
         let plan = Plan::new(&study);
         let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
         let precision: &mut dyn Precision = if self.blocks.is_some() {
@@ -183,8 +230,27 @@ impl Run {
     }
 
     fn study(&self) -> Result<Study, Failed> {
+        let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
+        let mut environments = Vec::new();
+        for text in &self.env {
+            let given = given::environments(text).map_err(|problem| {
+                wrong(&problem).hint(format!("`--env docker:cpus=0.5`; {RUNNING}"))
+            })?;
+            environments.extend(given);
+        }
+        let mut settings = Vec::new();
+        for text in &self.settings {
+            let (arm, name, value) = given::setting_of(text).map_err(|problem| wrong(&problem))?;
+            let arm = arm.ok_or_else(|| {
+                wrong(&format!("`{text}` names no arm")).hint(format!(
+                    "`--set ARM.{text}`, for example `--set docker.{text}`"
+                ))
+            })?;
+            settings.push((arm.to_owned(), name.to_owned(), value));
+        }
         let adjustments = Adjustments {
-            environments: self.env.clone(),
+            environments,
+            settings,
             workloads: self.workload.clone(),
             instances: self.instances.clone(),
             spread: self.spread,

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::command::Pick;
 use tare_model::dossier::Dossier;
-use tare_model::{ArmSpec, Params, RunId, Study, Value};
+use tare_model::{ArmSpec, Params, RunId, Study};
 
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
-use super::run::{changing_registry, host_facts};
+use super::run::{RUNNING, changing_registry, host_facts};
 use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
-use crate::config::{nearest, units};
+use crate::config::{given, nearest, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env::{self, Availability};
@@ -162,13 +162,20 @@ impl Why {
 
     /// The environment's name, if one is given, and its settings.
     fn environment(&self) -> Result<(Option<String>, Params), Failed> {
-        let (name, inline) = match self
-            .env
-            .as_deref()
-            .map(|env| env.split_once(':').unwrap_or((env, "")))
-        {
-            Some((name, inline)) => (Some(name.to_owned()), inline),
-            None => (None, ""),
+        let wrong = |problem: &str| Failed::new(Exit::Usage, output::printable(problem));
+        let mut given = match &self.env {
+            Some(text) => {
+                given::environments(text).map_err(|problem| wrong(&problem).hint(RUNNING))?
+            }
+            None => Vec::new(),
+        };
+        if given.len() > 1 {
+            return Err(wrong("`tare why` asks about one environment")
+                .hint("`tare run --env A,B` measures several"));
+        }
+        let (name, mut settings) = match given.pop() {
+            Some(given) => (Some(given.name), given.settings),
+            None => (None, Params::new()),
         };
         if let Some(name) = &name {
             let known: Vec<&str> = env::DRIVERS.iter().map(|driver| driver.id()).collect();
@@ -179,7 +186,7 @@ impl Why {
                 );
                 return Err(match nearest(name, known.iter().copied()) {
                     Some(near) => failed.hint(format!("did you mean `{near}`?")),
-                    None => failed.hint(format!("known are: {}", known.join(", "))),
+                    None => failed.hint(format!("known are: {}; {RUNNING}", known.join(", "))),
                 });
             }
             if name == "host" {
@@ -190,17 +197,16 @@ impl Why {
                 .hint("`tare selfcheck` compares the host with itself"));
             }
         }
-        let mut settings = Params::new();
-        let inline = inline.split(',').filter(|part| !part.is_empty());
-        for text in inline.chain(self.settings.iter().map(String::as_str)) {
-            let Some((name, value)) = text.split_once('=') else {
-                return Err(Failed::new(
-                    Exit::Usage,
-                    format!("`{}` is no setting", output::printable(text)),
-                )
-                .hint("settings are written NAME=VALUE, for example `--set cpus=0.5`"));
-            };
-            settings = settings.with(name, value_of(value));
+        for text in &self.settings {
+            let (arm, setting, value) =
+                given::setting_of(text).map_err(|problem| wrong(&problem))?;
+            if let (Some(arm), Some(name)) = (arm, &name)
+                && arm != name
+            {
+                return Err(wrong(&format!("`{text}`: there is no arm `{arm}`"))
+                    .hint(format!("`{name}` is asked about")));
+            }
+            settings = settings.with(setting, value);
         }
         Ok((name, settings))
     }
@@ -287,6 +293,7 @@ impl Why {
             .map_err(|error| {
                 let failed = Failed::new(Exit::Usage, format!("`{driver}`: {error}"));
                 match error.hint {
+                    _ if error.setting == "container" => failed.hint(RUNNING),
                     Some(hint) => failed.hint(hint),
                     None => failed,
                 }
@@ -555,38 +562,6 @@ fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
     .hint("`tare doctor` says how to get one; `--env NAME` names another"))
 }
 
-/// A setting's value as it is written.
-fn value_of(text: &str) -> Value {
-    if let Ok(value) = text.parse::<bool>() {
-        Value::Bool(value)
-    } else if let Ok(number) = text.parse::<i64>() {
-        Value::Int(number)
-    } else if let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite()) {
-        Value::Float(number)
-    } else {
-        Value::Text(text.to_owned())
-    }
-}
-
 fn is_dash(file: &Path) -> bool {
     file == Path::new("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_read_as_numbers_and_switches_where_they_are_such() {
-        for (text, value) in [
-            ("true", Value::Bool(true)),
-            ("2", Value::Int(2)),
-            ("0.5", Value::Float(0.5)),
-            ("64m", Value::Text("64m".into())),
-            ("inf", Value::Text("inf".into())),
-            ("0-1", Value::Text("0-1".into())),
-        ] {
-            assert_eq!(value_of(text), value);
-        }
-    }
 }

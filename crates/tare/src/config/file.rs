@@ -89,17 +89,57 @@ pub(super) struct Workload {
 pub(super) fn read(name: &str, text: &str) -> Result<StudyFile, StudyError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message();
+        let written = error.span().and_then(|span| Written::at(text, span));
         StudyError {
             file: name.to_owned(),
             text: text.to_owned(),
             span: error.span(),
             problem: message.to_owned(),
-            hint: unknown_field(message),
+            hint: unknown_field(message).or_else(|| written?.hint(message)),
         }
     })
 }
 
-/// `unknown field `x`, expected one of `a`, `b`` → did you mean.
+/// The line in which a mistake stands.
+struct Written<'a> {
+    line: &'a str,
+    /// What is marked.
+    value: &'a str,
+}
+
+impl<'a> Written<'a> {
+    fn at(text: &'a str, span: std::ops::Range<usize>) -> Option<Self> {
+        let from = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
+        Some(Self {
+            line: text.get(from..)?.lines().next()?,
+            value: text.get(span)?,
+        })
+    }
+
+    fn hint(&self, message: &str) -> Option<String> {
+        /// What is given with a unit of time.
+        const TIMES: [&str; 4] = ["budget", "trial", "limit", "settle"];
+        let line = self.line.trim();
+        if line.starts_with('[') {
+            let table = line.trim_matches(['[', ']']).trim();
+            return ["arm", "workload"]
+                .contains(&table)
+                .then(|| format!("there may be several: write `[[{table}]]`, in double brackets"));
+        }
+        let is_number = message.starts_with("invalid type: integer")
+            || message.starts_with("invalid type: floating point");
+        let key = line.split('=').next()?.trim();
+        (is_number && message.ends_with("expected a string")).then(|| {
+            let unit = if TIMES.contains(&key) { "s" } else { "%" };
+            format!(
+                "with its unit and in quotes: `{key} = \"{}{unit}\"`",
+                self.value
+            )
+        })
+    }
+}
+
+/// `unknown field `x`, expected one of `a`, `b`` → did you mean, or where such names stand.
 fn unknown_field(message: &str) -> Option<String> {
     let mut words = message
         .strip_prefix("unknown field ")?
@@ -108,5 +148,16 @@ fn unknown_field(message: &str) -> Option<String> {
         .step_by(2);
     let offender = words.next()?;
     let known: Vec<&str> = words.collect();
-    Some(suggest::hint(offender, known))
+    let below = [("params", "workload"), ("settings", "arm")]
+        .into_iter()
+        .find(|(table, _)| known.contains(table));
+    match below {
+        Some((table, of)) if suggest::nearest(offender, known.iter().copied()).is_none() => {
+            Some(format!(
+                "what the {of} itself takes stands below it, in `[{of}.{table}]`; beside `id` there are: {}",
+                known.join(", ")
+            ))
+        }
+        _ => Some(suggest::hint(offender, known)),
+    }
 }

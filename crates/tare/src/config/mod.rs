@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::{Spread, Study};
+use tare_model::{Spread, Study, Value};
 
 pub mod builtin;
 pub mod error;
 mod file;
+pub mod given;
 mod instances;
 mod publication;
 mod resolve;
@@ -20,13 +21,17 @@ mod tests;
 pub mod units;
 
 pub use error::StudyError;
+pub use given::Given;
 pub use suggest::nearest;
 
 /// What a command line adds to or takes from a study.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adjustments {
-    /// Only these arms beside the baseline; each is then required. Names of arms of the study or of drivers.
-    pub environments: Vec<String>,
+    /// Only these arms beside the baseline; each is then required. Names of arms of the study or of drivers, with
+    /// settings of their own.
+    pub environments: Vec<Given>,
+    /// Further settings: of which arm, the setting, its value.
+    pub settings: Vec<(String, String, Value)>,
     /// Only these workloads.
     pub workloads: Vec<String>,
     /// Each workload with so many instances at once, one after another.

@@ -195,10 +195,30 @@ fn arms(
     if !adjustments.environments.is_empty() {
         specs = chosen_arms(source, &specs, &baseline, adjustments)?;
     }
-    let baseline = ArmSpec {
+    let mut baseline = ArmSpec {
         required: true,
         ..baseline
     };
+    for (arm, name, value) in &adjustments.settings {
+        let mut all = specs.iter_mut().chain(std::iter::once(&mut baseline));
+        let Some(spec) = all.find(|spec| spec.id.as_str() == arm) else {
+            let known = specs.iter().chain([&baseline]);
+            return Err(StudyError {
+                file: "--set".into(),
+                ..source.error(
+                    None,
+                    format!("there is no arm `{arm}`"),
+                    Some(suggest::hint(arm, known.map(|spec| spec.id.as_str()))),
+                )
+            });
+        };
+        *spec = with_settings(
+            source,
+            "--set",
+            spec,
+            &Params::new().with(name, value.clone()),
+        )?;
+    }
     let again = ArmSpec {
         id: ArmId::new(A_PRIME).expect("the constant is a name"),
         ..baseline.clone()
@@ -213,40 +233,75 @@ fn chosen_arms(
     adjustments: &Adjustments,
 ) -> Result<Vec<ArmSpec>, StudyError> {
     let mut chosen: Vec<ArmSpec> = Vec::new();
-    for name in &adjustments.environments {
-        if name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name) {
+    for given in &adjustments.environments {
+        let name = given.name.as_str();
+        let is_plain = given.settings.0.is_empty();
+        if is_plain
+            && (name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name))
+        {
             continue;
         }
-        if let Some(spec) = specs.iter().find(|spec| spec.id.as_str() == name) {
-            chosen.push(ArmSpec {
-                required: true,
-                ..spec.clone()
-            });
+        let refused = |problem: String, hint: Option<String>| StudyError {
+            file: "--env".into(),
+            ..source.error(None, problem, hint)
+        };
+        if name == baseline.id.as_str() || chosen.iter().any(|arm| arm.id.as_str() == name) {
+            return Err(refused(
+                format!("there are two arms named `{name}`"),
+                Some("a study file gives each a name: `tare run FILE.toml`".into()),
+            ));
+        }
+        let spec = if let Some(spec) = specs.iter().find(|spec| spec.id.as_str() == name) {
+            spec.clone()
         } else if let Some(driver) = env::find(name) {
-            let id = ArmId::new(driver.id()).expect("a driver's id is a name");
-            chosen.push(ArmSpec {
-                id,
+            ArmSpec {
+                id: ArmId::new(driver.id()).expect("a driver's id is a name"),
                 driver: driver.id().to_owned(),
                 settings: Params::new(),
                 required: true,
-            });
+            }
         } else {
             let known: Vec<&str> = specs
                 .iter()
                 .map(|spec| spec.id.as_str())
                 .chain(env::DRIVERS.iter().map(|driver| driver.id()))
                 .collect();
-            return Err(StudyError {
-                file: "--env".into(),
-                ..source.error(
-                    None,
-                    format!("there is no environment `{name}`"),
-                    Some(suggest::hint(name, known)),
-                )
-            });
-        }
+            return Err(refused(
+                format!("there is no environment `{name}`"),
+                Some(suggest::hint(name, known)),
+            ));
+        };
+        let spec = with_settings(source, "--env", &spec, &given.settings)?;
+        chosen.push(ArmSpec {
+            required: true,
+            ..spec
+        });
     }
     Ok(chosen)
+}
+
+/// An arm with further settings, which its driver must take.
+fn with_settings(
+    source: &Source<'_>,
+    option: &str,
+    spec: &ArmSpec,
+    more: &Params,
+) -> Result<ArmSpec, StudyError> {
+    let mut spec = spec.clone();
+    if more.0.is_empty() {
+        return Ok(spec);
+    }
+    spec.settings.0.extend(more.0.clone());
+    let refused = |problem: String, hint: Option<String>| StudyError {
+        file: option.to_owned(),
+        ..source.error(None, problem, hint)
+    };
+    let driver = env::find(&spec.driver)
+        .ok_or_else(|| refused(format!("there is no environment `{}`", spec.driver), None))?;
+    driver
+        .configure(spec.id.clone(), &spec.settings)
+        .map_err(|error| refused(format!("`{}`: {}", spec.id, error.problem), error.hint))?;
+    Ok(spec)
 }
 
 fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
@@ -450,7 +505,7 @@ fn table(
     Ok(params)
 }
 
-fn plain(value: &toml::Value) -> Option<Value> {
+pub(super) fn plain(value: &toml::Value) -> Option<Value> {
     Some(match value {
         toml::Value::String(text) => Value::Text(text.clone()),
         toml::Value::Integer(number) => Value::Int(*number),

@@ -1,8 +1,8 @@
 //! Study files with mistakes: each must be shown where it stands.
 
-use tare_model::Spread;
+use tare_model::{Params, Spread, Value};
 
-use super::{Adjustments, built_in, parse};
+use super::{Adjustments, built_in, given, parse};
 
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
 
@@ -142,7 +142,7 @@ fn the_baseline_comes_first_and_its_copy_second() {
 #[test]
 fn a_named_environment_is_required_and_an_unknown_one_refused() {
     let chosen = |name: &str| Adjustments {
-        environments: vec![name.to_owned()],
+        environments: given::environments(name).unwrap(),
         ..Adjustments::default()
     };
     let study = built_in("quick", &chosen("container")).unwrap().unwrap();
@@ -235,7 +235,7 @@ fn a_publication_must_speak_of_what_the_study_measures() {
     }
     // What is not measured because of the command line is no mistake of the file.
     let fewer = Adjustments {
-        environments: vec!["host".into()],
+        environments: given::environments("host").unwrap(),
         ..Adjustments::default()
     };
     assert!(parse("s.toml", WITH_PUBLICATION, &fewer).is_ok());
@@ -397,4 +397,52 @@ fn an_option_of_instances_that_cannot_be_met_names_itself() {
         told.contains("--spread") && told.contains("--instances 1,2,3"),
         "{told}"
     );
+}
+
+#[test]
+fn slips_of_a_first_study_file_are_told_what_would_be_right() {
+    let hint = |text: &str| {
+        let text = format!("id = \"m\"\n{text}");
+        let error = parse("m.toml", &text, &Adjustments::default()).unwrap_err();
+        error.hint.clone().unwrap_or_else(|| panic!("{error}"))
+    };
+    assert!(hint("[design]\nbudget = 40\n").contains("`budget = \"40s\"`"));
+    assert!(hint("[design]\nprecision = 2\n").contains("`precision = \"2%\"`"));
+    let one = "[workload]\nid = \"getppid\"\n";
+    assert!(hint(one).contains("`[[workload]]`"));
+    assert!(hint(&format!("{one}{one}")).contains("`[[workload]]`"));
+    let argv = "[[workload]]\nid = \"command\"\nargv = [\"true\"]\n";
+    assert!(hint(argv).contains("`[workload.params]`"));
+}
+
+#[test]
+fn an_environment_takes_settings_on_the_command_line_as_in_a_file() {
+    let text = "id = \"m\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"half\"\ndriver = \"container\"\n\
+                settings = { memory = \"64m\" }\n[[workload]]\nid = \"getppid\"\n";
+    let adjusted = |environments: &str, settings: &[(&str, &str, Value)]| {
+        let settings = settings.iter();
+        let adjustments = Adjustments {
+            environments: given::environments(environments).unwrap(),
+            settings: settings
+                .map(|(arm, name, value)| ((*arm).into(), (*name).into(), value.clone()))
+                .collect(),
+            ..Adjustments::default()
+        };
+        parse("m.toml", text, &adjustments)
+    };
+    let study = adjusted("half:cpus=0.5", &[("half", "pids", Value::Int(9))]).unwrap();
+    let half = &study.arms[2];
+    assert_eq!((half.id.as_str(), half.required), ("half", true));
+    let expected = Params::new()
+        .with("memory", "64m")
+        .with("cpus", 0.5)
+        .with("pids", 9);
+    assert_eq!(half.settings, expected);
+    // A setting that the environment has not, an arm that is not there, and two arms of one name.
+    let refused = |environments: &str, settings: &[(&str, &str, Value)]| {
+        adjusted(environments, settings).unwrap_err().to_string()
+    };
+    assert!(refused("container:cpuz=1", &[]).contains("cpuz"));
+    assert!(refused("half", &[("hal", "cpus", Value::Int(1))]).contains("did you mean `half`?"));
+    assert!(refused("half,half:cpus=1", &[]).contains("two arms"));
 }

@@ -1,7 +1,7 @@
 //! A publication's figures with this machine's numbers, as SVG.
 //!
 //! One panel a row, each with an axis of its own, because rows differ in unit and by powers of ten; the series
-//! stand beside each other with their 95 % intervals. An axis begins at 0 unless its values span more than a
+//! stand beside each other with their intervals, whose level is told. An axis begins at 0 unless its values span more than a
 //! factor of thirty; then it is logarithmic, and says so. What could not be measured is written in its place.
 //! Plain shapes and text, no script, no style sheet, no reference to anything outside.
 //! What it cannot see: fonts; widths of texts are estimated.
@@ -61,7 +61,8 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     let panel_height = TOP + PLOT_HEIGHT + BOTTOM;
     let width = (across as f64 * PANEL_WIDTH + 20.0).max(520.0);
     let foot = format!(
-        "Measured here; bars and points: typical value over blocks, whiskers: 95 % interval. Run {}.",
+        "Measured here; bars and points: typical value over blocks, whiskers: {}. Run {}.",
+        whiskers(figure),
         dossier.run
     );
     let title = broken(&figure.title, 14.0, width - 28.0);
@@ -94,6 +95,37 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// What the whiskers of a figure hold: below six blocks there is no 95 % interval but a range of a lower level.
+fn whiskers(figure: &DossierLayout) -> String {
+    let values = figure.rows.iter().flat_map(|row| &row.values);
+    let levels =
+        values.filter_map(|value| Some(value.here?.level.unwrap_or(crate::analyze::LEVEL)));
+    let percent = |level: f64| format!("{:.0}", level * 100.0);
+    let (mut least, mut most) = (f64::INFINITY, 0f64);
+    for level in levels {
+        (least, most) = (least.min(level), most.max(level));
+    }
+    let (least, most) = if least > most {
+        (crate::analyze::LEVEL, crate::analyze::LEVEL)
+    } else {
+        (least, most)
+    };
+    if percent(least) == percent(most) && least >= crate::analyze::LEVEL {
+        format!("{} % interval", percent(most))
+    } else if percent(least) == percent(most) {
+        format!(
+            "range, which holds the typical value with {} % only, for want of blocks",
+            percent(least)
+        )
+    } else {
+        format!(
+            "interval of {} %, or for want of blocks a range of down to {} %",
+            percent(most),
+            percent(least)
+        )
+    }
 }
 
 fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left: f64, top: f64) {
@@ -393,6 +425,32 @@ mod tests {
         let lines = drawn(vec![value(5.0), value(9.0)], "lines");
         assert_eq!(lines.matches("<circle").count(), 2);
         assert!(lines.contains("<polyline"));
+    }
+
+    #[test]
+    fn the_caption_states_the_level_that_the_whiskers_have() {
+        let caption = |levels: &[Option<f64>]| {
+            let of = |level: &Option<f64>| {
+                let mut value = value(5.0);
+                value.here.as_mut().unwrap().level = *level;
+                value
+            };
+            whiskers(&DossierLayout {
+                title: String::new(),
+                kind: "bars".into(),
+                columns: Vec::new(),
+                rows: vec![DossierLayoutRow {
+                    label: String::new(),
+                    unit: "ns".into(),
+                    values: levels.iter().map(of).collect(),
+                }],
+            })
+        };
+        assert_eq!(caption(&[None, None]), "95 % interval");
+        assert!(caption(&[Some(0.5), Some(0.5)]).starts_with("range, which holds"));
+        assert!(caption(&[Some(0.5)]).contains("50 %"));
+        let mixed = caption(&[None, Some(0.5)]);
+        assert!(mixed.contains("95 %") && mixed.contains("50 %"), "{mixed}");
     }
 
     #[test]

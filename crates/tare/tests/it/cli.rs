@@ -346,3 +346,37 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(product.n_trials(), 2);
     product.assert_nothing_left();
 }
+
+#[test]
+fn what_is_drawn_fits_the_terminal_even_if_only_standard_error_is_one() {
+    let product = Product::new();
+    for (columns, redirected) in [("72", ""), ("90", ""), ("72", " > out")] {
+        let file = product.file("out", "");
+        let program = env!("CARGO_BIN_EXE_tare");
+        let line = format!("stty cols {columns} rows 24; '{program}' list causes{redirected}");
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]);
+        product.set_variables(&mut command);
+        command.env_remove("COLUMNS");
+        let Ok(output) = command.output() else {
+            skip(
+                "tools",
+                "`script` is missing, which gives programs a terminal",
+            );
+            return;
+        };
+        let mut ended = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !redirected.is_empty() {
+            ended = std::fs::read_to_string(file).unwrap();
+        }
+        let columns: usize = columns.parse().unwrap();
+        // Bold face takes no column.
+        let plain = ended.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        let widths = plain.lines().map(|line| line.trim_end().chars().count());
+        let longest = widths.max().unwrap_or(0);
+        assert!(
+            longest <= columns && longest > columns - 20,
+            "{longest} of {columns}: {ended}"
+        );
+    }
+}

@@ -307,14 +307,42 @@ impl Spec {
         self.linux.namespaces.extend(wanted);
     }
 
+    fn has_namespace(&self, kind: &str) -> bool {
+        self.linux.namespaces.iter().any(|one| one.kind == kind)
+    }
+
+    /// Leaves out what of the kernel's settings belongs to a namespace that this specification shares with the
+    /// host: runtimes refuse to set it there. Their names.
+    fn drop_sysctls_of_the_host(&mut self) -> Vec<String> {
+        let kind_of = |name: &str| match name {
+            "kernel.domainname" => Some("uts"),
+            "kernel.sem" => Some("ipc"),
+            _ if name.starts_with("net.") => Some("network"),
+            _ if ["kernel.msg", "kernel.shm", "fs.mqueue."]
+                .iter()
+                .any(|prefix| name.starts_with(prefix)) =>
+            {
+                Some("ipc")
+            }
+            _ => None,
+        };
+        let is_hosts =
+            |spec: &Self, name: &str| kind_of(name).is_some_and(|kind| !spec.has_namespace(kind));
+        let Some(Value::Object(all)) = self.linux.rest.get("sysctl").cloned() else {
+            return Vec::new();
+        };
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(name, _)| is_hosts(self, name));
+        if !dropped.is_empty() {
+            let kept = Value::Object(kept.into_iter().collect());
+            self.linux.rest.insert("sysctl".into(), kept);
+        }
+        dropped.into_iter().map(|(name, _)| name).collect()
+    }
+
     /// The network as the namespaces say it.
     fn network(&self) -> Network {
-        let has_own = self
-            .linux
-            .namespaces
-            .iter()
-            .any(|one| one.kind == "network");
-        if has_own {
+        if self.has_namespace("network") {
             Network::None
         } else {
             Network::Host
@@ -440,9 +468,15 @@ pub(super) fn build(
             spec.set_namespace("network", Some(namespace));
         }
     }
-    if !spec.linux.namespaces.iter().any(|one| one.kind == "uts") {
+    if !spec.has_namespace("uts") {
         // Setting it would set the host's, and runtimes refuse that.
         spec.hostname = None;
+    }
+    for name in spec.drop_sysctls_of_the_host() {
+        remarks.push((
+            "sysctl",
+            format!("without `{name}`, which would be set for the host"),
+        ));
     }
 
     let wanted = settings

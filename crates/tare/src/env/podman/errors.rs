@@ -24,7 +24,7 @@ const SUBORDINATE_FIX: &str = "`sudo usermod --add-subuids 100000-165535 --add-s
      `podman system migrate` as that user";
 const RLIMIT: &str = "podman raises the limits of a container's processes (open files, processes) above its own, and \
      the capability for that, CAP_SYS_RESOURCE, is missing here";
-const RLIMIT_FIX: &str = "let an ordinary user run it, rootless: `as = \"USER\"`, with `runtime = \"runc\"` where control \
+const RLIMIT_FIX: &str = "let an ordinary user run it, rootless: `--set podman.as=USER` (`as = \"USER\"` in a study file), with `runtime = \"runc\"` where control \
      groups are hybrid; or ask for lower limits: `ulimits = [\"nofile=1024\", \"nproc=1024\"]`";
 const RUNTIME_FIX: &str =
     "install it, or name another one with `runtime`, by name or absolute path";
@@ -123,7 +123,7 @@ static KNOWN: &[Known] = &[
     Known {
         fragments: &["unable to apply caps"],
         why: "podman does not hold every capability that it is to give away",
-        fix: "use `cap_add` with those that are needed, or `as = \"USER\"`: a user namespace has them all",
+        fix: "use `cap_add` with those that are needed, or `--set podman.as=USER`: a user namespace has them all",
     },
     Known {
         fragments: &["no space left on device"],

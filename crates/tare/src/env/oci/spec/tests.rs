@@ -184,3 +184,16 @@ fn what_is_no_specification_of_linux_is_refused_with_the_missing_part() {
         assert!(error.contains(part), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_setting_of_the_network_goes_with_its_namespace_and_stays_with_it() {
+    let sysctl = |network: &str| {
+        let built = build_with(Some(DOCKERS), &Params::new().with("network", network)).unwrap();
+        built["linux"]["sysctl"].clone()
+    };
+    assert_eq!(sysctl("host"), json!({}));
+    assert_eq!(
+        sysctl("none"),
+        json!({"net.ipv4.ip_unprivileged_port_start": "0"})
+    );
+}
