@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use super::Failed;
+use crate::report::terminal::harmless;
 
 /// Writes data to standard output.
 pub fn data(text: &str) -> io::Result<()> {
@@ -53,17 +54,11 @@ pub fn style() -> crate::report::terminal::Style {
     }
 }
 
-/// Text from elsewhere with its control characters made visible, so that it cannot steer the terminal.
+/// Text from elsewhere, of one or more lines, with what could steer the terminal or turn the text around made
+/// visible.
 pub fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && character != '\n' {
-            let _ = write!(printable, "{}", character.escape_default());
-        } else {
-            printable.push(character);
-        }
-    }
-    printable
+    let lines: Vec<String> = text.split('\n').map(harmless).collect();
+    lines.join("\n")
 }
 
 /// Lines of columns, each as wide as its widest entry; the last is not padded.
@@ -101,6 +96,7 @@ mod tests {
     #[test]
     fn text_from_elsewhere_cannot_steer_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
+        assert_eq!(printable("a\nb\u{202e}c"), "a\nb\\u{202e}c");
     }
 
     #[test]
