@@ -1,11 +1,15 @@
 //! `tare clean`: removes what a killed run left behind.
 
+use std::path::Path;
+
 use clap::Args;
+use tare_model::RunId;
 
 use super::home::Place;
-use super::session::{self, Session};
+use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::observer::Silent;
+use crate::cx::owner::{self, Owner};
 use crate::env;
 
 #[derive(Debug, Args)]
@@ -14,24 +18,37 @@ pub(crate) struct Clean {}
 impl Clean {
     #[allow(clippy::unused_self, reason = "every command is executed the same way")]
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        // Where there is nothing to remove, nothing is made either.
+        let state = Place::existing_state_folder()?;
+        let dead = state.as_deref().map(owner::dead_runs).transpose()?;
+        let (Some(state), Some(dead)) = (state, dead.filter(|dead| !dead.is_empty())) else {
+            output::tell(NOTHING);
+            return Ok(Exit::Done);
+        };
         let session = Session::begin(place, None)?;
-        let result = sweep(&session);
+        let result = sweep(&session, &state, &dead);
         session.end()?;
         result
     }
 }
 
+const NOTHING: &str = "nothing was left behind";
+
 /// Every driver is asked about every dead run, whatever the others answered; a run's folder goes last and
-/// only if nothing of it is left, so that another `tare clean` can try again.
-fn sweep(session: &Session) -> Result<Exit, Failed> {
+/// only if nothing of it is left, so that another `tare clean` can try again. Meanwhile the run is owned here, so
+/// that nobody goes on with what is being removed.
+fn sweep(session: &Session, state: &Path, dead: &[RunId]) -> Result<Exit, Failed> {
     let cx = session.context(&Silent);
-    let (state, dead) = session::dead_runs()?;
     let mut n_removed = 0;
     let mut problems = Vec::new();
-    for run in &dead {
+    for run in dead {
+        // Somebody else may have taken it up by now, or removed it.
+        let Some(owner) = Owner::take_dead(state, run)? else {
+            continue;
+        };
         let n_problems = problems.len();
         for driver in env::DRIVERS {
-            match driver.sweep(&cx, Some(run.as_str())) {
+            match driver.sweep(&cx, run.as_str()) {
                 Ok(removed) => {
                     n_removed += removed.len();
                     for line in removed {
@@ -42,13 +59,18 @@ fn sweep(session: &Session) -> Result<Exit, Failed> {
                         ))?;
                     }
                 }
-                Err(env::EnvError::Absent { .. }) => {}
                 Err(error) => problems.push(format!("{run}: {}: {error}", driver.id())),
             }
         }
-        if problems.len() == n_problems && session::remove_dead(&state, run)? {
-            n_removed += 1;
-            output::data(&format!("{run}: its folder\n"))?;
+        if problems.len() > n_problems {
+            continue;
+        }
+        match owner.remove() {
+            Ok(()) => {
+                n_removed += 1;
+                output::data(&format!("{run}: its folder\n"))?;
+            }
+            Err(error) => problems.push(format!("{run}: {error}")),
         }
     }
     if !problems.is_empty() {
@@ -61,7 +83,7 @@ fn sweep(session: &Session) -> Result<Exit, Failed> {
         ));
     }
     if n_removed == 0 {
-        output::tell("nothing was left behind");
+        output::tell(NOTHING);
     }
     Ok(Exit::Done)
 }

@@ -15,22 +15,52 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The folder for everything that Tare keeps; made if it is not there.
+    /// The folder for everything that Tare keeps; made if it is not there, closed to others. What others could have
+    /// put something into is refused.
     pub(crate) fn state_folder() -> Result<PathBuf, Failed> {
-        let folder = vars::state_folder().ok_or_else(|| {
-            Failed::new(Exit::Usage, "there is no place for the store: none of TARE_HOME, XDG_STATE_HOME and HOME is set")
-                .hint("set TARE_HOME to a folder on a disk with space")
-        })?;
+        let folder = named_state_folder()?;
         files::create_folder(&folder)?;
+        files::check_folder(&folder)?;
         Ok(folder)
+    }
+
+    /// The same without making it; `None` where there is none.
+    pub(crate) fn existing_state_folder() -> Result<Option<PathBuf>, Failed> {
+        let folder = named_state_folder()?;
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        files::check_folder(&folder)?;
+        Ok(Some(folder))
     }
 
     /// The store's file.
     pub(crate) fn store_file(&self) -> Result<PathBuf, Failed> {
-        match &self.store {
-            // The store makes its folder.
-            Some(file) => Ok(file.clone()),
-            None => Ok(Self::state_folder()?.join("store.sqlite")),
+        // The store makes its folder.
+        if let Some(file) = &self.store {
+            return Ok(file.clone());
         }
+        let folder = named_state_folder()?;
+        if folder.is_dir() {
+            files::check_folder(&folder)?;
+        }
+        Ok(folder.join("store.sqlite"))
+    }
+}
+
+fn named_state_folder() -> Result<PathBuf, Failed> {
+    vars::state_folder().ok_or_else(|| {
+        Failed::new(
+            Exit::Usage,
+            "there is no place for the store: none of TARE_HOME, XDG_STATE_HOME and HOME is set",
+        )
+        .hint("set TARE_HOME to a folder on a disk with space")
+    })
+}
+
+impl From<files::NotOwn> for Failed {
+    fn from(error: files::NotOwn) -> Self {
+        let hint = error.hint();
+        Self::new(Exit::Usage, error).hint(hint)
     }
 }

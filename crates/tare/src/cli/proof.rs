@@ -84,9 +84,11 @@ fn carried_out(
 ) -> Result<RunSummary, RunError> {
     let quiet = WithoutDifferences(progress);
     let cx = session.context(&quiet);
+    let plan = Plan::new(study);
+    session.note(&plan)?;
     run::execute(
         &cx,
-        &Plan::new(study),
+        &plan,
         &host_facts(),
         &changing_registry(),
         store,

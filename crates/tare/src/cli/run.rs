@@ -13,7 +13,7 @@ use super::session::Session;
 use super::{Exit, Failed, output, recount, show};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
-use crate::cx::files;
+use crate::cx::{begun, files};
 use crate::plan::{self, Plan};
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
@@ -67,6 +67,9 @@ pub(crate) struct Run {
     /// Go on with an interrupted run: the newest, or the one that is named.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "budget", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
+    /// Go on with a run that was not begun here: its study is a program, and this runs it.
+    #[arg(long, requires = "resume")]
+    trust: bool,
 }
 
 /// How a container that runs already is asked about.
@@ -160,7 +163,7 @@ impl Run {
         let mut store = Store::open(&place.store_file()?)?;
         let run = match &self.resume {
             None => None,
-            Some(text) => Some(resumed(&store, text)?),
+            Some(text) => Some(resumed(&store, text, self.trust)?),
         };
         let is_resumed = run.is_some();
         let mut session = Session::begin(place, run)?;
@@ -226,6 +229,7 @@ impl Run {
         } else {
             &mut rule
         };
+        session.note(&plan)?;
         run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
     }
 
@@ -349,7 +353,7 @@ impl Run {
             Some(file) if is_dash(file) => {
                 return Ok(output::data(&report::json::to_string(dossier))?);
             }
-            Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
+            Some(file) => files::write_output(file, report::json::to_string(dossier).as_bytes())?,
             None => {}
         }
         Ok(output::data(&show::drawn(dossier))?)
@@ -360,7 +364,7 @@ fn is_dash(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
+fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed> {
     let run = if text.is_empty() {
         store.latest_unfinished()?.ok_or_else(|| {
             Failed::new(Exit::Usage, "there is no interrupted run to go on with")
@@ -369,7 +373,18 @@ fn resumed(store: &Store, text: &str) -> Result<RunId, Failed> {
     } else {
         store.resolve(text)?
     };
-    let study = store.run_without_records(&run)?.study;
+    let stored = store.run_without_records(&run)?;
+    let state = Place::state_folder()?;
+    if !is_trusted && !begun::is_noted(&state, &run, &stored.plan_sha256)? {
+        return Err(Failed::new(
+            Exit::Usage,
+            format!("run {run} was not begun here, and to go on with it runs the commands that its study names"),
+        )
+        .hint(format!(
+            "`tare show {run} --json` shows the study; `--trust` goes on with it all the same"
+        )));
+    }
+    let study = stored.study;
     if let Some(file) = why::input_of(&study).filter(|file| !Path::new(file).is_file()) {
         return Err(Failed::new(
             Exit::Usage,

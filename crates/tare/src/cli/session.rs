@@ -1,6 +1,5 @@
 //! What a command that starts environments holds: the run's name and folder, the agents, the wish to stop.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -9,9 +8,12 @@ use tare_model::{ArmId, Params};
 
 use super::home::Place;
 use super::{Exit, Failed};
-use crate::cx::owner::{self, Owner, OwnerError};
+use crate::cx::begun;
+use crate::cx::files::FileError;
+use crate::cx::owner::{Owner, OwnerError};
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
+use crate::plan::Plan;
 
 /// One command's hold on the machine.
 pub(super) struct Session {
@@ -26,7 +28,11 @@ pub(super) struct Session {
 
 impl From<OwnerError> for Failed {
     fn from(error: OwnerError) -> Self {
-        Self::new(Exit::Finding, error)
+        match &error {
+            OwnerError::NotTares(_) => Self::new(Exit::Usage, error)
+                .hint("move it away, or set TARE_HOME to another folder"),
+            OwnerError::Busy(_) | OwnerError::File(_) => Self::new(Exit::Finding, error),
+        }
     }
 }
 
@@ -84,6 +90,11 @@ impl Session {
         Ok(())
     }
 
+    /// Notes that the run that is about to begin is this user's own, so that it can be gone on with.
+    pub(super) fn note(&self, plan: &Plan) -> Result<(), FileError> {
+        begun::note(self.owner.state(), self.run(), plan.sha256())
+    }
+
     /// The time, as the engine counts it.
     pub(super) fn now_ns(&self) -> u64 {
         self.clock.now_ns()
@@ -121,18 +132,6 @@ fn new_run(clock: &SystemClock) -> RunId {
         (unix_ns as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let name = format!("{}-{:04x}", time.strftime("%Y%m%d-%H%M%S"), mixed >> 48);
     RunId::new(name).expect("digits and dashes are a name")
-}
-
-/// Runs whose owner is gone, by the folder that each left.
-pub(super) fn dead_runs() -> Result<(PathBuf, Vec<RunId>), Failed> {
-    let state = Place::state_folder()?;
-    let dead = owner::dead_runs(&state)?;
-    Ok((state, dead))
-}
-
-/// Removes the folder of a dead run.
-pub(super) fn remove_dead(state: &Path, run: &RunId) -> Result<bool, Failed> {
-    Ok(owner::remove_dead(state, run)?)
 }
 
 /// A plain process on this machine with an agent that has answered.

@@ -274,7 +274,14 @@ impl Why {
             }
             Input::Bytes(bytes) => {
                 let file = cx.scratch.join("stdin");
-                files::write(&file, &bytes)?;
+                files::write_working(&file, &bytes)?;
+                // Inside somebody else may be the one who reads it; the folder stays closed.
+                if ["user", "as", "image"]
+                    .iter()
+                    .any(|name| settings.value(name).is_some())
+                {
+                    files::let_read(&file)?;
+                }
                 wish.stdin_file = Some(file);
             }
         }
@@ -335,7 +342,7 @@ impl Why {
             Some(file) if is_dash(file) => {
                 return Ok(output::data(&report::json::to_string(dossier))?);
             }
-            Some(file) => files::write(file, report::json::to_string(dossier).as_bytes())?,
+            Some(file) => files::write_output(file, report::json::to_string(dossier).as_bytes())?,
             None => {}
         }
         Ok(output::data(&report::terminal::why(
@@ -469,6 +476,7 @@ impl Runner<'_> {
             None => study.clone(),
         };
         let plan = Plan::new(&study);
+        self.session.note(&plan)?;
         let summary = run::execute(
             &cx,
             &plan,

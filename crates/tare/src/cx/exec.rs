@@ -17,6 +17,8 @@ pub struct CommandLine {
     pub arguments: Vec<String>,
     /// Variables set in addition to the inherited ones; `LC_ALL=C` is always set.
     pub variables: BTreeMap<String, String>,
+    /// Whether the program makes itself a session of its own, as `setsid` does.
+    pub is_session: bool,
 }
 
 impl CommandLine {
@@ -29,6 +31,19 @@ impl CommandLine {
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             variables: BTreeMap::new(),
+            is_session: false,
+        }
+    }
+
+    /// The same in a session of its own: for another user's programs, which must not reach this one's terminal.
+    #[must_use]
+    pub fn in_session(self) -> Self {
+        let arguments = std::iter::once(self.program).chain(self.arguments);
+        Self {
+            program: "setsid".to_owned(),
+            arguments: arguments.collect(),
+            variables: self.variables,
+            is_session: true,
         }
     }
 
@@ -137,8 +152,11 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
     let mut process = Command::new(&command.program);
     // Ctrl-C at a terminal goes to the whole foreground group. It is meant for Tare, which then stops what it
     // started in order; a program that dies of it at the same moment would look like a failure.
+    // A session is a group too; the leader of a group could not make one without a fork.
     #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    if !command.is_session {
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    }
     process
         .args(&command.arguments)
         .envs(&command.variables)

@@ -1,7 +1,22 @@
 //! Files and folders, with the path in every error.
+//!
+//! What Tare keeps for itself is its user's alone ([`create_folder`], [`write()`]); what a user asked for by name is
+//! made with the permissions that the user's own files have ([`create_output_folder`], [`write_output`]).
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+#[cfg(unix)]
+mod own;
+#[cfg(not(unix))]
+#[path = "files/own_elsewhere.rs"]
+mod own;
+#[cfg(unix)]
+mod tree;
+
+pub use own::{
+    NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
+};
 
 /// What could not be done with which path.
 #[derive(Debug, thiserror::Error)]
@@ -34,23 +49,79 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     std::fs::read(path).map_err(error("read", path))
 }
 
-/// Writes a whole file: to a neighbour first, then renamed, so that no reader sees half of it. What is no
-/// plain file, such as `/dev/null` or a named pipe, is written to as it is: a rename would replace it.
+/// Writes a whole file that nobody else may read: no reader sees half of it, and when this returns not even a power
+/// cut can take it. What is no plain file, such as `/dev/null` or a named pipe, is written to as it is: a rename
+/// would replace it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, bytes, 0o600)
+}
+
+/// The same for a file that the user has named: with the permissions that the user's files have.
+pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, bytes, 0o666)
+}
+
+/// Writes a file that is of no use to anybody after a crash; nobody else may read it.
+pub fn write_working(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    // What was there may be open to others, or a link.
+    remove(path)?;
+    create(path, 0o600)
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(error("write", path))
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     if is_special(path) {
         return std::fs::write(path, bytes).map_err(error("write", path));
     }
     let neighbour = neighbour(path);
-    std::fs::write(&neighbour, bytes)
-        .and_then(|()| std::fs::rename(&neighbour, path))
-        .map_err(|reason| {
-            // Half of a file is of no use to anybody.
-            let _ = std::fs::remove_file(&neighbour);
-            error("write", path)(reason)
+    // An earlier one is half of a file, or was put there by somebody else.
+    remove(&neighbour)?;
+    let written = create(&neighbour, mode)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
         })
+        .and_then(|()| std::fs::rename(&neighbour, path))
+        .and_then(|()| sync_folder(path));
+    written.map_err(|reason| {
+        // Half of a file is of no use to anybody.
+        let _ = std::fs::remove_file(&neighbour);
+        error("write", path)(reason)
+    })
 }
 
-/// Finds out whether [`write()`] would be allowed to write this file, and leaves what is there as it is.
+/// Makes a file that is not there; never follows a link.
+fn create(path: &Path, mode: u32) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path)
+}
+
+/// Makes the names in the folder of this path last. Only Unix can; elsewhere a rename is logged by itself.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let folder = std::fs::File::open(parent.unwrap_or(Path::new(".")))?;
+        match folder.sync_all() {
+            // Some file systems have nothing to sync in a folder.
+            Err(reason) if reason.kind() == io::ErrorKind::InvalidInput => {}
+            other => other?,
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Finds out whether [`write_output`] would be allowed to write this file, and leaves what is there as it is.
 pub fn may_write(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Err(error("write", path)(io::ErrorKind::IsADirectory.into()));
@@ -60,8 +131,9 @@ pub fn may_write(path: &Path) -> Result<(), FileError> {
         return Ok(());
     }
     let neighbour = neighbour(path);
-    std::fs::write(&neighbour, b"")
-        .and_then(|()| std::fs::remove_file(&neighbour))
+    remove(&neighbour)?;
+    create(&neighbour, 0o600)
+        .and_then(|_| std::fs::remove_file(&neighbour))
         .map_err(error("write", path))
 }
 
@@ -78,7 +150,7 @@ fn is_special(path: &Path) -> bool {
 
 /// Writes a file that its owner may execute.
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    write(path, bytes)?;
+    write_working(path, bytes)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -88,8 +160,8 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Makes a folder and those above it.
-pub fn create_folder(path: &Path) -> Result<(), FileError> {
+/// Makes a folder that the user has named, and those above it.
+pub fn create_output_folder(path: &Path) -> Result<(), FileError> {
     std::fs::create_dir_all(path).map_err(error("create the folder", path))
 }
 
@@ -127,19 +199,24 @@ pub fn give_away(path: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
     }
 }
 
-/// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it.
+/// Removes a folder with all that is in it; fine if it is not there. Never follows a link out of it, and stops at
+/// whatever is mounted in it.
 pub fn remove_folder(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_dir_all(path) {
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(error("remove the folder", path)),
-    }
+    remove_folder_keeping(path, None)
 }
 
-/// Removes a file; fine if it is not there.
-pub fn remove_file(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_file(path) {
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(error("remove", path)),
+/// The same; what bears the name `last` directly in it goes when all the rest is gone.
+pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), FileError> {
+    #[cfg(unix)]
+    let removed = tree::remove(path, last);
+    #[cfg(not(unix))]
+    let removed = {
+        let _ = last;
+        std::fs::remove_dir_all(path).map_err(|reason| (path.to_owned(), reason))
+    };
+    match removed {
+        Err((_, reason)) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(|(path, reason)| error("remove", &path)(reason)),
     }
 }
 
@@ -238,15 +315,4 @@ pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
         names.extend(entry.file_name().into_string());
     }
     Ok(names)
-}
-
-/// Opens a file that is only there to be locked, and makes it where there is none.
-pub fn open_lock(path: &Path) -> Result<std::fs::File, FileError> {
-    std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(error("open", path))
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tare_model::RunId;
 
 pub mod agent;
+pub mod begun;
 pub mod cancel;
 pub mod clock;
 pub mod exec;

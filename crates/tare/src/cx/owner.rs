@@ -3,17 +3,26 @@
 //! `<state folder>/runs/<run>/owner.lock` is locked by the process that carries the run out. The system
 //! gives the lock back however that process ends, so a run whose lock is free is dead, and what carries
 //! its label may be removed. A process id in a file could not tell that: numbers are used again.
+//! The lock's file holds a text ([`MARK`]), written before anything else is put into the folder and removed after
+//! all the rest: a folder without it is somebody else's, whatever its name is, and is left alone.
 //! A second lock, `<state folder>/runs/.lock`, is held for the moment in which a run is made, looked at or
 //! removed, so that nobody takes a run for dead whose lock is just about to be taken.
 //! What it cannot see: owners on another machine that shares the folder by a file system without locks.
 
 use std::fs::{File, TryLockError};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use tare_model::RunId;
 
 use super::files::{self, FileError};
-use super::vars;
+
+/// The file that is locked.
+const LOCK: &str = "owner.lock";
+
+/// What stands in it.
+const MARK: &str =
+    "This folder is a run of Tare's. `tare clean` removes it when the run has ended.\n";
 
 /// Why a run cannot be owned.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +30,9 @@ pub enum OwnerError {
     /// Another process is carrying it out.
     #[error("the run `{0}` belongs to another process that is still at work")]
     Busy(RunId),
+    /// A folder of its name is there that Tare did not make.
+    #[error("`{}` holds files and is no folder of Tare's", .0.display())]
+    NotTares(PathBuf),
     /// The folder or its lock cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
@@ -41,20 +53,44 @@ impl Owner {
         let _all = lock_all(state)?;
         let folder = folder(state, run);
         files::create_folder(&folder)?;
-        match try_lock(&folder)? {
-            Some(lock) => Ok(Self {
-                state: state.to_owned(),
-                run: run.clone(),
-                folder,
-                lock,
-            }),
+        let lock = match open_marked(&folder)? {
+            Some(file) => file,
+            None => mark(&folder)?,
+        };
+        match try_lock(&folder, lock)? {
+            Some(lock) => Ok(Self::new(state, run, folder, lock)),
             None => Err(OwnerError::Busy(run.clone())),
+        }
+    }
+
+    /// Takes over a run whose owner is gone; `None` for one that lives and for what is no run. Makes nothing.
+    pub fn take_dead(state: &Path, run: &RunId) -> Result<Option<Self>, FileError> {
+        let Some(_all) = lock_all_if_any(state)? else {
+            return Ok(None);
+        };
+        let folder = folder(state, run);
+        let lock = open_marked(&folder)?.map(|file| try_lock(&folder, file));
+        let lock = lock.transpose()?.flatten();
+        Ok(lock.map(|lock| Self::new(state, run, folder, lock)))
+    }
+
+    fn new(state: &Path, run: &RunId, folder: PathBuf, lock: File) -> Self {
+        Self {
+            state: state.to_owned(),
+            run: run.clone(),
+            folder,
+            lock,
         }
     }
 
     /// The run.
     pub fn run(&self) -> &RunId {
         &self.run
+    }
+
+    /// The state folder.
+    pub fn state(&self) -> &Path {
+        &self.state
     }
 
     /// The run's folder, for its files.
@@ -73,32 +109,24 @@ impl Owner {
         let _all = lock_all(&state)?;
         // Windows does not remove a file that is open; the lock of all keeps others away meanwhile.
         drop(lock);
-        files::remove_folder(&folder)
+        files::remove_folder_keeping(&folder, Some(LOCK))
     }
 }
 
-/// The runs whose remains a sweep removes: the one that is named, or, for `None`, every one whose owner is gone.
-pub fn to_sweep(run: Option<&str>) -> Result<Vec<String>, FileError> {
-    match (run, vars::state_folder()) {
-        (Some(run), _) => Ok(vec![run.to_owned()]),
-        (None, Some(state)) => Ok(dead_runs(&state)?.into_iter().map(String::from).collect()),
-        (None, None) => Ok(Vec::new()),
-    }
-}
-
-/// The runs whose owner is gone, in order of their names.
+/// The runs whose owner is gone, in order of their names. Makes nothing.
 pub fn dead_runs(state: &Path) -> Result<Vec<RunId>, FileError> {
-    let runs = state.join("runs");
-    if !runs.is_dir() {
+    let Some(_all) = lock_all_if_any(state)? else {
         return Ok(Vec::new());
-    }
-    let _all = lock_all(state)?;
+    };
     let mut dead = Vec::new();
-    for name in files::names(&runs)? {
+    for name in files::names(&state.join("runs"))? {
         // What is not named like a run is none of ours.
         let Ok(run) = RunId::new(name) else { continue };
         let folder = folder(state, &run);
-        if folder.is_dir() && try_lock(&folder)?.is_some() {
+        let Some(file) = open_marked(&folder)? else {
+            continue;
+        };
+        if try_lock(&folder, file)?.is_some() {
             dead.push(run);
         }
     }
@@ -106,44 +134,42 @@ pub fn dead_runs(state: &Path) -> Result<Vec<RunId>, FileError> {
     Ok(dead)
 }
 
-/// Removes the folder of a dead run; `false` if it is not dead.
-pub fn remove_dead(state: &Path, run: &RunId) -> Result<bool, FileError> {
-    let _all = lock_all(state)?;
-    let folder = folder(state, run);
-    if try_lock(&folder)?.is_none() {
-        return Ok(false);
-    }
-    files::remove_folder(&folder)?;
-    Ok(true)
-}
-
 /// The folder of this run's files, whether it is there or not.
 pub fn folder(state: &Path, run: &RunId) -> PathBuf {
     state.join("runs").join(run.as_str())
 }
 
-/// Waits for the lock of all runs.
-fn lock_all(state: &Path) -> Result<File, FileError> {
-    let runs = state.join("runs");
-    files::create_folder(&runs)?;
-    let path = runs.join(".lock");
-    let file = files::open_lock(&path)?;
-    file.lock().map_err(|source| FileError {
-        action: "lock",
-        path,
-        source,
-    })?;
-    Ok(file)
+/// Lets another user, as whom a part of the run acts, come through a run's folder to what is made for that user
+/// there; nothing else can be seen on the way.
+pub fn let_through(folder: &Path) -> Result<(), FileError> {
+    let way = folder.ancestors().take(3);
+    way.filter(|folder| !folder.as_os_str().is_empty())
+        .try_for_each(files::let_through)
 }
 
-/// The run's lock; `None` while its owner lives.
-fn try_lock(folder: &Path) -> Result<Option<File>, FileError> {
-    let path = folder.join("owner.lock");
-    let file = files::open_lock(&path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(source)) => Err(FileError {
+/// Waits for the lock of all runs.
+fn lock_all(state: &Path) -> Result<File, FileError> {
+    files::create_folder(&state.join("runs"))?;
+    let path = all(state);
+    let file = files::open_file(&path, true)?.expect("it is made where there is none");
+    wait(file, path)
+}
+
+/// The same where there has been a run; `None`, and nothing is made, where there has been none.
+fn lock_all_if_any(state: &Path) -> Result<Option<File>, FileError> {
+    let path = all(state);
+    let file = files::open_file(&path, false)?;
+    file.map(|file| wait(file, path)).transpose()
+}
+
+fn all(state: &Path) -> PathBuf {
+    state.join("runs").join(".lock")
+}
+
+fn wait(file: File, path: PathBuf) -> Result<File, FileError> {
+    match file.lock() {
+        Ok(()) => Ok(file),
+        Err(source) => Err(FileError {
             action: "lock",
             path,
             source,
@@ -151,46 +177,67 @@ fn try_lock(folder: &Path) -> Result<Option<File>, FileError> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(name: &str) -> RunId {
-        RunId::new(name).unwrap()
+/// The lock's file of a folder that bears the mark; `None` for any other, and where there is none.
+fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
+    if !matches!(files::kind(folder), Ok(files::Kind::Folder { .. })) {
+        return Ok(None);
     }
+    let path = folder.join(LOCK);
+    // A link, or another user's file, is not what Tare has put there.
+    let Ok(Some(mut file)) = files::open_file(&path, false) else {
+        return Ok(None);
+    };
+    let mut text = Vec::new();
+    let read = (&mut file)
+        .take(MARK.len() as u64 + 1)
+        .read_to_end(&mut text);
+    read.map_err(|source| FileError {
+        action: "read",
+        path,
+        source,
+    })?;
+    Ok((text == MARK.as_bytes()).then_some(file))
+}
 
-    #[test]
-    fn a_run_is_alive_while_its_owner_lives_and_dead_afterwards() {
-        let state = tempfile::tempdir().unwrap();
-        let owner = Owner::acquire(state.path(), &run("a")).unwrap();
-        assert!(dead_runs(state.path()).unwrap().is_empty());
-        assert!(!remove_dead(state.path(), &run("a")).unwrap());
-        assert!(matches!(
-            Owner::acquire(state.path(), &run("a")),
-            Err(OwnerError::Busy(_))
-        ));
-        drop(owner);
-        assert_eq!(dead_runs(state.path()).unwrap(), [run("a")]);
-        let again = Owner::acquire(state.path(), &run("a")).unwrap();
-        drop(again);
-        assert!(remove_dead(state.path(), &run("a")).unwrap());
-        assert!(dead_runs(state.path()).unwrap().is_empty());
+/// Marks a folder in which there is nothing yet, or at most a mark whose writing was cut short.
+fn mark(folder: &Path) -> Result<File, OwnerError> {
+    let path = folder.join(LOCK);
+    let is_begun = |name: &String| {
+        let is_file = matches!(files::kind(&path), Ok(files::Kind::File { .. }));
+        let text = || files::head(&path, MARK.len());
+        name == LOCK && is_file && text().is_ok_and(|text| MARK.as_bytes().starts_with(&text))
+    };
+    let is_folder = matches!(files::kind(folder)?, files::Kind::Folder { .. });
+    if !is_folder || !files::names(folder)?.iter().all(is_begun) {
+        return Err(OwnerError::NotTares(folder.to_owned()));
     }
-
-    #[test]
-    fn the_owner_removes_its_folder_with_all_that_is_in_it() {
-        let state = tempfile::tempdir().unwrap();
-        let owner = Owner::acquire(state.path(), &run("b")).unwrap();
-        files::write(&owner.folder().join("file"), b"x").unwrap();
-        let folder = owner.folder().to_owned();
-        owner.remove().unwrap();
-        assert!(!folder.exists());
-    }
-
-    #[test]
-    fn without_a_state_folder_there_is_no_dead_run_and_none_is_made() {
-        let state = tempfile::tempdir().unwrap();
-        assert!(dead_runs(state.path()).unwrap().is_empty());
-        assert!(!state.path().join("runs").exists());
+    let mut file = files::open_file(&path, true)?.expect("it is made where there is none");
+    let written = file.set_len(0).and_then(|()| {
+        file.write_all(MARK.as_bytes())?;
+        file.sync_all()
+    });
+    match written {
+        Ok(()) => Ok(file),
+        Err(source) => Err(OwnerError::File(FileError {
+            action: "write",
+            path,
+            source,
+        })),
     }
 }
+
+/// The run's lock; `None` while its owner lives.
+fn try_lock(folder: &Path, file: File) -> Result<Option<File>, FileError> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(FileError {
+            action: "lock",
+            path: folder.join(LOCK),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,15 @@ pub fn state_folder() -> Option<PathBuf> {
         .map(|folder| folder.join("tare"))
 }
 
+/// The user's own folder; `None` where it is not known, and for root where it is that of another user, as under
+/// `sudo` with HOME kept: what lies there was put there by somebody else.
+pub fn home() -> Option<PathBuf> {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    let home = PathBuf::from(text(name)?);
+    let is_own = super::files::own_uid() != 0 || super::files::check_folder(&home).is_ok();
+    is_own.then_some(home)
+}
+
 /// Every variable whose name and text are UTF-8.
 pub fn all() -> Vec<(String, String)> {
     std::env::vars_os()

@@ -33,7 +33,7 @@ use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, SettingSpec,
     SettingsError, StartMode,
 };
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, owner};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
 
 /// How long making a container may take; milliseconds are usual.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -101,23 +101,18 @@ impl Driver for Container {
         }))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        sweep_runs(cx, run)
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+        sweep_run(cx, run)
     }
 }
 
-/// What is left of a run, or of every run whose owner is gone, in control groups, devices and processes that the
-/// agent labels. For every driver whose instances the agent launches.
-pub(super) fn sweep_runs(cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+/// What is left of a run in control groups, devices and processes that the agent labels. For every driver whose
+/// instances the agent launches.
+pub(super) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
-    let runs = owner::to_sweep(run)?;
-    if runs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let arguments = runs.into_iter().flat_map(|run| ["--run".to_owned(), run]);
-    sweep(cx, arguments.collect())
+    sweep(cx, vec!["--run".to_owned(), run.to_owned()])
 }
 
 /// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
@@ -224,7 +219,7 @@ fn write(cx: &Context<'_>, spec: &LaunchSpec, folder: &Path) -> Result<CommandLi
     files::create_folder(folder)?;
     let path = folder.join("spec.json");
     let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
-    files::write(&path, &bytes)?;
+    files::write_working(&path, &bytes)?;
     let arguments = ["launch".to_owned(), path.display().to_string()];
     Ok(
         CommandLine::new(cx.agent.path.display().to_string(), arguments)

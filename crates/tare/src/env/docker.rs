@@ -9,13 +9,15 @@
 //! What it cannot see: what the engine's machine does besides; with Docker Desktop or a remote engine that
 //! machine is not this one.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tare_model::{ArmId, Facts, Params};
 
 use super::image::packed;
+use super::record;
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{CommandLine, Context, files, owner, vars};
+use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
 mod catalogue;
@@ -34,53 +36,49 @@ mod settings;
 
 use api::{Api, DENIED_FIX, Unreachable};
 use catalogue::SETTINGS;
-use endpoint::Endpoint;
+use endpoint::{Endpoint, Named};
 use environment::DockerEnvironment;
+use places::Place;
 use settings::Settings;
 
 /// `detect` answers within this time.
 const DETECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// The engine that the `docker` command would use here.
-pub static DOCKER: Docker = Docker {
-    host: None,
-    context: None,
-};
+pub static DOCKER: Docker = Docker { engine: None };
 
 /// The driver.
 #[derive(Debug, Clone)]
 pub struct Docker {
-    host: Option<String>,
-    context: Option<String>,
+    /// The engine; the one that the `docker` command would use if none is named.
+    engine: Option<Named>,
 }
 
 impl Docker {
     /// The driver for the engine at `host` (as `DOCKER_HOST` would name it), whatever the environment says.
     pub fn at(host: impl Into<String>) -> Self {
         Self {
-            host: Some(host.into()),
-            context: None,
+            engine: Some(Named::Host(host.into())),
         }
+    }
+
+    /// The name of the engine.
+    fn named(&self) -> Named {
+        self.engine.clone().unwrap_or_else(Named::usual)
     }
 
     /// The driver for the engine of a context, or the same one where none is named.
     fn within(&self, context: Option<&str>) -> Self {
         match context {
             Some(name) => Self {
-                host: None,
-                context: Some(name.to_owned()),
+                engine: Some(Named::Context(name.to_owned())),
             },
             None => self.clone(),
         }
     }
 
     fn endpoint(&self) -> Result<Endpoint, EnvError> {
-        let endpoint = match (&self.context, &self.host) {
-            (Some(name), _) => Endpoint::named(name),
-            (None, Some(host)) => Endpoint::parse(host, "the caller"),
-            (None, None) => Endpoint::resolve(),
-        };
-        endpoint.map_err(|none| EnvError::Absent {
+        Endpoint::of(&self.named()).map_err(|none| EnvError::Absent {
             why: none.why,
             fix: none.fix,
         })
@@ -94,9 +92,9 @@ impl Docker {
 
     /// Says in which context the engine was looked for.
     fn placed(&self, error: EnvError) -> EnvError {
-        match &self.context {
-            Some(name) => in_context(name, error),
-            None => error,
+        match &self.engine {
+            Some(Named::Context(name)) => in_context(name, error),
+            _ => error,
         }
     }
 
@@ -193,19 +191,12 @@ fn unreachable(
 
 /// What is installed here, and the command that would bring an engine to life.
 fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
-    for (name, path) in [
-        ("XDG_RUNTIME_DIR", "docker.sock"),
-        ("HOME", ".docker/desktop/docker.sock"),
-    ] {
-        if let Some(folder) = vars::text(name) {
-            let path = std::path::Path::new(&folder).join(path);
-            // A folder's socket cannot be read as a file, but is there.
-            let is_there = files::read(&path)
-                .is_err_and(|error| error.source.kind() != std::io::ErrorKind::NotFound);
-            if is_there {
-                let fix = format!("`export DOCKER_HOST=unix://{}`", path.display());
-                return ("another one may listen elsewhere", fix);
-            }
+    let rootless = vars::text("XDG_RUNTIME_DIR").map(|folder| format!("{folder}/docker.sock"));
+    let desktop = vars::home().map(|home| home.join(".docker/desktop/docker.sock"));
+    for path in rootless.map(PathBuf::from).into_iter().chain(desktop) {
+        if matches!(files::kind(&path), Ok(files::Kind::Other)) {
+            let fix = format!("`export DOCKER_HOST=unix://{}`", path.display());
+            return ("another one may listen elsewhere", fix);
         }
     }
     let answers = |program: &str| {
@@ -286,37 +277,44 @@ impl Driver for Docker {
         Ok(Box::new(DockerEnvironment::new(driver, arm, settings)))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs = owner::to_sweep(run)?;
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the
+    /// same where it answers.
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
-        for run in runs {
-            let places = places::of_run(cx, &run)?;
-            let contexts = places.iter().filter_map(|place| place.context.as_deref());
-            let engines = std::iter::once(None).chain(contexts.map(Some));
-            for context in engines {
-                removed.extend(self.within(context).sweep_engine(cx, &run)?);
-            }
-            for place in &places {
-                removed.extend(place.remove_folders(&run)?);
+        let mut trouble = None;
+        let mut looked_at = Vec::new();
+        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+            for place in record.places.clone() {
+                let engine = Self {
+                    engine: Some(place.engine.clone()),
+                };
+                let swept = engine.sweep_engine(cx, run).and_then(|mut lines| {
+                    lines.extend(place.remove_folders(run)?);
+                    record.forget(&place)?;
+                    Ok(lines)
+                });
+                match swept {
+                    Ok(lines) => removed.extend(lines),
+                    Err(error) => {
+                        let at = format!("in the Docker engine {}", place.engine);
+                        trouble = Some(record.kept(&at, &error));
+                    }
+                }
+                looked_at.push(place.engine);
             }
         }
-        Ok(removed)
+        if !looked_at.contains(&self.named()) {
+            removed.extend(self.sweep_engine(cx, run).unwrap_or_default());
+        }
+        trouble.map_or(Ok(removed), Err)
     }
 }
 
 impl Docker {
     /// Removes from one engine what carries the run's label.
     fn sweep_engine(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
-        let endpoint = self.endpoint()?;
-        let api = match Api::connect(endpoint.clone(), cx.scratch, endpoint.patience()) {
-            Ok(api) => api,
-            // Without an engine there is nothing of an engine.
-            Err(Unreachable::NoSocket) => return Ok(Vec::new()),
-            Err(reason) => return Err(unreachable(cx, &endpoint, reason, DETECT_LIMIT)),
-        };
+        let limit = self.endpoint()?.patience();
+        let api = self.connect(cx, limit)?;
         let mut removed = Vec::new();
         let labels = ["tare=1".to_owned(), format!("tare.run={run}")];
         for container in api.containers(&labels)? {

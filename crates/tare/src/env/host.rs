@@ -19,7 +19,7 @@ use super::{
     PublishedAt, SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
-use crate::cx::{CONTROL_LIMIT, owner};
+use crate::cx::CONTROL_LIMIT;
 use crate::cx::{CommandLine, Context, files};
 
 /// How long an agent may take to end after it was told to.
@@ -105,12 +105,8 @@ impl Driver for Host {
     }
 
     #[cfg(target_os = "linux")]
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs = owner::to_sweep(run)?;
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let arguments = std::iter::once("end-runs".to_owned()).chain(runs);
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+        let arguments = ["end-runs", run];
         let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         if finished.status != Some(0) {
@@ -131,7 +127,7 @@ impl Driver for Host {
     /// Elsewhere no process can be asked for its environment; an agent ends by itself when its host is
     /// gone, because its input ends.
     #[cfg(not(target_os = "linux"))]
-    fn sweep(&self, _cx: &Context<'_>, _run: Option<&str>) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, _cx: &Context<'_>, _run: &str) -> Result<Vec<String>, EnvError> {
         Ok(Vec::new())
     }
 }

@@ -26,6 +26,7 @@ pub mod oci;
 pub mod podman;
 pub(crate) mod private;
 mod reader;
+mod record;
 mod siblings;
 pub mod ssh;
 mod text;
@@ -98,9 +99,9 @@ pub trait Driver: Sync {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError>;
-    /// Removes whatever carries the label of `run` (of any run whose owner is gone, for `None`) and says
-    /// what it removed, one line each. For what an earlier crash left behind.
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError>;
+    /// Removes whatever carries the label of `run`, which nobody carries out at the time, and says what it
+    /// removed, one line each. An error means that something may be left. For what an earlier crash left behind.
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;
 }
 
 /// Why an instance is wanted.
@@ -282,8 +283,8 @@ mod tests {
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
         let helpers = [
-            "mod", "channel", "charged", "image", "grammar", "private", "reader", "siblings",
-            "text",
+            "mod", "channel", "charged", "image", "grammar", "private", "reader", "record",
+            "siblings", "text",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)

@@ -120,8 +120,8 @@ impl Driver for Oci {
         }))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        container::sweep_runs(cx, run)
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+        container::sweep_run(cx, run)
     }
 }
 
@@ -268,10 +268,8 @@ fn write_spec(
         kernel: kernel.trim(),
     };
     let built = spec::build(base, settings, &place)?;
-    files::write(
-        &container.folder.join("config.json"),
-        &built.spec.to_bytes(),
-    )?;
+    let path = container.folder.join("config.json");
+    files::write_working(&path, &built.spec.to_bytes())?;
     Ok(built)
 }
 

@@ -7,10 +7,12 @@
 //! What it cannot see: containers of a `podman machine` are on another machine, and only the agent's own
 //! facts tell about that one.
 
+use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Params};
 
+use super::record;
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{Context, owner};
+use crate::cx::Context;
 
 mod account;
 mod address;
@@ -85,19 +87,65 @@ impl Driver for Podman {
         )))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
-        let runs = owner::to_sweep(run)?;
+    /// Every podman on record must be swept. Elsewhere the run has made nothing; this driver's own is looked at all
+    /// the same where it answers.
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
-        if runs.is_empty() {
-            return Ok(removed);
-        }
-        let user = self.user.as_ref();
-        let first = user.map_or(Ok(None), |user| Account::find(cx, user))?;
-        for run in runs {
-            for caller in sweep::callers(cx, first.as_ref(), &run)? {
-                removed.extend(sweep::sweep(cx, &caller, &run)?);
+        let mut trouble = None;
+        let mut looked_at = Vec::new();
+        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+            for place in record.places.clone() {
+                let swept = place.caller(cx).and_then(|caller| {
+                    let lines = sweep::sweep(cx, &caller, run)?;
+                    record.forget(&place)?;
+                    Ok(lines)
+                });
+                match swept {
+                    Ok(lines) => removed.extend(lines),
+                    Err(error) => trouble = Some(record.kept(&place.to_string(), &error)),
+                }
+                looked_at.push(place);
             }
         }
-        Ok(removed)
+        let own = Place {
+            user: self.user.clone(),
+        };
+        if !looked_at.contains(&own) {
+            let swept = own
+                .caller(cx)
+                .and_then(|caller| sweep::sweep(cx, &caller, run));
+            removed.extend(swept.unwrap_or_default());
+        }
+        trouble.map_or(Ok(removed), Err)
+    }
+}
+
+/// Whose podman an arm makes something with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// Another user than Tare's own.
+    user: Option<String>,
+}
+
+impl Place {
+    fn of(caller: &Caller) -> Self {
+        let account = caller.account.as_ref();
+        Self {
+            user: account.map(|account| account.name.clone()),
+        }
+    }
+
+    fn caller(&self, cx: &Context<'_>) -> Result<Caller, EnvError> {
+        let account = self.user.as_ref().map(|user| Account::find(cx, user));
+        Ok(Caller::new(account.transpose()?.flatten()))
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.user {
+            Some(user) => write!(out, "with the podman of `{}`", user.escape_debug()),
+            None => write!(out, "with podman"),
+        }
     }
 }

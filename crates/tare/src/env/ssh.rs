@@ -9,13 +9,13 @@
 //! other end runs on this kernel, and the analysis labels it.
 //! What it cannot see: what else runs on the other machine, and the way in between.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use tare_model::{ArmId, Facts, Params, RunId};
+use tare_model::{ArmId, Facts, Params};
 
+use super::record;
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{CommandError, CommandLine, Context, files, owner, vars};
+use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
 mod connection;
@@ -23,14 +23,17 @@ mod environment;
 mod errors;
 mod install;
 mod instance;
+mod place;
 mod reader;
-mod record;
 mod script;
 mod settings;
 
 use environment::SshEnvironment;
-use record::Record;
+use place::Place;
 use settings::{SETTINGS, Settings};
+
+/// The driver's name.
+const ID: &str = "ssh";
 
 /// How long `ssh -V` may take.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -69,7 +72,7 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
 
 impl Driver for Ssh {
     fn id(&self) -> &'static str {
-        "ssh"
+        ID
     }
 
     fn about(&self) -> &'static str {
@@ -101,53 +104,29 @@ impl Driver for Ssh {
         Ok(Box::new(SshEnvironment::new(arm, settings)))
     }
 
-    /// Goes to every host on the records of these runs. A host that cannot be reached is an error, and its
-    /// record stays.
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+    /// Goes to every host on the run's records. A host that cannot be reached is an error, and stays on record.
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
-        for (run, folder) in folders(cx, run)? {
-            for (path, record) in Record::all(&folder)? {
-                let Some((settings, names)) = record.and_then(|record| record.checked(&run)) else {
-                    return Err(EnvError::Refused {
-                        what: "removing what a run left on another machine".to_owned(),
-                        answer: format!("its record `{}` cannot be used", path.display()),
-                    });
+        let mut trouble = None;
+        for mut record in record::of_run::<Place>(cx, self.id(), run)? {
+            for place in record.places.clone() {
+                let Some(settings) = place.checked(run) else {
+                    trouble = Some(record.kept("on another machine", &"a record is damaged"));
+                    continue;
                 };
-                match install::sweep(cx, &settings, Some(&run), &names) {
-                    Ok(lines) => removed.extend(lines),
+                let names = [place.name.clone()];
+                match install::sweep(cx, &settings, Some(run), &names) {
+                    Ok(lines) => {
+                        removed.extend(lines);
+                        record.forget(&place)?;
+                    }
                     // Not `Absent`: something may be left there.
                     Err(error) => {
-                        return Err(EnvError::Refused {
-                            what: format!("removing what a run left on `{}`", settings.host),
-                            answer: format!("{error}; to give it up, remove `{}`", path.display()),
-                        });
+                        trouble = Some(record.kept(&format!("on `{}`", settings.host), &error));
                     }
                 }
-                files::remove(&path)?;
             }
         }
-        Ok(removed)
+        trouble.map_or(Ok(removed), Err)
     }
-}
-
-/// The folders that may hold records, each with its run.
-fn folders(cx: &Context<'_>, run: Option<&str>) -> Result<Vec<(String, PathBuf)>, EnvError> {
-    let state = vars::state_folder();
-    let runs: Vec<RunId> = match (run, &state) {
-        (Some(run), _) => RunId::new(run).into_iter().collect(),
-        (None, Some(state)) => owner::dead_runs(state)?,
-        (None, None) => Vec::new(),
-    };
-    let mut folders = Vec::new();
-    for run in runs {
-        if run == *cx.run {
-            folders.push((run.to_string(), cx.scratch.to_owned()));
-        }
-        if let Some(folder) = state.as_ref().map(|state| owner::folder(state, &run))
-            && folder != cx.scratch
-        {
-            folders.push((run.to_string(), folder));
-        }
-    }
-    Ok(folders)
 }

@@ -27,7 +27,7 @@ use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
 use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
-use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, owner};
+use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -71,15 +71,11 @@ impl Driver for Vm {
     }
 
     /// Emulators and leashes are processes with the run's label, and a TAP device goes with its emulator.
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         if !cfg!(target_os = "linux") {
             return Ok(Vec::new());
         }
-        let runs = owner::to_sweep(run)?;
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let arguments = std::iter::once("end-runs".to_owned()).chain(runs);
+        let arguments = ["end-runs", run];
         let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         if finished.status != Some(0) {

@@ -1,5 +1,6 @@
 //! Why a run could not be begun or could not go on, cut by what the reader can do about it.
 
+use crate::cx::files::FileError;
 use tare_model::{ArmId, RunId};
 
 use crate::env::SettingsError;
@@ -101,6 +102,9 @@ pub enum RunError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A file of Tare's own cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It failed, and so did removing what had been started.
     #[error("{first}; and removing what had been started failed too: {}; hint: `tare clean`", then.join("; "))]
     AndCleanup {

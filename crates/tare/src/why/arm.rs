@@ -178,7 +178,7 @@ impl Driver for Around {
         }))
     }
 
-    fn sweep(&self, cx: &Context<'_>, run: Option<&str>) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         self.0.sweep(cx, run)
     }
 }

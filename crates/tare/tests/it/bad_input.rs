@@ -385,7 +385,7 @@ fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
 #[test]
 fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
     let product = Product::new();
-    product.run(["runs"]).expect(0);
+    drop(tare::store::Store::open(&product.store()).unwrap());
     let set = |version: u32| {
         rusqlite::Connection::open(product.store())
             .unwrap()

@@ -206,7 +206,7 @@ fn run(name: &str, study: &Study) -> Option<StoredRun> {
     before.assert_restored(&world, "a run on several nodes");
     // What an engine keeps, volumes included, is not seen on the machine; a sweep that finds nothing tells.
     let driver = env::find(&study.arms[0].driver).unwrap();
-    let left = driver.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+    let left = driver.sweep(&world.cx(), world.run.as_str()).unwrap();
     assert_eq!(left, [""; 0]);
     Some(stored)
 }

@@ -70,7 +70,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     environment.remove(&cx).unwrap();
     environment.remove(&cx).unwrap();
     before.assert_restored(&world, "remove");
-    let swept = driver.sweep(&cx, Some(world.run.as_str())).unwrap();
+    let swept = driver.sweep(&cx, world.run.as_str()).unwrap();
     assert!(swept.is_empty(), "remove left this for sweep: {swept:?}");
     note_contract(&name, "ran");
 }

@@ -56,7 +56,7 @@ fn foreign_agent(folder: &std::path::Path) -> Agents {
 
 /// What carries this run's label in the engine, found by the driver's own sweep.
 pub(crate) fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
-    driver.sweep(&world.cx(), Some(world.run.as_str())).unwrap()
+    driver.sweep(&world.cx(), world.run.as_str()).unwrap()
 }
 
 pub(crate) fn arm(name: &str) -> ArmId {

@@ -78,7 +78,7 @@ fn what_a_killed_host_left_behind_is_swept_by_its_label() {
     wait_until("it carries its label", || {
         !labelled(world.run.as_str()).is_empty()
     });
-    let swept = Host.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+    let swept = Host.sweep(&world.cx(), world.run.as_str()).unwrap();
     assert_eq!(swept.len(), 1, "{swept:?}");
     assert!(swept[0].contains(&orphan.id().to_string()), "{swept:?}");
     assert!(!orphan.wait().unwrap().success());

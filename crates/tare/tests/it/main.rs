@@ -26,6 +26,8 @@ mod host;
 #[cfg(target_os = "linux")]
 mod instances;
 #[cfg(target_os = "linux")]
+mod keeping;
+#[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
 mod misbehaviour;

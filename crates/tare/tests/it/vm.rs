@@ -393,7 +393,7 @@ fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
     }
     let mut environment = configure(&tcg().with("nic", "none"));
     let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let swept = Vm.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+    let swept = Vm.sweep(&world.cx(), world.run.as_str()).unwrap();
     assert!(
         swept.iter().any(|line| line.contains("qemu-system")),
         "{swept:?}"

@@ -9,6 +9,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::image::packed::hex;
@@ -48,10 +49,45 @@ pub(super) struct NoEndpoint {
 
 /// The folder of the client's configuration.
 fn client_folder() -> Option<PathBuf> {
-    vars::text("DOCKER_CONFIG").map(PathBuf::from).or_else(|| {
-        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        vars::text(home).map(|home| PathBuf::from(home).join(".docker"))
-    })
+    let given = vars::text("DOCKER_CONFIG").map(PathBuf::from);
+    given.or_else(|| vars::home().map(|home| home.join(".docker")))
+}
+
+/// How an engine is named: enough to find it again from another process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Named {
+    /// As `DOCKER_HOST` would name it.
+    Host(String),
+    /// By a context of the client's.
+    Context(String),
+}
+
+impl Named {
+    /// The engine that the `docker` command would use here.
+    pub(super) fn usual() -> Self {
+        if let Some(host) = vars::text("DOCKER_HOST") {
+            return Self::Host(host);
+        }
+        let current = || {
+            let config = files::read_text(&client_folder()?.join("config.json")).ok()?;
+            let config: serde_json::Value = serde_json::from_str(&config).ok()?;
+            let name = config.get("currentContext")?.as_str()?.to_owned();
+            Some(name).filter(|name| !name.is_empty())
+        };
+        let context = vars::text("DOCKER_CONTEXT").or_else(current);
+        Self::Context(context.unwrap_or_else(|| "default".to_owned()))
+    }
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host(host) => write!(out, "at `{}`", printable(host)),
+            Self::Context(name) if name == "default" => write!(out, "on this machine"),
+            Self::Context(name) => write!(out, "of the docker context `{}`", printable(name)),
+        }
+    }
 }
 
 impl std::fmt::Display for Endpoint {
@@ -83,27 +119,16 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint that the `docker` command would use here.
-    pub(super) fn resolve() -> Result<Self, NoEndpoint> {
-        if let Some(host) = vars::text("DOCKER_HOST") {
-            return Self::parse(&host, "DOCKER_HOST");
-        }
-        let Some(folder) = client_folder() else {
-            return Ok(Self::default_here());
-        };
-        let context = vars::text("DOCKER_CONTEXT").or_else(|| {
-            let config = files::read_text(&folder.join("config.json")).ok()?;
-            let config: serde_json::Value = serde_json::from_str(&config).ok()?;
-            Some(config.get("currentContext")?.as_str()?.to_owned())
-        });
-        match context {
-            Some(name) if !name.is_empty() && name != "default" => Self::of_context(&folder, &name),
-            _ => Ok(Self::default_here()),
+    /// The endpoint of this name.
+    pub(super) fn of(name: &Named) -> Result<Self, NoEndpoint> {
+        match name {
+            Named::Host(host) => Self::parse(host, "DOCKER_HOST"),
+            Named::Context(context) => Self::named(context),
         }
     }
 
     /// The endpoint of the context of this name.
-    pub(super) fn named(name: &str) -> Result<Self, NoEndpoint> {
+    fn named(name: &str) -> Result<Self, NoEndpoint> {
         match client_folder() {
             _ if name == "default" => Ok(Self::default_here()),
             Some(folder) => Self::of_context(&folder, name),

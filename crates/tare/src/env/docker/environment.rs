@@ -18,15 +18,17 @@ use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
+use super::super::record;
 use super::super::siblings::Numbers;
 use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
 use super::instance::{Belongings, DockerInstance, Siblings};
+use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
-use super::{DETECT_LIMIT, Docker, facts, image, locality, places, profile, request};
+use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 
 /// Where the volume that the instances share is mounted inside.
@@ -377,7 +379,8 @@ impl Environment for DockerEnvironment {
                 fix: Some("leave `platform` out, or name one that begins with `linux/`".into()),
             });
         }
-        places::record(cx, &self.arm, &self.settings)?;
+        let place = Place::new(&self.arm, self.driver.named(), &self.settings);
+        record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts;
         let (name, image) = if let Some(name) = &self.settings.image {
             facts.insert("agent.delivery".into(), "copied into each container".into());
@@ -486,7 +489,8 @@ impl Environment for DockerEnvironment {
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        if self.prepared.take().is_none() && self.instances == 0 {
+        let had_places = record::of_arm::<Place>(cx, self.driver.id(), &self.arm)?;
+        if self.prepared.take().is_none() && self.instances == 0 && had_places.is_empty() {
             return Ok(());
         }
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
@@ -509,6 +513,7 @@ impl Environment for DockerEnvironment {
             }
         }
         self.instances = 0;
-        Ok(places::forget(cx, &self.arm)?)
+        let place = Place::new(&self.arm, self.driver.named(), &self.settings);
+        record::forget(cx, self.driver.id(), &self.arm, &place)
     }
 }

@@ -1,68 +1,31 @@
-//! Where else a run has left something: engines other than the default one, and folders of the user's.
-//!
-//! Labels lead a sweep to everything in an engine that it knows of. A context named in a study and a folder
-//! given for binds are known only to that study, so an arm that uses one notes it in a small file in the
-//! run's folder before it makes anything, and the sweep of a dead run reads it there.
-//! What it cannot see: runs whose folder somebody has removed by hand.
+//! Where an arm makes something: its engine, and the folder of the user's that was given for binds.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tare_model::ArmId;
 
+use super::endpoint::Named;
 use super::settings::Settings;
+use crate::cx::files;
 use crate::cx::files::FileError;
-use crate::cx::{Context, files, vars};
 
-const SUFFIX: &str = ".docker-places.json";
-
-/// What one arm uses besides the default engine and the run's folder.
+/// A place of one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    pub(super) arm: String,
-    pub(super) context: Option<String>,
-    pub(super) folder: Option<PathBuf>,
+    arm: String,
+    pub(super) engine: Named,
+    folder: Option<PathBuf>,
 }
 
-/// Notes what the arm uses, if it uses anything.
-pub(super) fn record(cx: &Context<'_>, arm: &ArmId, settings: &Settings) -> Result<(), FileError> {
-    if settings.context.is_none() && settings.bind_folder.is_none() {
-        return Ok(());
-    }
-    let place = Place {
-        arm: arm.to_string(),
-        context: settings.context.clone(),
-        folder: settings.bind_folder.clone(),
-    };
-    files::create_folder(cx.scratch)?;
-    let text = serde_json::to_vec(&place).expect("two texts and a path of UTF-8 are always JSON");
-    files::write(&file(cx, arm), &text)
-}
-
-/// Forgets what an arm used, when nothing of it is left.
-pub(super) fn forget(cx: &Context<'_>, arm: &ArmId) -> Result<(), FileError> {
-    files::remove_file(&file(cx, arm))
-}
-
-fn file(cx: &Context<'_>, arm: &ArmId) -> PathBuf {
-    cx.scratch.join(format!("{arm}{SUFFIX}"))
-}
-
-/// What the arms of a run have noted; nothing where the run has no folder.
-pub(super) fn of_run(cx: &Context<'_>, run: &str) -> Result<Vec<Place>, FileError> {
-    let own = (cx.run.as_str() == run).then(|| cx.scratch.to_owned());
-    let folder = own.or_else(|| vars::state_folder().map(|state| state.join("runs").join(run)));
-    let mut places = Vec::new();
-    for folder in folder.into_iter().filter(|folder| folder.is_dir()) {
-        for name in files::names(&folder)? {
-            if name.ends_with(SUFFIX) {
-                let text = files::read(&folder.join(&name))?;
-                // Half a file cannot be: it is written beside and renamed. What is no note is none of ours.
-                places.extend(serde_json::from_slice::<Place>(&text));
-            }
+impl Place {
+    pub(super) fn new(arm: &ArmId, engine: Named, settings: &Settings) -> Self {
+        Self {
+            arm: arm.to_string(),
+            engine,
+            folder: settings.bind_folder.clone(),
         }
     }
-    Ok(places)
 }
 
 impl Place {
@@ -100,7 +63,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let place = Place {
             arm: "bind".into(),
-            context: None,
+            engine: Named::Context("default".into()),
             folder: Some(parent.path().to_owned()),
         };
         for name in [

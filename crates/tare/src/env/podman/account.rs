@@ -26,12 +26,13 @@ pub(super) struct Account {
 impl Account {
     /// The user of this name or number; `None` if it is Tare's own.
     pub(super) fn find(cx: &Context<'_>, name: &str) -> Result<Option<Self>, EnvError> {
-        let Some(own) = own_uid() else {
+        if !cfg!(unix) {
             return Err(EnvError::Absent {
                 why: "acting as another user is not available on this system".into(),
                 fix: Some("leave `as` out".into()),
             });
-        };
+        }
+        let own = files::own_uid();
         let command = CommandLine::new("getent", ["passwd", "--", name]);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         let text = String::from_utf8_lossy(&finished.stdout).into_owned();
@@ -51,25 +52,6 @@ impl Account {
             });
         }
         Ok(Some(account))
-    }
-
-    /// Every user that has kept something with podman in the usual place, but Tare's own; for root alone.
-    pub(super) fn with_storage(cx: &Context<'_>) -> Result<Vec<Self>, EnvError> {
-        if own_uid() != Some(0) {
-            return Ok(Vec::new());
-        }
-        let command = CommandLine::new("getent", ["passwd"]);
-        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-        let text = String::from_utf8_lossy(&finished.stdout).into_owned();
-        let is_kept = |account: &Self| account.uid != 0 && account.storage().is_dir();
-        let mut accounts: Vec<Self> = text.lines().filter_map(Self::parse).collect();
-        accounts.retain(is_kept);
-        Ok(accounts)
-    }
-
-    /// The usual place of this user's containers, images and volumes.
-    pub(super) fn storage(&self) -> PathBuf {
-        self.home.join(".local/share/containers/storage")
     }
 
     /// Reads a line of passwd(5).
@@ -120,15 +102,8 @@ impl Account {
         );
         words.push(program.to_owned());
         words.extend(arguments);
-        CommandLine::new("setpriv", words)
+        CommandLine::new("setpriv", words).in_session()
     }
-}
-
-/// The user that Tare runs as; `None` where the system does not tell.
-pub(super) fn own_uid() -> Option<u32> {
-    let status = files::read_text(Path::new("/proc/self/status")).ok()?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -139,10 +114,7 @@ mod tests {
     fn a_line_of_passwd_is_read_and_anything_else_is_not() {
         let account = Account::parse("tare:x:1001:1002:A, B:/home/tare:/bin/sh").unwrap();
         assert_eq!((account.uid, account.gid), (1001, 1002));
-        assert_eq!(
-            account.storage(),
-            Path::new("/home/tare/.local/share/containers/storage")
-        );
+        assert_eq!(account.home, Path::new("/home/tare"));
         assert_eq!(Account::parse("tare:x:-1:0::/:/bin/sh"), None);
         assert_eq!(Account::parse("short:line"), None);
     }
@@ -151,7 +123,8 @@ mod tests {
     fn a_users_command_begins_with_an_empty_environment() {
         let account = Account::parse("tare:x:4000000:4000000::/home/tare:/bin/sh").unwrap();
         let command = account.command("podman", vec!["info".into()], &[("TARE_RUN", "r")]);
-        assert_eq!(command.program, "setpriv");
+        assert_eq!(command.program, "setsid");
+        assert_eq!(command.arguments[0], "setpriv");
         let text = command.arguments.join(" ");
         assert!(
             text.contains("--reuid=4000000 --regid=4000000 --init-groups"),

@@ -12,12 +12,13 @@ use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::agent_for;
 use super::super::image::{AGENT_PATH, ImageTar};
+use super::super::record;
 use super::super::{Availability, EnvError};
 use super::caller::Caller;
 use super::environment::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
-use super::{Podman, errors, image};
+use super::{Place, Podman, errors, image};
 use crate::cx::{Context, files};
 
 /// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
@@ -40,6 +41,8 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let arm = ArmId::new("detect").expect("the constant is a name");
     let mut engine = info(cx, caller, left())?;
     let agent = agent_for(cx.agents, &engine.architecture)?;
+    let place = Place::of(caller);
+    record::add(cx, "podman", &arm, &place)?;
     let root = ImageTar::new().with_agent(&files::read(&agent.path)?);
     let name = format!("tare-{}-{arm}", cx.run);
     let ran = image::import(cx, caller, &arm, root, left()).and_then(|()| {
@@ -58,7 +61,8 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
         }
     });
     let cleaned = remove_containers(cx, caller, &[&name])
-        .and_then(|()| image::remove(cx, caller, &image::own_name(cx.run, &arm)));
+        .and_then(|()| image::remove(cx, caller, &image::own_name(cx.run, &arm)))
+        .and_then(|_| record::forget(cx, "podman", &arm, &place));
     // A refusal is what the reader needs; that of cleaning up after it would say the same again.
     ran?;
     cleaned?;

@@ -15,8 +15,9 @@ use tare_model::{ArmId, Facts, Reason};
 
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
+use super::super::record;
 use super::super::text::and_cleanup;
-use super::super::{Availability, EnvError, Environment, Instance, StartMode, Wanted};
+use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::account::Account;
 use super::caller::Caller;
 use super::facts::{self, Engine};
@@ -24,8 +25,8 @@ use super::instance::{
     Belongings, PodmanInstance, remove_containers, remove_folder, remove_volumes,
 };
 use super::settings::{Network, Settings, Storage};
-use super::{Podman, address, detect, errors, image};
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use super::{Place, Podman, address, detect, errors, image};
+use crate::cx::{CONTROL_LIMIT, Context, files, owner};
 
 /// Unpacking a whole userland onto a busy disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(120);
@@ -258,6 +259,11 @@ impl PodmanEnvironment {
     fn try_prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let mut caller = self.driver.caller(cx, &self.settings)?;
         self.caller = Some(caller.clone());
+        let place = Place::of(&caller);
+        record::add(cx, self.driver.id(), &self.arm, &place)?;
+        if caller.account.is_some() {
+            owner::let_through(cx.scratch)?;
+        }
         let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
@@ -492,6 +498,7 @@ impl Environment for PodmanEnvironment {
         if self.settings.image.is_none() {
             image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;
         }
+        record::forget(cx, self.driver.id(), &self.arm, &Place::of(&caller))?;
         self.caller = None;
         self.prepared = None;
         self.instances = 0;

@@ -1,15 +1,12 @@
-//! What runs have left with podman, found by label.
+//! What a run has left with somebody's podman, found by label.
 //!
-//! Podman has no daemon that would know of everybody's containers: each user has a storage of their own.
-//! Tare's own is asked in any case; where Tare runs as root, other users' are looked at as files first, and
-//! podman is called as a user only where their storage names the run. What it cannot see: other users'
-//! storage in a place that their configuration moved it to.
+//! Podman has no daemon that would know of everybody's containers: each user has a storage of their own, and whose
+//! was used is on record. Another user's storage is never read as files: podman is asked, as that user.
 
 use serde_json::Value as Json;
 
 use super::super::EnvError;
 use super::super::text::printable;
-use super::account::Account;
 use super::caller::Caller;
 use super::image;
 use super::instance::{remove_containers, remove_folder, remove_volumes};
@@ -39,38 +36,6 @@ fn list(answer: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
     things
         .filter_map(|thing| name(thing).map(str::to_owned))
         .collect()
-}
-
-/// Everybody whose podman may hold something of `run`, beginning with `first`.
-pub(super) fn callers(
-    cx: &Context<'_>,
-    first: Option<&Account>,
-    run: &str,
-) -> Result<Vec<Caller>, EnvError> {
-    let mut callers = vec![Caller::new(first.cloned())];
-    for account in Account::with_storage(cx)? {
-        if Some(&account) != first && names_run(&account, run) {
-            callers.push(Caller::new(Some(account)));
-        }
-    }
-    Ok(callers)
-}
-
-/// Whether a user's storage names the run: in its lists of containers and images, or among its volumes.
-fn names_run(account: &Account, run: &str) -> bool {
-    let storage = account.storage();
-    let names = files::names(&storage).unwrap_or_default();
-    let is_listed = names.iter().any(|name| {
-        let list = ["containers", "images"]
-            .into_iter()
-            .find(|list| name.ends_with(&format!("-{list}")));
-        list.and_then(|list| {
-            files::read_text(&storage.join(name).join(format!("{list}.json"))).ok()
-        })
-        .is_some_and(|text| text.contains(run))
-    });
-    let volumes = files::names(&storage.join("volumes")).unwrap_or_default();
-    is_listed || volumes.iter().any(|name| name.contains(run))
 }
 
 /// Removes everything of `run` that `caller` can see, and says what, one line each.

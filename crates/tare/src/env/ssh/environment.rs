@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_model::{ArmId, Facts};
 
+use super::super::record;
 use super::super::{EnvError, Environment, Instance, StartMode};
+use super::ID;
 use super::command::control_path;
 use super::connection::Connection;
 use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
-use super::record::{Record, folder_name};
+use super::place::{Place, folder_name};
 use super::settings::Settings;
 use crate::cx::{Context, files};
 
@@ -70,7 +72,8 @@ impl SshEnvironment {
         let version = super::version(cx)?;
         self.number += 1;
         let name = folder_name(cx.run, &self.arm, self.number);
-        Record::add(cx.scratch, &self.arm, &self.settings, &name)?;
+        let place = Place::new(&self.settings, &name);
+        record::add(cx, ID, &self.arm, &place)?;
         let control = control_path(cx.scratch, &format!("{}-{}", self.arm, self.number));
         let mut connection =
             match Connection::open(cx, &self.settings, control.clone(), name.clone()) {
@@ -81,7 +84,7 @@ impl SshEnvironment {
                         let _ = files::remove(control.as_ref());
                     }
                     if !none.is_touched {
-                        Record::forget(cx.scratch, &self.arm, &name)?;
+                        record::forget(cx, ID, &self.arm, &place)?;
                     }
                     return Err(none.error);
                 }
@@ -172,7 +175,8 @@ impl SshEnvironment {
         let closed = connection.close(&self.settings);
         forget_socket(connection);
         closed?;
-        Ok(Record::forget(cx.scratch, &self.arm, &connection.name)?)
+        let place = Place::new(&self.settings, &connection.name);
+        record::forget(cx, ID, &self.arm, &place)
     }
 }
 
@@ -209,12 +213,9 @@ impl Environment for SshEnvironment {
             // Where this fails the folder stays on record, and the next lines go there again.
             let _ = self.close(cx, &mut lock(&ready.connection));
         }
-        let left = Record::left(cx.scratch, &self.arm);
-        if !left.is_empty() {
-            sweep(cx, &self.settings, None, &left)?;
-            for name in left {
-                Record::forget(cx.scratch, &self.arm, &name)?;
-            }
+        for place in record::of_arm::<Place>(cx, ID, &self.arm)? {
+            sweep(cx, &self.settings, None, std::slice::from_ref(&place.name))?;
+            record::forget(cx, ID, &self.arm, &place)?;
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ pub(super) fn make(
     }
     files::create_folder(folder)?;
     let path = folder.join("initramfs.cpio");
-    files::write(&path, &bytes)?;
+    files::write_working(&path, &bytes)?;
     Ok(path)
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tare::cx::owner::Owner;
-use tare::cx::{Cancel, SystemClock, SystemExec, vars};
+use tare::cx::owner::{self, Owner};
+use tare::cx::{Cancel, Context, SystemClock, SystemExec, vars};
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
@@ -107,12 +107,16 @@ fn child_owns_a_run_until_it_is_killed() {
         return;
     }
     let world = World::new("orphan");
-    let _owner = Owner::acquire(&vars::state_folder().unwrap(), &world.run).unwrap();
+    let owner = Owner::acquire(&vars::state_folder().unwrap(), &world.run).unwrap();
+    let cx = Context {
+        scratch: owner.folder(),
+        ..world.cx()
+    };
     let settings = Params::new()
         .with("network", "none")
         .with("storage", "volume");
     let mut environment = environment(&DOCKER, "arm", &settings);
-    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
     hello(instance.as_mut());
     println!("\nRUN {}", world.run);
     std::thread::sleep(Duration::from_secs(60));
@@ -125,8 +129,10 @@ fn child_sweeps() {
         return;
     }
     let world = World::new("sweeper");
-    for line in DOCKER.sweep(&world.cx(), None).unwrap() {
-        println!("\nREMOVED {line}");
+    for run in owner::dead_runs(&vars::state_folder().unwrap()).unwrap() {
+        for line in DOCKER.sweep(&world.cx(), run.as_str()).unwrap() {
+            println!("\nREMOVED {line}");
+        }
     }
 }
 
@@ -168,7 +174,7 @@ fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
     assert_eq!(of(&dead_run), 3, "container, volume, image: {text}");
     assert_eq!(of(&living_run), 0, "{removed:?}");
 
-    let sweep = |run: &str| DOCKER.sweep(&world.cx(), Some(run)).unwrap();
+    let sweep = |run: &str| DOCKER.sweep(&world.cx(), run).unwrap();
     assert_eq!(sweep(&dead_run), Vec::<String>::new());
     let removed = sweep(&living_run);
     assert_eq!(removed.len(), 3, "it was all there: {removed:?}");
@@ -263,7 +269,7 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     assert!(environment.start(&world.cx(), StartMode::Once).is_err());
     assert!(instance.stop(&world.cx()).is_err());
     assert!(environment.remove(&world.cx()).is_err());
-    let run = Some(world.run.as_str());
+    let run = world.run.as_str();
     assert!(driver.sweep(&world.cx(), run).is_err());
     let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("not running"), "{why}");

@@ -259,7 +259,7 @@ impl Driver for FakeDriver {
         }))
     }
 
-    fn sweep(&self, _: &Context<'_>, _: Option<&str>) -> Result<Vec<String>, EnvError> {
+    fn sweep(&self, _: &Context<'_>, _: &str) -> Result<Vec<String>, EnvError> {
         Ok(Vec::new())
     }
 }

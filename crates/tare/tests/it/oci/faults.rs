@@ -161,7 +161,7 @@ fn a_runtime_that_is_killed_takes_its_container_along() {
         instance.stop(&world.cx()).unwrap();
         environment.remove(&world.cx()).unwrap();
         before.assert_restored(&world, "a killed runtime");
-        let swept = Oci.sweep(&world.cx(), Some(world.run.as_str())).unwrap();
+        let swept = Oci.sweep(&world.cx(), world.run.as_str()).unwrap();
         assert!(swept.is_empty(), "{swept:?}");
     }
 }
@@ -304,7 +304,7 @@ fn when_the_host_is_killed_nothing_survives() {
         wait_until("its processes are gone", || labelled(&run).is_empty());
         wait_until("its cgroups are gone", || left_of(&run).is_empty());
         assert_eq!(system_mounts(), before);
-        let swept = Oci.sweep(&world.cx(), Some(&run)).unwrap();
+        let swept = Oci.sweep(&world.cx(), &run).unwrap();
         assert!(swept.is_empty(), "{swept:?}");
     }
 }
@@ -329,9 +329,9 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
     child.wait().unwrap();
     wait_until("its processes are gone", || labelled(&run).is_empty());
     assert!(!left_of(&run).is_empty(), "nobody was there to remove them");
-    let other = Oci.sweep(&world.cx(), Some("it-another-run")).unwrap();
+    let other = Oci.sweep(&world.cx(), "it-another-run").unwrap();
     assert!(other.is_empty(), "{other:?}");
-    let swept = Oci.sweep(&world.cx(), Some(&run)).unwrap();
+    let swept = Oci.sweep(&world.cx(), &run).unwrap();
     assert!(swept.iter().any(|line| line.contains(&run)), "{swept:?}");
     assert!(left_of(&run).is_empty());
 }

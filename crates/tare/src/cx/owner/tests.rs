@@ -1,0 +1,154 @@
+use std::fs;
+
+use super::*;
+
+fn run(name: &str) -> RunId {
+    RunId::new(name).unwrap()
+}
+
+fn everything(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        found.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(everything(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_run_is_alive_while_its_owner_lives_and_dead_afterwards() {
+    let state = tempfile::tempdir().unwrap();
+    let owner = Owner::acquire(state.path(), &run("a")).unwrap();
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+    assert!(Owner::take_dead(state.path(), &run("a")).unwrap().is_none());
+    assert!(matches!(
+        Owner::acquire(state.path(), &run("a")),
+        Err(OwnerError::Busy(_))
+    ));
+    drop(owner);
+    assert_eq!(dead_runs(state.path()).unwrap(), [run("a")]);
+    let again = Owner::acquire(state.path(), &run("a")).unwrap();
+    drop(again);
+    let taken = Owner::take_dead(state.path(), &run("a")).unwrap().unwrap();
+    // Who sweeps a dead run keeps everybody from going on with it meanwhile.
+    assert!(matches!(
+        Owner::acquire(state.path(), &run("a")),
+        Err(OwnerError::Busy(_))
+    ));
+    taken.remove().unwrap();
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+}
+
+#[test]
+fn the_owner_removes_its_folder_with_all_that_is_in_it() {
+    let state = tempfile::tempdir().unwrap();
+    let owner = Owner::acquire(state.path(), &run("b")).unwrap();
+    files::write(&owner.folder().join("file"), b"x").unwrap();
+    files::create_folder(&owner.folder().join("zz/deep/er")).unwrap();
+    let folder = owner.folder().to_owned();
+    owner.remove().unwrap();
+    assert!(!folder.exists());
+}
+
+#[test]
+fn whoever_looks_makes_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+    assert!(Owner::take_dead(state.path(), &run("a")).unwrap().is_none());
+    assert_eq!(everything(state.path()), Vec::<PathBuf>::new());
+    // Folders of another program's that happen to be called so.
+    files::create_folder(&state.path().join("runs/one/data")).unwrap();
+    files::create_folder(&state.path().join("runs/empty")).unwrap();
+    let before = everything(state.path());
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+    assert!(
+        Owner::take_dead(state.path(), &run("one"))
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(everything(state.path()), before);
+}
+
+#[test]
+fn a_folder_without_the_mark_is_never_a_dead_run() {
+    let state = tempfile::tempdir().unwrap();
+    drop(Owner::acquire(state.path(), &run("real")).unwrap());
+    let runs = state.path().join("runs");
+    for (name, text) in [
+        ("foreign", ""),
+        ("similar", "This folder is a run of Tare"),
+        ("longer", &format!("{MARK}x")),
+    ] {
+        files::create_folder(&runs.join(name)).unwrap();
+        fs::write(runs.join(name).join(LOCK), text).unwrap();
+        fs::write(runs.join(name).join("data"), "precious").unwrap();
+        assert!(
+            Owner::take_dead(state.path(), &run(name))
+                .unwrap()
+                .is_none(),
+            "{name}"
+        );
+        let refused = Owner::acquire(state.path(), &run(name)).unwrap_err();
+        assert!(matches!(refused, OwnerError::NotTares(_)), "{refused}");
+        assert_eq!(fs::read(runs.join(name).join("data")).unwrap(), b"precious");
+    }
+    assert_eq!(dead_runs(state.path()).unwrap(), [run("real")]);
+}
+
+#[test]
+fn a_folder_whose_mark_was_cut_short_can_be_taken() {
+    let state = tempfile::tempdir().unwrap();
+    let folder = folder(state.path(), &run("cut"));
+    files::create_folder(&folder).unwrap();
+    fs::write(folder.join(LOCK), &MARK[..9]).unwrap();
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+    drop(Owner::acquire(state.path(), &run("cut")).unwrap());
+    assert_eq!(dead_runs(state.path()).unwrap(), [run("cut")]);
+}
+
+#[test]
+#[cfg(unix)]
+fn links_are_not_followed_neither_to_a_run_nor_to_its_mark_nor_out_of_it() {
+    use std::os::unix::fs::symlink;
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join(LOCK), MARK).unwrap();
+    fs::write(elsewhere.path().join("data"), "precious").unwrap();
+    let owner = Owner::acquire(state.path(), &run("real")).unwrap();
+    let runs = state.path().join("runs");
+    symlink(elsewhere.path(), runs.join("link")).unwrap();
+    files::create_folder(&runs.join("inner")).unwrap();
+    symlink(elsewhere.path().join(LOCK), runs.join("inner").join(LOCK)).unwrap();
+    assert!(dead_runs(state.path()).unwrap().is_empty());
+    for name in ["link", "inner"] {
+        let refused = Owner::acquire(state.path(), &run(name)).unwrap_err();
+        assert!(
+            matches!(refused, OwnerError::NotTares(_)),
+            "{name}: {refused}"
+        );
+    }
+    symlink(elsewhere.path(), owner.folder().join("out")).unwrap();
+    owner.remove().unwrap();
+    assert!(elsewhere.path().join("data").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_kept_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let above = tempfile::tempdir().unwrap();
+    let state = above.path().join("state");
+    let owner = Owner::acquire(&state, &run("a")).unwrap();
+    files::write(&owner.folder().join("record"), b"x").unwrap();
+    files::write_working(&owner.folder().join("stdin"), b"x").unwrap();
+    for path in everything(above.path()) {
+        let found = fs::metadata(&path).unwrap();
+        let mode = found.permissions().mode() & 0o777;
+        let wanted = if found.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, wanted, "{}", path.display());
+    }
+}

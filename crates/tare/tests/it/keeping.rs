@@ -1,0 +1,359 @@
+//! What Tare keeps is its user's alone, what it removes is its own, and who looks changes nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tare::cx::owner::Owner;
+use tare_model::RunId;
+
+use crate::product::{Product, has_container, has_docker, is_root};
+use crate::traces::docker_objects;
+use crate::world::skip;
+
+/// Everything below a folder with its permissions and, for files, its bytes.
+fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let bytes = if metadata.is_file() {
+            fs::read(&path).unwrap()
+        } else {
+            Vec::new()
+        };
+        if metadata.is_dir() {
+            found.extend(everything(&path));
+        }
+        found.insert(path, (metadata.mode(), bytes));
+    }
+    found
+}
+
+/// A run whose owner is gone, with its folder.
+fn dead_run(product: &Product, name: &str) -> PathBuf {
+    let owner = Owner::acquire(&product.home(), &RunId::new(name).unwrap()).unwrap();
+    owner.folder().to_owned()
+}
+
+#[test]
+fn cleaning_a_folder_of_other_programs_removes_nothing_and_makes_nothing() {
+    let product = Product::new();
+    let runs = product.home().join("runs");
+    for name in ["2024-01-01", "exp1/data", "empty"] {
+        fs::create_dir_all(runs.join(name)).unwrap();
+    }
+    fs::write(runs.join("exp1/data/result.csv"), "precious").unwrap();
+    fs::write(runs.join("exp1/owner.lock"), "").unwrap();
+    symlink(runs.join("exp1"), runs.join("link")).unwrap();
+    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o755)).unwrap();
+    let before = everything(&product.home());
+    for command in ["clean", "runs"] {
+        product.run([command]).expect(0);
+        assert_eq!(everything(&product.home()), before, "{command}");
+    }
+    // Beside a run of Tare's own too.
+    dead_run(&product, "own");
+    product.run(["clean"]).expect(0);
+    let mut after = everything(&product.home());
+    after.remove(&runs.join(".lock"));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn who_looks_makes_no_state_folder() {
+    let product = Product::new();
+    for arguments in [&["runs"][..], &["clean"], &["show"]] {
+        product.run(arguments);
+        assert!(!product.home().exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
+    if !is_root() {
+        return skip("root", "only root can mount");
+    }
+    let product = Product::new();
+    let folder = dead_run(&product, "mounted");
+    let precious = product.folder().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("data"), "precious").unwrap();
+    for place in ["bound", "memory"] {
+        fs::create_dir_all(folder.join("files").join(place)).unwrap();
+    }
+    let script = "mount --bind \"$1\" \"$2/files/bound\" && mount -t tmpfs none \"$2/files/memory\" && \
+                  touch \"$2/files/memory/kept\" || exit 99; shift 2; \"$@\"; code=$?; \
+                  ls \"$KEPT/files/memory\"; exit $code";
+    let inner = product.command(["clean"]);
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
+    command
+        .arg(&precious)
+        .arg(&folder)
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    command.env("KEPT", &folder);
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.code == Some(99) {
+        return skip("root", &format!("nothing can be mounted here: {ended}"));
+    }
+    let ended = ended.expect(1);
+    assert!(ended.stderr.contains("mounted"), "{ended}");
+    assert!(ended.stdout.contains("kept"), "{ended}");
+    assert_eq!(fs::read(precious.join("data")).unwrap(), b"precious");
+    // Unmounted, it can be removed, for it is still marked.
+    product.run(["clean"]).expect(0);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_run_that_another_process_takes_up_is_not_swept() {
+    let product = Product::new();
+    let run = RunId::new("living").unwrap();
+    let owner = Owner::acquire(&product.home(), &run).unwrap();
+    product.run(["clean"]).expect(0);
+    assert!(owner.folder().join("owner.lock").exists());
+    drop(owner);
+    product.run(["clean"]).expect(0);
+    assert!(!product.home().join("runs/living").exists());
+}
+
+#[test]
+fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
+    if !has_docker() {
+        return skip("docker", "no Docker engine answers");
+    }
+    let host =
+        std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".into());
+    let Some(socket) = host.strip_prefix("unix://") else {
+        return skip("docker", "the engine has no socket here");
+    };
+    let product = Product::new();
+    let door = product.folder().join("engine.sock");
+    symlink(socket, &door).unwrap();
+    let with_door = |arguments: &[&str]| {
+        let mut command = product.command(arguments);
+        command.env("DOCKER_HOST", format!("unix://{}", door.display()));
+        command
+    };
+    let arguments = [
+        "run",
+        "--env",
+        "docker",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "20000",
+    ];
+    let mut started = Product::start(with_door(&arguments));
+    product.wait_for_trials(&mut started, 2);
+    let run = product.stored("SELECT id FROM run")[0].clone();
+    started.signal("KILL", false);
+    started.wait();
+    assert!(!docker_objects(&run).is_empty());
+
+    // Whatever engine is the usual one by then.
+    let clean = || {
+        let mut command = product.command(["clean"]);
+        command.env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
+        product.finish(command)
+    };
+    fs::remove_file(&door).unwrap();
+    for _ in 0..2 {
+        let ended = clean().expect(1);
+        assert!(ended.stderr.contains("engine.sock"), "{ended}");
+        assert!(product.home().join("runs").join(&run).exists());
+    }
+    symlink(socket, &door).unwrap();
+    let ended = clean().expect(0);
+    assert!(ended.stdout.contains("docker container"), "{ended}");
+    assert_eq!(docker_objects(&run), Vec::<String>::new());
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_record_that_cannot_be_read_keeps_the_run() {
+    let product = Product::new();
+    let folder = dead_run(&product, "torn");
+    let record = folder.join("docker+arm.places.json");
+    fs::write(&record, "").unwrap();
+    let ended = product.run(["clean"]).expect(1);
+    assert!(ended.stderr.contains("docker+arm.places.json"), "{ended}");
+    fs::remove_file(&record).unwrap();
+    product.run(["clean"]).expect(0);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn nobody_else_may_come_to_what_a_run_keeps() {
+    let product = Product::new();
+    let environments = if has_container() {
+        "host,container"
+    } else {
+        skip("container", "no container can be made here");
+        "host"
+    };
+    let arguments = [
+        "run",
+        "--env",
+        environments,
+        "--workload",
+        "getppid",
+        "--blocks",
+        "20000",
+    ];
+    let mut started = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut started, 2);
+    let found = everything(&product.home());
+    started.signal("INT", false);
+    started.wait().expect(4);
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&product.home()), 0o700);
+    assert_eq!(mode(&product.store()), 0o600);
+    // What is deeper is what arms see, behind folders that nobody else may enter. The agent is executed in every arm.
+    let is_agent = |path: &Path| path.to_string_lossy().contains("/agent-");
+    let is_near = |path: &Path| {
+        path.strip_prefix(product.home())
+            .unwrap()
+            .components()
+            .count()
+            <= 3
+    };
+    for (path, (mode, _)) in found {
+        if is_near(&path) && !is_agent(&path) {
+            assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_state_folder_that_others_can_put_something_into_is_refused() {
+    let product = Product::new();
+    fs::create_dir(product.home()).unwrap();
+    let refused = |what: &str| {
+        let before = everything(product.folder());
+        for arguments in [&["run", "--blocks", "1"][..], &["clean"], &["runs"]] {
+            let ended = product.run(arguments).expect(2);
+            assert!(ended.stderr.contains(what), "{ended}");
+            assert!(ended.hint().contains("TARE_HOME"), "{ended}");
+        }
+        assert_eq!(everything(product.folder()), before);
+    };
+    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    refused("other users may change");
+    fs::set_permissions(product.home(), fs::Permissions::from_mode(0o755)).unwrap();
+    if !is_root() {
+        return skip("root", "only root can give a folder away");
+    }
+    std::os::unix::fs::chown(product.home(), Some(65534), Some(65534)).unwrap();
+    refused("another user");
+    // Root's own folder in one of somebody else's, who can put another in its place.
+    std::os::unix::fs::chown(product.home(), Some(0), Some(0)).unwrap();
+    std::os::unix::fs::chown(product.folder(), Some(65534), Some(65534)).unwrap();
+    refused("another user");
+    std::os::unix::fs::chown(product.folder(), Some(0), Some(0)).unwrap();
+}
+
+#[test]
+fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
+    let product = Product::new();
+    product
+        .run([
+            "run",
+            "--env",
+            "host",
+            "--workload",
+            "getppid",
+            "--blocks",
+            "2",
+        ])
+        .expect(0);
+    let shown = product.run(["show"]).expect(0).stdout;
+    let before = everything(&product.home());
+    for arguments in [&["show"][..], &["runs"], &["show", "--json"]] {
+        product.run(arguments).expect(0);
+        assert_eq!(everything(&product.home()), before, "{arguments:?}");
+    }
+    if !is_root() {
+        return skip("root", "only root can mount");
+    }
+    let script = "mount --bind \"$TARE_HOME\" \"$TARE_HOME\" && mount -o remount,bind,ro \"$TARE_HOME\" && \
+                  ! touch \"$TARE_HOME/x\" 2>/dev/null || exit 99; exec \"$@\"";
+    let inner = product.command(["show"]);
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.code == Some(99) {
+        return skip("root", &format!("nothing can be mounted here: {ended}"));
+    }
+    assert_eq!(ended.expect(0).stdout, shown);
+}
+
+#[test]
+fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "20000",
+    ];
+    let mut started = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut started, 2);
+    started.signal("KILL", false);
+    started.wait();
+    product.run(["clean"]).expect(0);
+    // Somebody sends the store.
+    let other = Product::new();
+    let sent = other.folder().join("sent.sqlite");
+    for suffix in ["", "-wal", "-shm"] {
+        let from = format!("{}{suffix}", product.store().display());
+        if Path::new(&from).exists() {
+            fs::copy(from, format!("{}{suffix}", sent.display())).unwrap();
+        }
+    }
+    let store = sent.display().to_string();
+    let count = || crate::product::stored(&sent, "SELECT sequence FROM trial").len();
+    let before = count();
+    let refused = other.run(["run", "--resume", "--store", &store]).expect(2);
+    assert!(refused.stderr.contains("was not begun here"), "{refused}");
+    assert!(refused.hint().contains("--trust"), "{refused}");
+    assert_eq!(count(), before);
+    for (place, more) in [(&other, &["--trust"][..]), (&product, &[])] {
+        let mut words = vec!["run", "--resume", "--store", &store];
+        words.extend(more);
+        let mut started = Product::start(place.command(words));
+        let begin = count();
+        while count() < begin + 2 {
+            assert!(started.is_running(), "it does not go on");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        started.signal("INT", false);
+        started.wait().expect(4);
+    }
+}
