@@ -52,7 +52,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("config", &["env", "workload"]),
         ("plan", &["config"]),
         ("check", &["cx", "config", "env", "plan"]),
-        ("store", &["plan"]),
+        ("store", &["cx", "plan"]),
         ("parity", &[]),
         ("run", &["cx", "env", "workload", "plan", "store", "parity"]),
         ("cause", &[]),

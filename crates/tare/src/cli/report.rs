@@ -31,7 +31,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        let store = Store::open(&place.store_file()?)?;
+        let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
         let dossier = recount::dossier(&store, &run)?;
         let Format::Svg = self.format;
@@ -47,10 +47,10 @@ impl Report {
             .hint("`tare list studies` says which do"));
         }
         let folder = self.output.clone().unwrap_or_else(|| PathBuf::from("."));
-        files::create_folder(&folder)?;
+        files::create_output_folder(&folder)?;
         for drawing in drawings {
             let path = folder.join(&drawing.name);
-            files::write(&path, drawing.svg.as_bytes())?;
+            files::write_output(&path, drawing.svg.as_bytes())?;
             output::data(&format!("{}\n", path.display()))?;
         }
         Ok(Exit::Done)

@@ -16,7 +16,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        let runs = Store::open(&place.store_file()?)?.runs()?;
+        let runs = Store::open_to_read(&place.store_file()?)?.runs()?;
         if self.json {
             let rows: Vec<serde_json::Value> = runs
                 .iter()

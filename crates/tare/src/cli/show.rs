@@ -20,7 +20,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        let store = Store::open(&place.store_file()?)?;
+        let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
         let dossier = recount::dossier(&store, &run)?;
         if self.json {

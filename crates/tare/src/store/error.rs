@@ -105,6 +105,18 @@ pub enum StoreError {
     },
 }
 
+/// Sorts an error of the file system.
+pub(super) fn of_file(path: &Path, action: &'static str, error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => StoreError::Full(path.to_owned()),
+        _ => StoreError::Io {
+            action,
+            path: path.to_owned(),
+            problem: error.to_string(),
+        },
+    }
+}
+
 /// The extended code of an I/O error while SQLite was making room for its shared index. The only cause
 /// seen in practice is a full disk, which SQLite does not tell apart there (`SQLITE_IOERR_SHMSIZE`).
 const IO_ERROR_SHARED_INDEX_SIZE: i32 = 0x130a;

@@ -9,6 +9,8 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
+use super::error::of_file;
+use crate::cx::files;
 
 /// The lock; given back when dropped.
 #[derive(Debug)]
@@ -28,21 +30,11 @@ impl RunLock {
     /// Takes the lock and writes this process's id into it.
     pub(super) fn take(store: &Path) -> Result<Self, StoreError> {
         let path = lock_path(store);
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::StorageFull => StoreError::Full(store.to_owned()),
-            _ => StoreError::Io {
-                action: "lock",
-                path: path.clone(),
-                problem: error.to_string(),
-            },
-        };
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
+        let failed = |error: std::io::Error| of_file(&path, "lock", &error);
+        // What is written into it must not go to where a link leads.
+        let mut file = files::open_anybodys(&path, true)
+            .map_err(|error| failed(error.source))?
+            .expect("it is made where there is none");
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -14,11 +14,13 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
 use tare_model::{Outcome, RunId};
 
+use crate::cx::files;
 use crate::plan::Plan;
 
 mod error;
 mod lock;
 mod read;
+mod reading;
 mod record;
 mod schema;
 
@@ -28,7 +30,7 @@ pub use record::{
     TrialRecord, WorkloadEnd,
 };
 
-use error::classify;
+use error::{classify, of_file};
 use lock::RunLock;
 
 /// How long another process may hold the file before it is called locked.
@@ -59,54 +61,57 @@ impl Store {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
         {
-            create_folder(folder).map_err(|error| match error.kind() {
-                std::io::ErrorKind::StorageFull => StoreError::Full(path.to_owned()),
-                _ => StoreError::Io {
-                    action: "make the folder of",
-                    path: path.to_owned(),
-                    problem: error.to_string(),
-                },
-            })?;
+            files::create_folder(folder)
+                .map_err(|error| of_file(path, "make the folder of", &error.source))?;
         }
-        if path.is_dir() {
-            return Err(StoreError::Io {
-                action: "open",
-                path: path.to_owned(),
-                problem: "it is a folder".to_owned(),
-            });
-        }
+        refuse_folder(path)?;
+        // SQLite would make it as open as other files are, and follow a link to anywhere.
+        files::open_anybodys(path, true).map_err(|error| of_file(path, "open", &error.source))?;
         let mut connection =
             Connection::open(path).map_err(|error| classify(path, "open", &error))?;
-        Self::set_up(&mut connection, path).map_err(|error| match error {
-            SetUp::Sqlite(error) => classify(path, "open", &error),
-            SetUp::Refused(error) => error,
-        })?;
-        Ok(Self {
+        Self::set_up(&mut connection, path).map_err(|error| error.told(path))?;
+        Ok(Self::over(connection, path))
+    }
+
+    /// Opens the store to look at it and changes nothing, neither in the file nor beside it: a store on a disk that
+    /// cannot be written is read too. Where there is none, an empty one that is nowhere takes its place.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        refuse_folder(path)?;
+        let length = match std::fs::metadata(path) {
+            Ok(found) => found.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(of_file(path, "open", &error)),
+        };
+        let opened = if length == 0 {
+            empty()
+        } else {
+            reading::open(path).and_then(|connection| Self::set_up_to_read(connection, path))
+        };
+        let connection = opened.map_err(|error| error.told(path))?;
+        Ok(Self::over(connection, path))
+    }
+
+    fn over(connection: Connection, path: &Path) -> Self {
+        Self {
             connection,
             path: path.to_owned(),
             writing: None,
-        })
+        }
+    }
+
+    fn set_up_to_read(connection: Connection, path: &Path) -> Result<Connection, SetUp> {
+        let found = known_version(&connection, path)?;
+        if found == 0 {
+            return empty();
+        }
+        schema::read_as_newest(&connection, found)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
     }
 
     fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
         connection.busy_timeout(PATIENCE)?;
-        let found = schema::version(connection)?;
-        let application: i32 =
-            connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        let n_objects: i64 =
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        let is_empty = found == 0 && application == 0 && n_objects == 0;
-        if application != schema::APPLICATION_ID && !is_empty {
-            return Err(SetUp::Refused(StoreError::NotAStore(path.to_owned())));
-        }
-        let known = schema::known_version();
-        if found > known {
-            return Err(SetUp::Refused(StoreError::Newer {
-                path: path.to_owned(),
-                found,
-                known,
-            }));
-        }
+        known_version(connection, path)?;
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         // Some file systems cannot share the log's index; there the old journal needs full syncing.
@@ -335,8 +340,46 @@ impl Store {
     }
 }
 
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)
+fn refuse_folder(path: &Path) -> Result<(), StoreError> {
+    if path.is_dir() {
+        return Err(StoreError::Io {
+            action: "open",
+            path: path.to_owned(),
+            problem: "it is a folder".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// The version of an open store, 0 for an empty file; a newer one and another program's file are refused.
+fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
+    // What stands in the file of somebody else must not call anything.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    let found = schema::version(connection)?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let n_objects: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let is_empty = found == 0 && application == 0 && n_objects == 0;
+    if application != schema::APPLICATION_ID && !is_empty {
+        return Err(SetUp::Refused(StoreError::NotAStore(path.to_owned())));
+    }
+    let known = schema::known_version();
+    if found > known {
+        return Err(SetUp::Refused(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        }));
+    }
+    Ok(found)
+}
+
+/// A store without a run, in memory.
+fn empty() -> Result<Connection, SetUp> {
+    let mut connection = Connection::open_in_memory()?;
+    schema::migrate(&mut connection, schema::STEPS)?;
+    Ok(connection)
 }
 
 enum SetUp {
@@ -347,6 +390,15 @@ enum SetUp {
 impl From<rusqlite::Error> for SetUp {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
+    }
+}
+
+impl SetUp {
+    fn told(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sqlite(error) => classify(path, "open", &error),
+            Self::Refused(error) => error,
+        }
     }
 }
 

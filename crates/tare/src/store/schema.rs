@@ -99,6 +99,18 @@ CREATE INDEX remark_by_run ON remark (run);
 /// What an arm used during the trial as the host's kernel counts it: JSON, an object of numbers.
 const VERSION_2: &str = "ALTER TABLE trial ADD COLUMN charged TEXT;";
 
+/// What an older version lacks, as views that stand before its tables: index `i` for version `i + 1`.
+pub(super) const AS_NEWEST: &[&str] =
+    &["CREATE TEMP VIEW trial AS SELECT *, NULL AS charged FROM main.trial;"];
+
+/// Lets an older store be read as one of the newest version, and leaves it as it is.
+pub(super) fn read_as_newest(connection: &Connection, version: u32) -> rusqlite::Result<()> {
+    match AS_NEWEST.get(version as usize - 1) {
+        Some(views) => connection.execute_batch(views),
+        None => Ok(()),
+    }
+}
+
 /// The version that this build reads and writes.
 pub(super) fn known_version() -> u32 {
     STEPS.len() as u32

@@ -369,3 +369,130 @@ fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
     assert_eq!(resumed.stopped_by, Some(StoppedBy::Blocks));
     assert_eq!(resumed.records, all[..2]);
 }
+
+/// What lies in a folder, with its bytes.
+fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+fn fill(path: &Path) {
+    let mut store = Store::open(path).unwrap();
+    let plan = plan();
+    store.begin(&start("run-1"), &plan).unwrap();
+    for record in records(&plan) {
+        store.append(&record).unwrap();
+    }
+    store.finish(&end(StoppedBy::Blocks)).unwrap();
+}
+
+#[test]
+fn whoever_reads_a_store_leaves_no_trace() {
+    let place = place();
+    let folder = place.path.parent().unwrap();
+    // None is made where there is none.
+    let none = Store::open_to_read(&place.path).unwrap();
+    assert!(none.runs().unwrap().is_empty());
+    assert!(!folder.exists());
+    fill(&place.path);
+    let before = contents(folder);
+    let store = Store::open_to_read(&place.path).unwrap();
+    assert_eq!(
+        store.run(&RunId::new("run-1").unwrap()).unwrap().records,
+        records(&plan())
+    );
+    drop(store);
+    assert_eq!(contents(folder), before);
+}
+
+#[test]
+fn what_a_killed_run_stored_is_read_without_a_trace_too() {
+    let place = place();
+    let mut store = Store::open(&place.path).unwrap();
+    let plan = plan();
+    store.begin(&start("run-1"), &plan).unwrap();
+    for record in records(&plan) {
+        store.append(&record).unwrap();
+    }
+    // As it lies there after `kill -9`: with its log, and nobody at work.
+    let folder = place.path.parent().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    for (path, bytes) in contents(folder) {
+        std::fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    let before = contents(copy.path());
+    assert!(
+        before
+            .keys()
+            .any(|path| path.to_string_lossy().ends_with("-wal"))
+    );
+    let reader = Store::open_to_read(&copy.path().join("store.db")).unwrap();
+    assert_eq!(
+        reader.runs().unwrap()[0].n_trials as usize,
+        records(&plan).len()
+    );
+    drop(reader);
+    let names = |contents: &std::collections::BTreeMap<PathBuf, Vec<u8>>| {
+        contents.keys().cloned().collect::<Vec<_>>()
+    };
+    let after = contents(copy.path());
+    assert_eq!(names(&after), names(&before));
+    let file = copy.path().join("store.db");
+    assert_eq!(after[&file], before[&file]);
+}
+
+#[test]
+fn a_store_that_is_open_to_be_read_refuses_to_be_written() {
+    let place = place();
+    fill(&place.path);
+    let mut store = Store::open_to_read(&place.path).unwrap();
+    assert!(store.begin(&start("run-2"), &plan()).is_err());
+}
+
+#[test]
+fn an_older_store_is_read_as_it_is() {
+    let place = place();
+    fill(&place.path);
+    let connection = Connection::open(&place.path).unwrap();
+    connection
+        .execute_batch("ALTER TABLE trial DROP COLUMN charged; PRAGMA user_version = 1;")
+        .unwrap();
+    drop(connection);
+    let before = std::fs::read(&place.path).unwrap();
+    let store = Store::open_to_read(&place.path).unwrap();
+    let run = store.run(&RunId::new("run-1").unwrap()).unwrap();
+    assert_eq!(run.records.len(), records(&plan()).len());
+    assert!(run.records.iter().all(|record| record.charged.is_empty()));
+    assert_eq!(std::fs::read(&place.path).unwrap(), before);
+}
+
+#[test]
+fn every_older_version_can_be_read() {
+    assert_eq!(schema::AS_NEWEST.len() + 1, schema::STEPS.len());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_store_and_its_lock_are_the_users_alone_and_no_link_is_followed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = place();
+    fill(&place.path);
+    for path in contents(place.path.parent().unwrap()).into_keys() {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", path.display());
+    }
+    // Where somebody else may make files, a link may lie in the way.
+    let victim = place.path.with_file_name("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    let mut store = Store::open(&place.path).unwrap();
+    std::fs::remove_file(lock::lock_path(&place.path)).unwrap();
+    symlink(&victim, lock::lock_path(&place.path)).unwrap();
+    assert!(store.begin(&start("run-2"), &plan()).is_err());
+    let linked = place.path.with_file_name("linked.db");
+    symlink(&victim, &linked).unwrap();
+    assert!(Store::open(&linked).is_err());
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+}

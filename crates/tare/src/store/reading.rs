@@ -1,0 +1,56 @@
+//! Opening a store's file to read it, without a trace.
+//!
+//! SQLite shares a write-ahead log by an index beside it, which even a reader would make. Where there is no log,
+//! nobody is writing and the file holds everything: then it is read as one that does not change. Where there is
+//! one, a run is going on or was killed, and its index is there too.
+//! What it cannot see: a run that begins while a long report is read and writes its log back into the file. The
+//! report then fails or is that of the moment; nothing is harmed.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{PATIENCE, SetUp};
+
+/// Opens the file, which is there and not empty.
+pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
+    match std::fs::metadata(log_path(path)) {
+        Err(_) => unchanging(path),
+        Ok(log) => match shared(path) {
+            // An empty log without its index, on a disk that cannot be written.
+            Err(_) if log.len() == 0 => unchanging(path),
+            other => other,
+        },
+    }
+}
+
+fn log_path(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push("-wal");
+    PathBuf::from(path)
+}
+
+fn shared(path: &Path) -> Result<Connection, SetUp> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    // Nothing is opened before the first question.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
+}
+
+fn unchanging(path: &Path) -> Result<Connection, SetUp> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            write!(uri, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    Ok(Connection::open_with_flags(uri + "?immutable=1", flags)?)
+}
