@@ -1,3 +1,5 @@
+//! Whose a run is, with real folders: marks, locks, links, and what is left alone.
+
 use std::fs;
 
 use super::*;
