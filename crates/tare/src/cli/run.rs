@@ -50,7 +50,7 @@ pub(crate) struct Run {
     /// Exactly so many blocks, whatever the precision.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     blocks: Option<u32>,
-    /// Seed of the order.
+    /// Seed of the order; drawn, and told, where neither this nor the study gives one.
     #[arg(long)]
     seed: Option<u64>,
     /// Measure even if an arm has another version of a tool than the baseline; its cells are labelled
@@ -262,6 +262,7 @@ impl Run {
             precision: self.precision,
             blocks: self.blocks,
             seed: self.seed,
+            drawn_seed: crate::cx::drawn_seed(),
             allow_different_tools: self.allow_different_tools,
         };
         if let Some(study) = config::built_in(&self.study, &adjustments) {

@@ -55,9 +55,9 @@ pub(crate) struct Why {
     /// Climb the ladder even where the command costs nothing more.
     #[arg(long)]
     ladder: bool,
-    /// Seed of the order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of the order; drawn, and told, where none is given.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -194,7 +194,7 @@ impl Why {
                     Exit::Usage,
                     "the host is what environments are compared with",
                 )
-                .hint("`tare selfcheck` compares the host with itself"));
+                .hint("`tare run` compares the host with itself too, as A′"));
             }
         }
         for text in &self.settings {
@@ -314,7 +314,7 @@ impl Why {
             settings,
             metric: metric.to_owned(),
             budget_ns: self.budget,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
             call,
             carried: told,
             instead: carried.instead,

@@ -46,6 +46,8 @@ pub struct Adjustments {
     pub blocks: Option<u32>,
     /// Seed.
     pub seed: Option<u64>,
+    /// The seed where neither this nor the file gives one.
+    pub drawn_seed: u64,
     /// Arms may have other tools than the baseline; their cells are then labelled.
     pub allow_different_tools: bool,
 }

@@ -11,7 +11,6 @@ use super::{Adjustments, Table, instances, publication, suggest, units};
 use crate::{env, workload};
 
 /// Seed of a study that names none: fixed, so that the same command gives the same plan.
-const DEFAULT_SEED: u64 = 1;
 /// The exact interval at 95 % does not exist below six blocks.
 const FEWEST_BLOCKS: u32 = 1;
 
@@ -128,7 +127,10 @@ pub(super) fn resolve(
     Ok(Study {
         id: id.clone(),
         title: file.title.clone().unwrap_or_else(|| id.clone()),
-        seed: adjustments.seed.or(design.seed).unwrap_or(DEFAULT_SEED),
+        seed: adjustments
+            .seed
+            .or(design.seed)
+            .unwrap_or(adjustments.drawn_seed),
         baseline,
         arms,
         workloads,

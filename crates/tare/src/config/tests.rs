@@ -446,3 +446,25 @@ fn an_environment_takes_settings_on_the_command_line_as_in_a_file() {
     assert!(refused("half", &[("hal", "cpus", Value::Int(1))]).contains("did you mean `half`?"));
     assert!(refused("half,half:cpus=1", &[]).contains("two arms"));
 }
+
+#[test]
+fn a_seed_is_the_users_or_the_files_or_drawn() {
+    let study = |text: &str, seed| {
+        let adjustments = Adjustments {
+            seed,
+            drawn_seed: 77,
+            ..Adjustments::default()
+        };
+        parse("own.toml", text, &adjustments).unwrap().seed
+    };
+    let head = "id = \"own\"\n";
+    let arms = "[[arm]]\nid = \"host\"\n[[workload]]\nid = \"integer\"\n";
+    let plain = &format!("{head}{arms}");
+    let seeded = format!("{head}[design]\nseed = 5\n{arms}");
+    assert_eq!(study(plain, None), 77);
+    assert_eq!(study(plain, Some(3)), 3);
+    assert_eq!(study(&seeded, None), 5);
+    assert_eq!(study(&seeded, Some(3)), 3);
+    let drawn: Vec<u64> = (0..4).map(|_| crate::cx::drawn_seed()).collect();
+    assert!(drawn.iter().any(|seed| *seed != drawn[0]), "{drawn:?}");
+}

@@ -29,6 +29,13 @@ pub use clock::{Clock, SystemClock};
 pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 pub use observer::{Event, Observer};
 
+/// A seed that no other run has but by chance, short enough to be typed again.
+pub fn drawn_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // The one source of randomness that the standard library takes from the system.
+    RandomState::new().build_hasher().finish() >> 32
+}
+
 /// The agent's file on this machine: the same bytes go into every arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentBinary {

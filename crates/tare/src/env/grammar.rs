@@ -3,6 +3,7 @@
 //!
 //! What cannot be seen from here is whether a well-formed name names anything.
 
+use tare_model::Value;
 use tare_model::launch::Bind;
 
 /// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
@@ -86,6 +87,17 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A number of processors as settings give it: `2`, `0.5`, or either as a text.
+pub(super) fn cpus(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.filter(|number| (0.01..=4096.0).contains(number))
 }
 
 /// `0-1,3`, as in cpuset(7).
@@ -244,6 +256,23 @@ pub(super) fn is_safe_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_are_a_number_or_its_text() {
+        for (value, expected) in [
+            (Value::Float(0.5), Some(0.5)),
+            (Value::Text("0.5".into()), Some(0.5)),
+            (Value::Text(" 2 ".into()), Some(2.0)),
+            (Value::Int(3), Some(3.0)),
+            (Value::Int(0), None),
+            (Value::Float(f64::NAN), None),
+            (Value::Text("-1".into()), None),
+            (Value::Text("inf".into()), None),
+            (Value::Text("half".into()), None),
+        ] {
+            assert_eq!(cpus(&value), expected, "{value:?}");
+        }
+    }
 
     #[test]
     fn sizes_are_powers_of_1024_in_every_spelling() {

@@ -10,7 +10,7 @@ use tare_model::launch::Bind;
 use tare_model::{Params, Value};
 
 use super::grammar::{
-    CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_bind, parse_size,
+    self, CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_bind, parse_size,
 };
 use super::text::printable;
 use super::{SettingSpec, SettingsError, Wanted};
@@ -145,16 +145,9 @@ impl<'a> Reader<'a> {
         let Some(value) = self.params.value("cpus") else {
             return Ok(None);
         };
-        let cpus = match value {
-            Value::Int(number) => *number as f64,
-            Value::Float(number) => *number,
-            _ => return Err(Self::wrong("cpus", value, expected)),
-        };
-        if (0.01..=4096.0).contains(&cpus) {
-            Ok(Some((cpus * 1e9).round() as i64))
-        } else {
-            Err(Self::wrong("cpus", value, expected))
-        }
+        grammar::cpus(value)
+            .map(|cpus| Some((cpus * 1e9).round() as i64))
+            .ok_or_else(|| Self::wrong("cpus", value, expected))
     }
 
     pub(super) fn size(&self, name: &str, least: i64) -> Result<Option<i64>, SettingsError> {

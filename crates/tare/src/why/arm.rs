@@ -197,6 +197,10 @@ impl Environment for AroundEnvironment {
         self.inner.provide(wanted);
     }
 
+    fn gather(&mut self, nodes: u32) {
+        self.inner.gather(nodes);
+    }
+
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         self.inner.prepare(cx)
     }
@@ -264,6 +268,10 @@ impl Instance for AroundInstance {
         self.inner.published(at)
     }
 
+    fn shared(&self) -> Result<String, Reason> {
+        self.inner.shared()
+    }
+
     fn workdir(&self) -> String {
         self.inner.workdir()
     }
@@ -276,6 +284,48 @@ impl Instance for AroundInstance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An instance that shares a folder, and whose other answers are not asked for.
+    struct Sharing;
+
+    impl Channel for Sharing {
+        fn send(&mut self, _request: &Request) -> Result<(), ChannelError> {
+            unreachable!("nothing is sent")
+        }
+        fn receive(&mut self, _limit: Duration) -> Result<Reply, ChannelError> {
+            unreachable!("nothing is received")
+        }
+    }
+
+    impl Instance for Sharing {
+        fn channel(&mut self) -> &mut dyn Channel {
+            self
+        }
+        fn address_from_host(&self) -> Result<IpAddr, Reason> {
+            Err(Reason::NoPath("not asked for".into()))
+        }
+        fn host_address(&self) -> Result<IpAddr, Reason> {
+            Err(Reason::NoPath("not asked for".into()))
+        }
+        fn shared(&self) -> Result<String, Reason> {
+            Ok("/shared".into())
+        }
+        fn workdir(&self) -> String {
+            "/work".into()
+        }
+        fn stop(self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_changed_arm_shares_the_folder_that_its_environment_shares() {
+        let around = AroundInstance {
+            inner: Box::new(Sharing),
+            change: Change::of(&Params::new()),
+        };
+        assert_eq!(around.shared().unwrap(), "/shared");
+    }
 
     #[test]
     fn an_arms_changes_reach_the_command_and_nothing_else() {

@@ -9,7 +9,7 @@ use tare_model::launch::{
 };
 use tare_model::{Facts, Params, Value};
 
-use crate::env::grammar::{parse_bind, parse_size};
+use crate::env::grammar::{self, parse_bind, parse_size};
 use crate::env::{SettingSpec, SettingsError};
 
 /// Processor time.
@@ -291,21 +291,13 @@ pub(in crate::env) fn capabilities(
 
 /// A number of processors.
 fn cpus(value: &Value) -> Result<f64, SettingsError> {
-    let number = match value {
-        Value::Int(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        Value::Text(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    number
-        .filter(|number| number.is_finite() && *number > 0.0)
-        .ok_or_else(|| {
-            wrong(
-                "cpus",
-                format!("`{}` is no number of processors", shown(value)),
-                "a number above 0, for example 0.5",
-            )
-        })
+    grammar::cpus(value).ok_or_else(|| {
+        wrong(
+            "cpus",
+            format!("`{}` is no number of processors", shown(value)),
+            "a number from 0.01 up, for example 0.5",
+        )
+    })
 }
 
 /// A list of processors in the kernel's form.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tare_model::{Facts, Params, Value};
 
-use crate::env::grammar::parse_size;
+use crate::env::grammar::{self, parse_size};
 use crate::env::reader::{FILES, PACKAGES, PROGRAMS, Reader};
 use crate::env::{SettingSpec, SettingsError, Wanted};
 
@@ -270,12 +270,16 @@ fn bytes(
 fn cpus(settings: &Params) -> Result<u32, SettingsError> {
     match settings.value("cpus") {
         None => Ok(std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)),
-        Some(Value::Int(cpus)) if (1..=MOST_CPUS).contains(cpus) => Ok(*cpus as u32),
-        Some(value) => Err(wrong(
-            "cpus",
-            format!("`{}` is no number of virtual processors", shown(value)),
-            "a whole number from 1, for example 2",
-        )),
+        Some(value) => grammar::cpus(value)
+            .filter(|cpus| cpus.fract() == 0.0 && (1..=MOST_CPUS).contains(&(*cpus as i64)))
+            .map(|cpus| cpus as u32)
+            .ok_or_else(|| {
+                wrong(
+                    "cpus",
+                    format!("`{}` is no number of virtual processors", shown(value)),
+                    "a whole number from 1, for example 2",
+                )
+            }),
     }
 }
 
@@ -432,7 +436,7 @@ mod tests {
             ("cpu", "\u{1b}[31m".into()),
             ("cpus", 0i64.into()),
             ("cpus", 5000i64.into()),
-            ("cpus", "2".into()),
+            ("cpus", "many".into()),
             ("memory", "1m".into()),
             ("memory", "-1g".into()),
             ("memory", "2x".into()),

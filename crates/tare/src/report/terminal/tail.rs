@@ -328,11 +328,12 @@ fn how_it_ended(stopped_by: &str) -> String {
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
-        "The run took {:.0} s for {} trial{}{}.",
+        "The run took {:.0} s for {} trial{}{}; order drawn from `--seed {}`.",
         dossier.cost.wall_s,
         dossier.cost.trials,
         if dossier.cost.trials == 1 { "" } else { "s" },
-        how_it_ended(&dossier.stopped_by)
+        how_it_ended(&dossier.stopped_by),
+        dossier.study.seed
     );
     paragraph(out, "", &cost, style.width);
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);

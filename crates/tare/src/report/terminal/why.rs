@@ -39,11 +39,12 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let command = harmless(&why.command.join(" "));
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
-        "{command} · {} in {} against the host · run {} · {} blocks",
+        "{command} · {} in {} against the host · run {} · {} blocks · seed {}",
         metric(&why.metric),
         harmless(&why.arm),
         harmless(&dossier.run),
-        blocks.unwrap_or(0)
+        blocks.unwrap_or(0),
+        dossier.study.seed
     );
     for line in wrapped(&heading, limit) {
         out.push_str(&Paint::Bold.on(&line, style.colour));
