@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use tare_agent::meter::{Meter, ProbeError};
-use tare_agent::probe::Probe;
+use tare_agent::probe::{Cut, Probe};
 use tare_agent::serve::{self, ServeOptions};
 use tare_model::{Failure, Params, Reason};
 
@@ -15,6 +15,7 @@ static FAULT: Probe = Probe {
     name: "fault",
     revision: 1,
     about: "nothing; misbehaves as its argument `how` says",
+    cut: Cut::LOOP,
     run,
 };
 

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         timer,
         command: None,
         span: None,
+        sliced: None,
     };
     if json {
         println!(

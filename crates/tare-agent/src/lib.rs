@@ -50,5 +50,6 @@ pub mod tap;
 pub mod tcp;
 pub mod tcp_flow;
 pub mod team;
+pub mod turns;
 pub mod udp;
 pub mod worker;

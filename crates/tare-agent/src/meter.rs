@@ -11,12 +11,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tare_model::{CommandReport, Failure, Reason, Series, SpanClock, Unit, WorkSpan};
+use tare_model::wire::Reply;
+use tare_model::{CommandReport, Failure, Reason, Series, Sliced, SpanClock, Unit, WorkSpan};
+
+use crate::turns::TurnTaker;
 
 /// How many batches a series aims at.
 const BATCHES: u64 = 40;
 /// Fewest observations that a series of long operations holds.
 const FEWEST: usize = 5;
+/// Fewest slices of one stretch of work.
+const FEWEST_SLICES: usize = 8;
+/// What is counted of a slice.
+const COUNTED: f64 = 0.9;
 
 /// Why a probe gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +35,14 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
+    /// What the agent's host is told about it.
+    pub fn into_reply(self, trial: u64) -> Reply {
+        match self {
+            Self::Unavailable(reason) => Reply::Unavailable { trial, reason },
+            Self::Failed(failure) => Reply::Failed { trial, failure },
+        }
+    }
+
     /// A failure of the operating system: which call, on what, with the error's own text.
     pub fn system(call: &str, error: &std::io::Error) -> Self {
         Self::Failed(Failure::Probe(format!("{call}: {error}")))
@@ -94,6 +109,47 @@ pub struct Meter {
     command: Option<CommandReport>,
     gate: Option<Gate>,
     went_on: Option<Moment>,
+    alternation: Option<Alternation>,
+}
+
+/// Taking turns with the workers of other arms.
+struct Alternation {
+    turns: TurnTaker,
+    slice_ns: u64,
+    /// Whether a stretch of work was begun of which nothing is recorded yet.
+    is_open: bool,
+    /// The processor to which this worker is bound.
+    cpu: Option<u32>,
+}
+
+/// The rounds of one stretch of timed work: in a trial of its own until its share of the time is used, in slices
+/// one to a turn.
+#[derive(Debug)]
+pub struct Rounds {
+    share_ns: f64,
+    done: usize,
+    /// How many there are, where that is fixed: the same in every arm.
+    fixed: Option<usize>,
+    begin: Instant,
+}
+
+impl Rounds {
+    /// Whether another round follows, of which the values are to be kept; where turns are taken, waits for the
+    /// next one.
+    ///
+    /// # Errors
+    /// The other arms are gone.
+    pub fn another(&mut self, meter: &mut Meter) -> Result<bool, ProbeError> {
+        let goes_on = match self.fixed {
+            Some(count) => self.done < count,
+            None => self.done < FEWEST || (self.begin.elapsed().as_nanos() as f64) < self.share_ns,
+        };
+        if goes_on && let Some(alternation) = &mut meter.alternation {
+            alternation.turns.take_next()?;
+        }
+        self.done += 1;
+        Ok(goes_on)
+    }
 }
 
 impl std::fmt::Debug for Meter {
@@ -128,7 +184,71 @@ impl Meter {
             command: None,
             gate: None,
             went_on: None,
+            alternation: None,
         }
+    }
+
+    /// Takes turns with the workers of other arms, slices of `slice_ns`; `cpu` is the processor to which this
+    /// worker is bound. To be set before the probe is run.
+    pub fn set_turns(&mut self, turns: TurnTaker, slice_ns: u64, cpu: Option<u32>) {
+        self.alternation = Some(Alternation {
+            turns,
+            slice_ns,
+            is_open: false,
+            cpu,
+        });
+    }
+
+    /// What a slice aims at, nanoseconds, where turns are taken.
+    pub fn slice_ns(&self) -> Option<u64> {
+        self.alternation.as_ref().map(|turns| turns.slice_ns)
+    }
+
+    /// How the slices were taken, for the report; to be asked before [`Meter::finish`].
+    pub fn sliced(&self) -> Option<Sliced> {
+        self.alternation.as_ref().map(|alternation| Sliced {
+            slice_ns: alternation.slice_ns,
+            by_page: alternation.turns.is_by_page(),
+            cpu: alternation.cpu,
+        })
+    }
+
+    /// Takes no more turns; see [`TurnTaker::finish`].
+    pub fn finish_turns(&mut self, ended_well: bool) {
+        if let Some(alternation) = &mut self.alternation {
+            alternation.turns.finish(ended_well);
+        }
+    }
+
+    /// Begins a stretch of timed work, which has `share` of the trial's time, 0 to 1. Where turns are taken, waits
+    /// for the first one, which is for preparing: calibration belongs after this.
+    ///
+    /// # Errors
+    /// The other arms are gone.
+    pub fn rounds(&mut self, share: f64) -> Result<Rounds, ProbeError> {
+        let share_ns = self.target_ns as f64 * share;
+        let fixed = match &mut self.alternation {
+            None => None,
+            Some(alternation) => {
+                alternation.turns.enter()?;
+                alternation.is_open = true;
+                let slices = (share_ns / alternation.slice_ns as f64).ceil() as usize;
+                Some(slices.max(FEWEST_SLICES))
+            }
+        };
+        Ok(Rounds {
+            share_ns,
+            done: 0,
+            fixed,
+            begin: Instant::now(),
+        })
+    }
+
+    /// How many operations of `operation_ns` fill what is counted of a slice; 1 where no turns are taken.
+    fn per_slice(&self, operation_ns: f64) -> u64 {
+        self.slice_ns().map_or(1, |slice_ns| {
+            ((slice_ns as f64 * COUNTED / operation_ns.max(1.0)) as u64).max(1)
+        })
     }
 
     /// Where to wait when everything is prepared; to be set before the probe is run.
@@ -151,6 +271,11 @@ impl Meter {
     /// Says that `metric` cannot be measured here while the probe's other metrics can.
     pub fn unavailable(&mut self, metric: &str, reason: Reason) {
         self.unavailable.insert(metric.to_owned(), reason);
+        if let Some(alternation) = &mut self.alternation
+            && !std::mem::replace(&mut alternation.is_open, false)
+        {
+            alternation.turns.skip();
+        }
     }
 
     /// Says that everything is prepared and the timed work begins: here workers that are to start together
@@ -210,45 +335,63 @@ impl Meter {
         share: f64,
         mut work: impl FnMut(u64) -> Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
-        let share_ns = self.target_ns as f64 * share;
+        let mut rounds = self.rounds(share)?;
         let floor_ns = (20.0 * self.timer.cost_ns)
             .max(10.0 * self.timer.resolution_ns)
             .max(1_000.0);
-        let batch_ns = (share_ns / BATCHES as f64).max(floor_ns);
-        let batch = calibrate(batch_ns, &mut work)?;
-        let linearity = linearity(batch, &mut work)?;
+        let batch_ns = match self.slice_ns() {
+            Some(slice_ns) => slice_ns as f64 * COUNTED,
+            None => rounds.share_ns / BATCHES as f64,
+        };
+        let batch = calibrate(batch_ns.max(floor_ns), &mut work)?;
+        let checks = self
+            .alternation
+            .as_ref()
+            .is_none_or(|alternation| alternation.turns.checks());
+        let linearity = if checks {
+            Some(linearity(batch, &mut work)?)
+        } else {
+            None
+        };
+        rounds.begin = Instant::now();
         let mut values = Vec::with_capacity(BATCHES as usize + 8);
-        let begin = Instant::now();
-        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
+        let uncounted = self.uncounted(batch);
+        while rounds.another(self)? {
+            if uncounted > 0 {
+                work(uncounted)?;
+            }
             values.push(timed(batch, &mut work)? / batch as f64);
         }
         self.record(metric, Unit::Nanosecond, values, batch);
         if let Some(series) = self.series.last_mut() {
-            series.linearity = Some(linearity);
+            series.linearity = linearity;
         }
         Ok(())
     }
 
+    /// How many operations are done and not counted before a batch of so many: a tenth of the slice, if that is
+    /// a whole operation. Without turns the last batch was its own, and nothing is left out.
+    pub fn uncounted(&self, batch: u64) -> u64 {
+        self.slice_ns().map_or(0, |_| batch / 9)
+    }
+
     /// Times single operations that are long against the clock (at least 20 of its readings): records
-    /// nanoseconds of each until the share is used, at least five of them.
+    /// nanoseconds of each until the share is used, at least five of them. Where turns are taken, a value is the
+    /// mean of the operations in a slice.
     pub fn each(
         &mut self,
         metric: &str,
         share: f64,
         mut work: impl FnMut() -> Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
-        let share_ns = self.target_ns as f64 * share;
-        let mut values = Vec::new();
-        let begin = Instant::now();
-        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
-            values.push(timed(1, &mut |_| work())?);
-        }
-        self.record(metric, Unit::Nanosecond, values, 1);
+        let (values, batch) = self.passes(share, &mut work)?;
+        self.record(metric, Unit::Nanosecond, values, batch);
         Ok(())
     }
 
     /// Times single passes that are long against the clock, each over `amount` (bytes or operations), and
-    /// records `amount` per second in `unit` until the share is used, at least five of them.
+    /// records `amount` per second in `unit` until the share is used, at least five of them. Where turns are
+    /// taken, a value is the rate of the passes in a slice.
     pub fn rate(
         &mut self,
         metric: &str,
@@ -257,18 +400,72 @@ impl Meter {
         amount: u64,
         mut work: impl FnMut() -> Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
-        let share_ns = self.target_ns as f64 * share;
-        let mut values = Vec::new();
-        let begin = Instant::now();
-        while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
-            values.push(amount as f64 * 1e9 / timed(1, &mut |_| work())?);
-        }
-        self.record(metric, unit, values, 1);
+        let (times_ns, batch) = self.passes(share, &mut work)?;
+        let rates = times_ns.iter().map(|time_ns| amount as f64 * 1e9 / time_ns);
+        self.record(metric, unit, rates.collect(), batch);
         Ok(())
+    }
+
+    /// Nanoseconds of one pass, value by value, and how many passes a value holds.
+    fn passes(
+        &mut self,
+        share: f64,
+        work: &mut impl FnMut() -> Result<(), ProbeError>,
+    ) -> Result<(Vec<f64>, u64), ProbeError> {
+        let mut rounds = self.rounds(share)?;
+        let mut work = |times: u64| (0..times).try_for_each(|_| work());
+        let batch = match self.alternation {
+            Some(_) => self.per_slice(timed(1, &mut work)?),
+            None => 1,
+        };
+        let uncounted = self.uncounted(batch);
+        rounds.begin = Instant::now();
+        let mut values = Vec::new();
+        while rounds.another(self)? {
+            work(uncounted)?;
+            values.push(timed(batch, &mut work)? / batch as f64);
+        }
+        Ok((values, batch))
+    }
+
+    /// Repeats rounds that time their own parts: the values of each, until the share is used. Where turns are taken,
+    /// the means of the rounds that fill a slice.
+    ///
+    /// # Errors
+    /// Those of `once`; the other arms are gone.
+    pub fn self_timed<const N: usize>(
+        &mut self,
+        share: f64,
+        mut once: impl FnMut() -> Result<[f64; N], ProbeError>,
+    ) -> Result<Vec<[f64; N]>, ProbeError> {
+        let mut rounds = self.rounds(share)?;
+        let batch = match self.alternation {
+            Some(_) => self.per_slice(timed(1, &mut |_| once().map(|_| ()))?),
+            None => 1,
+        };
+        let uncounted = self.uncounted(batch);
+        rounds.begin = Instant::now();
+        let mut values = Vec::new();
+        while rounds.another(self)? {
+            for _ in 0..uncounted {
+                once()?;
+            }
+            let mut sums = [0.0; N];
+            for _ in 0..batch {
+                for (sum, value) in sums.iter_mut().zip(once()?) {
+                    *sum += value;
+                }
+            }
+            values.push(sums.map(|sum| sum / batch as f64));
+        }
+        Ok(values)
     }
 
     /// Records values that the probe timed itself, `batch` operations to a value.
     pub fn record(&mut self, metric: &str, unit: Unit, values: Vec<f64>, batch: u64) {
+        if let Some(alternation) = &mut self.alternation {
+            alternation.is_open = false;
+        }
         self.series.push(Series {
             metric: metric.to_owned(),
             unit,

@@ -3,10 +3,14 @@
 //! Input and output are not loops whose length could be doubled: several requests are in flight, and the
 //! other side sets the pace. So nothing is calibrated here. The operations go on, and whenever a stretch
 //! has lasted long enough its count and its exact duration are kept; a value is count over duration, with
-//! no rounding at either end. The first stretch is warm-up and is dropped.
+//! no rounding at either end. The first stretch is warm-up and is dropped. Where turns are taken, a turn is one
+//! stretch of warm-up, a tenth of the slice, and one that is kept ([`Meter::stream`]); whoever streams leaves nothing
+//! in flight between them.
 //! What it cannot see: how long a single operation took inside of a slice.
 
 use std::time::{Duration, Instant};
+
+use crate::meter::{Meter, ProbeError};
 
 /// How many slices a share of time is cut into.
 const SLICES: u32 = 24;
@@ -29,6 +33,8 @@ pub struct Slice {
 pub struct Slices {
     share: Duration,
     slice: Duration,
+    warm_up: Duration,
+    fewest: usize,
     begin: Instant,
     mark: Instant,
     count_at_mark: u64,
@@ -41,9 +47,12 @@ impl Slices {
     pub fn start(share_ns: u64) -> Self {
         let share = Duration::from_nanos(share_ns);
         let now = Instant::now();
+        let slice = (share / SLICES).max(SHORTEST);
         Self {
             share,
-            slice: (share / SLICES).max(SHORTEST),
+            slice,
+            warm_up: slice,
+            fewest: FEWEST,
             begin: now,
             mark: now,
             count_at_mark: 0,
@@ -52,12 +61,29 @@ impl Slices {
         }
     }
 
+    /// Starts now, for one slice that aims at `slice_ns` with its warm-up.
+    fn one(slice_ns: u64) -> Self {
+        let slice = Duration::from_nanos(slice_ns);
+        Self {
+            share: Duration::ZERO,
+            slice: slice * 9 / 10,
+            warm_up: slice / 10,
+            fewest: 1,
+            ..Self::start(0)
+        }
+    }
+
     /// To be called when operations have finished, with their number since the start. Answers whether to
     /// go on.
     pub fn at(&mut self, count: u64) -> bool {
         let now = Instant::now();
         let lasted = now - self.mark;
-        if lasted < self.slice || count == self.count_at_mark {
+        let aim = if self.is_warm {
+            self.slice
+        } else {
+            self.warm_up
+        };
+        if lasted < aim || count == self.count_at_mark {
             return true;
         }
         if self.is_warm {
@@ -71,32 +97,39 @@ impl Slices {
         }
         self.mark = now;
         self.count_at_mark = count;
-        self.kept.len() < FEWEST || now - self.begin < self.share
-    }
-
-    /// Nanoseconds per operation, slice by slice.
-    pub fn times_ns(&self) -> Vec<f64> {
-        times_ns(&self.kept)
-    }
-
-    /// Finished per second, slice by slice, `unit` of them to an operation.
-    pub fn rates(&self, unit: u64) -> Vec<f64> {
-        rates(&self.kept, unit)
-    }
-
-    /// The median number of operations in a slice.
-    pub fn batch(&self) -> u64 {
-        batch(&self.kept)
-    }
-
-    /// All of it in one sentence, for the reader: a total is what a stall cannot hide in.
-    pub fn total(&self) -> String {
-        total(&self.kept)
+        self.kept.len() < self.fewest || now - self.begin < self.share
     }
 
     /// The slices themselves.
     pub fn into_inner(self) -> Vec<Slice> {
         self.kept
+    }
+}
+
+impl Meter {
+    /// Times a stream of operations with `share` of the trial's time, 0 to 1. `work` does operations and tells the
+    /// slices of them with [`Slices::at`] until that says no; where turns are taken, it is called once for each.
+    ///
+    /// # Errors
+    /// Those of `work`; the other arms are gone.
+    pub fn stream(
+        &mut self,
+        share: f64,
+        mut work: impl FnMut(&mut Slices) -> Result<(), ProbeError>,
+    ) -> Result<Vec<Slice>, ProbeError> {
+        let Some(slice_ns) = self.slice_ns() else {
+            let mut slices = Slices::start((self.target_ns() as f64 * share) as u64);
+            work(&mut slices)?;
+            return Ok(slices.into_inner());
+        };
+        let mut rounds = self.rounds(share)?;
+        let mut kept = Vec::new();
+        while rounds.another(self)? {
+            let mut slices = Slices::one(slice_ns);
+            work(&mut slices)?;
+            kept.extend(slices.into_inner());
+        }
+        Ok(kept)
     }
 }
 
@@ -155,7 +188,7 @@ mod tests {
         let in_slices: u64 = slices.kept.iter().map(|slice| slice.count).sum();
         assert!(at_warm > 0);
         assert_eq!(in_slices, done - at_warm);
-        assert!(slices.batch() >= 3);
+        assert!(batch(&slices.kept) >= 3);
     }
 
     #[test]
@@ -169,7 +202,7 @@ mod tests {
         } {}
         assert_eq!(slices.kept.len(), FEWEST);
         assert_eq!(done, FEWEST as u64 + 1);
-        assert!(slices.times_ns().iter().all(|time| *time >= 200_000.0));
+        assert!(times_ns(&slices.kept).iter().all(|time| *time >= 200_000.0));
     }
 
     #[test]

@@ -21,11 +21,13 @@ use std::time::Instant;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
-use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason};
+use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns};
 
 use crate::counters::Counters;
 use crate::meter::{Meter, ProbeError, Timer};
-use crate::probe::{self, Probe};
+use crate::probe::{self, Cut, Probe};
+use crate::serve::pin;
+use crate::turns::TurnTaker;
 
 /// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so
 /// about 5 ms on a core of 2.5 GHz. The same number everywhere, or the canaries could not be compared.
@@ -56,8 +58,12 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             target_ns,
             workdir,
             hold,
+            turns,
+            cpu,
             ..
         }) => {
+            // Where it is refused, the report says that the worker was not bound.
+            let cpu = cpu.filter(|cpu| pin(&[*cpu as usize]).is_ok());
             let begin = Instant::now();
             let Some(probe) = find(extra, &call.name).or_else(|| probe::find(&call.name)) else {
                 let reason = Reason::Unsupported(format!(
@@ -73,7 +79,12 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
                     let _ = write_frame(&mut output, &Reply::Listening { trial, port });
                 }));
             }
-            if hold {
+            if let Some(turns) = turns {
+                let taking = take_turns(&mut meter, probe, turns, cpu, trial, [&input, &output]);
+                if let Err(error) = taking {
+                    return send(&mut output, &error.into_reply(trial));
+                }
+            } else if hold {
                 match output.try_clone() {
                     Ok(output) => meter.set_gate(Box::new(move || wait(input, output, trial))),
                     Err(error) => {
@@ -85,8 +96,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             }
             let reply = match run(probe, meter, &call.args, &counters, begin) {
                 Ok(report) => completed(trial, &report),
-                Err(ProbeError::Unavailable(reason)) => Reply::Unavailable { trial, reason },
-                Err(ProbeError::Failed(failure)) => Reply::Failed { trial, failure },
+                Err(error) => error.into_reply(trial),
             };
             send(&mut output, &reply)
         }
@@ -94,6 +104,33 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
         Err(FrameError::Closed) => ExitCode::SUCCESS,
         Ok(_) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Has the meter take turns with the workers of other arms.
+fn take_turns(
+    meter: &mut Meter,
+    probe: &Probe,
+    turns: Turns,
+    cpu: Option<u32>,
+    trial: u64,
+    [input, output]: [&File; 2],
+) -> Result<(), ProbeError> {
+    let slice_ns = match probe.cut {
+        Cut::Slices { ns } => ns,
+        Cut::Whole(why) => {
+            return Err(ProbeError::Unavailable(Reason::Unsupported(format!(
+                "`{}` cannot take turns: {why}",
+                probe.name
+            ))));
+        }
+    };
+    let copy = |file: &File| {
+        let copied = file.try_clone();
+        copied.map_err(|error| ProbeError::system("copy a stream", &error))
+    };
+    let taker = TurnTaker::new(turns, trial, copy(input)?, copy(output)?)?;
+    meter.set_turns(taker, slice_ns, cpu);
+    Ok(())
 }
 
 /// Says that everything is prepared and waits for the word to go on.
@@ -119,7 +156,7 @@ fn run(
     counters: &Counters,
     begin: Instant,
 ) -> Result<ProbeReport, ProbeError> {
-    let is_short = args.bool("canary") == Some(false);
+    let is_short = args.bool("canary") == Some(false) || meter.slice_ns().is_some();
     let steps = if is_short {
         SHORT_CANARY_STEPS
     } else {
@@ -130,12 +167,15 @@ fn run(
     if !probe::has_preparations(probe.name) {
         meter.ready()?;
     }
-    (probe.run)(&mut meter, args)?;
+    let result = (probe.run)(&mut meter, args);
+    meter.finish_turns(result.is_ok());
+    result?;
     let span = meter.span();
     let after = (!is_short).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let command = meter.take_command();
+    let sliced = meter.sliced();
     let (series, checksum, timer) = meter.finish();
     Ok(ProbeReport {
         probe: probe.name.to_owned(),
@@ -152,6 +192,7 @@ fn run(
         timer,
         command,
         span,
+        sliced,
     })
 }
 

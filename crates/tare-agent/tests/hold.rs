@@ -4,92 +4,31 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::io::Write as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use tare_model::command::CommandCall;
-use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan};
 
-/// Far longer than anything that answers takes.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+use common::{ANSWER_LIMIT, Agent};
 
-/// A running agent.
-struct Agent {
-    child: Child,
-    input: Option<ChildStdin>,
-    replies: Receiver<Result<Reply, FrameError>>,
-}
-
-impl Agent {
-    fn start() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
-            .arg("serve")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let mut output = child.stdout.take().unwrap();
-        let (sender, replies) = mpsc::channel();
-        std::thread::spawn(move || {
-            loop {
-                let reply = read_frame(&mut output);
-                let is_last = reply.is_err();
-                if sender.send(reply).is_err() || is_last {
-                    return;
-                }
-            }
-        });
-        let mut agent = Self {
-            child,
-            input,
-            replies,
-        };
-        agent.send(&Request::Hello { protocol: PROTOCOL });
-        assert!(matches!(agent.reply(), Reply::Hello { .. }));
-        agent
+/// Holds workers of these trials and waits until all are ready.
+fn hold(agent: &mut Agent, trials: &[u64], call: &ProbeCall, limit: Duration) {
+    for trial in trials {
+        agent.send(&held(*trial, call.clone(), limit));
     }
-
-    fn send(&mut self, request: &Request) {
-        write_frame(self.input.as_mut().unwrap(), request).unwrap();
-    }
-
-    fn reply(&mut self) -> Reply {
-        self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
-    }
-
-    /// Holds workers of these trials and waits until all are ready.
-    fn hold(&mut self, trials: &[u64], call: &ProbeCall, limit: Duration) {
-        for trial in trials {
-            self.send(&held(*trial, call.clone(), limit));
-        }
-        let mut ready: Vec<u64> = trials
-            .iter()
-            .map(|_| match self.reply() {
-                Reply::Ready { trial } => trial,
-                other => panic!("not ready but {other:?}"),
-            })
-            .collect();
-        ready.sort_unstable();
-        assert_eq!(ready, trials);
-    }
-
-    fn report(&mut self) -> (u64, ProbeReport) {
-        match self.reply() {
-            Reply::Done { trial, raw } => (trial, serde_json::from_slice(&raw.stdout.0).unwrap()),
-            other => panic!("no report but {other:?}"),
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    let mut ready: Vec<u64> = trials
+        .iter()
+        .map(|_| match agent.reply() {
+            Reply::Ready { trial } => trial,
+            other => panic!("not ready but {other:?}"),
+        })
+        .collect();
+    ready.sort_unstable();
+    assert_eq!(ready, trials);
 }
 
 fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
@@ -100,6 +39,8 @@ fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
         limit_ns: limit.as_nanos() as u64,
         workdir: "/tmp".into(),
         hold: true,
+        turns: None,
+        cpu: None,
     }
 }
 
@@ -114,7 +55,7 @@ fn probe(name: &str) -> ProbeCall {
 fn workers_that_are_held_start_together_and_say_when_they_worked() {
     let mut agent = Agent::start();
     let sleep = CommandCall::new("sleep", ["0.3"]).to_probe();
-    agent.hold(&[1, 2, 3], &sleep, ANSWER_LIMIT);
+    hold(&mut agent, &[1, 2, 3], &sleep, ANSWER_LIMIT);
     // Nobody goes on by himself.
     let early = agent.replies.recv_timeout(Duration::from_millis(200));
     assert!(early.is_err(), "{early:?}");
@@ -141,7 +82,7 @@ fn workers_that_are_held_start_together_and_say_when_they_worked() {
 #[test]
 fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not() {
     let mut agent = Agent::start();
-    agent.hold(&[7], &probe("getppid"), ANSWER_LIMIT);
+    hold(&mut agent, &[7], &probe("getppid"), ANSWER_LIMIT);
     agent.send(&Request::Go { trial: 7 });
     let (trial, report) = agent.report();
     assert_eq!(trial, 7);
@@ -164,6 +105,8 @@ fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not(
         limit_ns,
         workdir,
         hold: false,
+        turns: None,
+        cpu: None,
     });
     assert_eq!(agent.report().1.span, None);
 }
@@ -174,7 +117,7 @@ fn the_limit_counts_from_the_moment_at_which_a_worker_goes_on() {
     // Waiting and work are longer than the limit together, and each is far shorter by itself.
     let limit = Duration::from_secs(4);
     let sleep = CommandCall::new("sleep", ["2.1"]).to_probe();
-    agent.hold(&[1], &sleep, limit);
+    hold(&mut agent, &[1], &sleep, limit);
     std::thread::sleep(Duration::from_millis(2100));
     agent.send(&Request::Go { trial: 1 });
     agent.report();
@@ -185,7 +128,7 @@ fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
     let mut agent = Agent::start();
     let limit = Duration::from_millis(300);
     let begin = Instant::now();
-    agent.hold(&[1], &probe("null"), limit);
+    hold(&mut agent, &[1], &probe("null"), limit);
     let failure = Failure::TimedOut {
         limit_ns: limit.as_nanos() as u64,
     };
@@ -196,7 +139,7 @@ fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
 #[test]
 fn a_worker_that_waits_can_be_cancelled_and_the_other_goes_on() {
     let mut agent = Agent::start();
-    agent.hold(&[1, 2], &probe("null"), ANSWER_LIMIT);
+    hold(&mut agent, &[1, 2], &probe("null"), ANSWER_LIMIT);
     agent.send(&Request::Cancel { trial: 1 });
     let failure = Failure::Killed { signal: 9 };
     assert_eq!(agent.reply(), Reply::Failed { trial: 1, failure });
@@ -208,7 +151,7 @@ fn a_worker_that_waits_can_be_cancelled_and_the_other_goes_on() {
 fn a_word_to_go_on_that_nobody_waits_for_is_no_fault() {
     let mut agent = Agent::start();
     agent.send(&Request::Go { trial: 9 });
-    agent.hold(&[1], &probe("null"), ANSWER_LIMIT);
+    hold(&mut agent, &[1], &probe("null"), ANSWER_LIMIT);
     agent.send(&Request::Go { trial: 1 });
     agent.send(&Request::Go { trial: 1 });
     assert_eq!(agent.report().0, 1);
@@ -217,7 +160,7 @@ fn a_word_to_go_on_that_nobody_waits_for_is_no_fault() {
 #[test]
 fn workers_that_wait_are_gone_with_their_agent() {
     let mut agent = Agent::start();
-    agent.hold(&[1, 2], &probe("null"), ANSWER_LIMIT);
+    hold(&mut agent, &[1, 2], &probe("null"), ANSWER_LIMIT);
     let group =
         std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.child.id())).unwrap();
     assert!(group.split_whitespace().count() >= 2, "{group}");

@@ -179,6 +179,8 @@ fn run(trial: u64, name: &str, args: Params, limit: Duration) -> Request {
         limit_ns: limit.as_nanos() as u64,
         workdir: "/tmp".to_owned(),
         hold: false,
+        turns: None,
+        cpu: None,
     }
 }
 

@@ -25,6 +25,23 @@ pub fn emulation(facts: &Facts) -> Option<&str> {
     Some(detail.map_or("software emulation", String::as_str))
 }
 
+/// No machine has a processor of a higher number: a recorded list of a broken one is not followed.
+const MOST_CPUS: usize = 1 << 16;
+
+/// The processors that a list such as `0-3,6` names; `None` where it names none.
+pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last > MOST_CPUS {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ pub mod study;
 pub mod together;
 pub mod tool;
 pub mod trial;
+pub mod turns;
 pub mod unit;
 pub mod wire;
 
@@ -39,4 +40,5 @@ pub use recipe::{End, Path, ProbeCall, Recipe};
 pub use study::{ArmSpec, Lifecycle, Margins, Spread, Study, WorkloadSpec};
 pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};
 pub use trial::{CellKey, Trial};
+pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::CommandReport;
 use crate::outcome::Reason;
+use crate::turns::Sliced;
 use crate::unit::Unit;
 
 /// The name of the raw format that holds a [`ProbeReport`] as JSON.
@@ -82,4 +83,8 @@ pub struct ProbeReport {
     /// The time of the work, for a worker that was held until all were ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<WorkSpan>,
+    /// How its slices were taken, for a worker that took turns with those of other arms; then the values of a
+    /// series are its slices, and the value at one place belongs to the same cycle in every arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sliced: Option<Sliced>,
 }

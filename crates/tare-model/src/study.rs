@@ -171,6 +171,10 @@ pub struct Study {
     /// Whether arms may have other tools than the baseline. Then every cell of such a tool is labelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_different_tools: bool,
+    /// Whether the arms take turns, slice by slice, in every workload whose work can be cut; the others are
+    /// measured by whole trials.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alternate: bool,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! first; an agent of another protocol version or another build is refused, because then the two sides
 //! would not be running the same bytes.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 
 use serde::de::DeserializeOwned;
@@ -14,6 +15,7 @@ use crate::facts::Facts;
 use crate::outcome::{Failure, RawOutput, Reason};
 use crate::recipe::ProbeCall;
 use crate::tool::ToolQuestion;
+use crate::turns::Turns;
 
 /// The version of the frames. An agent that speaks another one is refused.
 pub const PROTOCOL: u32 = 1;
@@ -53,9 +55,20 @@ pub enum Request {
         /// Whether the worker prepares everything, says [`Reply::Ready`] and waits for [`Request::Go`].
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hold: bool,
+        /// Whether the worker takes turns with those of other arms, and how; then it is held too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turns: Option<Turns>,
+        /// The processor to which the worker is to bind itself, if it may; else it goes where it is sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu: Option<u32>,
     },
     /// Let the worker of this trial, which is held and ready, go on; its limit counts from here.
     Go {
+        /// The trial.
+        trial: u64,
+    },
+    /// The next slice is this worker's, which said that it is [`Reply::Waiting`].
+    Turn {
         /// The trial.
         trial: u64,
     },
@@ -80,6 +93,9 @@ pub enum Reply {
         build: String,
         /// Names and revisions of its probes.
         probes: Vec<(String, u32)>,
+        /// Those of them whose work can be cut into slices, each with what a slice aims at, nanoseconds.
+        #[serde(default)]
+        slices: BTreeMap<String, u64>,
     },
     /// This place.
     Facts {
@@ -97,6 +113,13 @@ pub enum Reply {
     Ready {
         /// The trial.
         trial: u64,
+    },
+    /// The worker's slice is over, or none has begun: it waits for [`Request::Turn`].
+    Waiting {
+        /// The trial.
+        trial: u64,
+        /// Which of its phases the next slice belongs to; a probe has one for each thing that it times.
+        phase: u32,
     },
     /// The worker ended and was reaped.
     Done {
@@ -202,6 +225,8 @@ mod tests {
             limit_ns: 2,
             workdir: "/tmp".into(),
             hold: false,
+            turns: None,
+            cpu: None,
         };
         let mut stream = Vec::new();
         write_frame(&mut stream, &request).unwrap();

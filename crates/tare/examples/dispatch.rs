@@ -88,6 +88,8 @@ fn main() -> anyhow::Result<()> {
             limit_ns: 1_000_000_000,
             workdir: workdir.clone(),
             hold: false,
+            turns: None,
+            cpu: None,
         };
         let begin = Instant::now();
         channel.send(&request)?;

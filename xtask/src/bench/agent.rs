@@ -81,6 +81,8 @@ impl Agent {
         let workdir = self.workdir.to_string_lossy().into_owned();
         self.ask(&Request::Run {
             hold: false,
+            turns: None,
+            cpu: None,
             trial: self.n_trials,
             call,
             target_ns,

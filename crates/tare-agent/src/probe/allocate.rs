@@ -13,8 +13,8 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
 use super::integer::chain;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -22,6 +22,7 @@ pub static PROBE: Probe = Probe {
     name: "allocate",
     revision: 1,
     about: "taking and giving back memory: a thousand small blocks, and one block of 1 MiB with its pages touched",
+    cut: Cut::KERNEL,
     run,
 };
 

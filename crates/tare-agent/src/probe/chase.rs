@@ -12,7 +12,7 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "chase",
     revision: 1,
     about: "dependent loads behind stores of late address, in the first-level cache",
+    cut: Cut::LOOP,
     run,
 };
 

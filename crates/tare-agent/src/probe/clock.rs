@@ -9,7 +9,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -17,6 +17,7 @@ pub static PROBE: Probe = Probe {
     name: "clock",
     revision: 1,
     about: "reading the monotonic clock through the vDSO and through a system call",
+    cut: Cut::LOOP,
     run,
 };
 

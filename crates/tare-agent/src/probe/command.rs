@@ -12,7 +12,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "command",
     revision: 1,
     about: "start of a program, all that it does, and waiting for its end",
+    cut: Cut::Whole("a program that runs to its end"),
     run,
 };
 

@@ -13,7 +13,7 @@
 //! the copy costs next to nothing.
 //! Source: `ovl_copy_up_file` of Linux (`fs/overlayfs/copy_up.c`), which copies at the first open for writing.
 
-use super::Probe;
+use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
@@ -24,6 +24,7 @@ pub static PROBE: Probe = Probe {
     name: "copy-up",
     revision: 1,
     about: "opening a large file of the environment's own for writing, and writing one byte",
+    cut: Cut::Whole("each file can be copied up once"),
     run,
 };
 

@@ -10,7 +10,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "date",
     revision: 1,
     about: "reading the clock and breaking the time down, in universal and in local time",
+    cut: Cut::LOOP,
     run,
 };
 

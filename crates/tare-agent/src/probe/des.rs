@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 mod cipher;
@@ -23,6 +23,7 @@ pub static PROBE: Probe = Probe {
     name: "des",
     revision: 1,
     about: "DES encryption of 80 000 characters, 10 000 blocks in electronic codebook mode",
+    cut: Cut::LOOP,
     run,
 };
 

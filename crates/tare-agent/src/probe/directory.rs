@@ -12,7 +12,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "directory",
     revision: 1,
     about: "getcwd, making and removing directories, 64 at a time, and listing one of 64 entries",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -47,7 +48,6 @@ mod linux {
 
     /// Directories to a batch.
     const DIRECTORIES: usize = 64;
-    const FEWEST: usize = 5;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
         let folder = Folder::new(meter.workdir(), "tare-directory")?;
@@ -91,13 +91,9 @@ mod linux {
         };
         make()?;
         remove()?;
-        let (mut made, mut removed, begin) = (Vec::new(), Vec::new(), Instant::now());
-        let share_ns = meter.target_ns() as f64 * 0.6;
-        while made.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
-            made.push(make()?);
-            removed.push(remove()?);
-        }
-        for (metric, values) in [("fs.mkdir.time", made), ("fs.rmdir.time", removed)] {
+        let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
+        for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
+            let values = rounds.iter().map(|round| round[part]).collect();
             meter.record(metric, Unit::Nanosecond, values, DIRECTORIES as u64);
         }
         make()?;

@@ -11,7 +11,7 @@
 //! queue was really deep.
 //! Source: the parameters are those of fio's `randread`, `direct=1`, `bs=4k`, `iodepth=32`.
 
-use super::Probe;
+use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
@@ -22,6 +22,7 @@ pub static PROBE: Probe = Probe {
     name: "disk-random",
     revision: 1,
     about: "4 KiB direct reads at random places: by pread, and by io_uring at depths 1 and 32",
+    cut: Cut::DEVICE,
     run,
 };
 
@@ -45,9 +46,11 @@ mod linux {
     use crate::direct_file::{self, BLOCK_BYTES, Slots};
     use crate::meter::{Meter, ProbeError};
     use crate::ring::Ring;
-    use crate::slices::Slices;
+    use crate::slices::{batch, rates, times_ns, total};
 
     const DEPTH: usize = 32;
+    /// Each metric's part of the trial's time.
+    const SHARE: f64 = 1.0 / 3.0;
 
     /// Places of blocks in a file, uniformly at random: xorshift64* as in the probe `integer`.
     struct Places {
@@ -83,13 +86,11 @@ mod linux {
         let file = direct_file::open(meter.workdir(), file_bytes)?;
         let file_system = direct_file::file_system(meter.workdir());
         let mut places = Places::new(file_bytes / BLOCK_BYTES as u64);
-        let share_ns = meter.target_ns() / 3;
-
-        synchronous(meter, &file, &mut places, share_ns)?;
+        synchronous(meter, &file, &mut places)?;
         meter.note(format!("file system {file_system}"));
 
         for (metric, depth) in [(QD1, 1), (QD32, DEPTH)] {
-            match queued(meter, &file, &mut places, share_ns, metric, depth) {
+            match queued(meter, &file, &mut places, metric, depth) {
                 Ok(()) => {}
                 Err(ProbeError::Unavailable(reason)) => meter.unavailable(metric, reason),
                 Err(error) => return Err(error),
@@ -98,31 +99,27 @@ mod linux {
         Ok(())
     }
 
-    fn synchronous(
-        meter: &mut Meter,
-        file: &File,
-        places: &mut Places,
-        share_ns: u64,
-    ) -> Result<(), ProbeError> {
+    fn synchronous(meter: &mut Meter, file: &File, places: &mut Places) -> Result<(), ProbeError> {
         let mut slots = Slots::new(1, BLOCK_BYTES)?;
         let buffer = slots.bytes_mut(0);
         let before = direct_file::device_read_bytes();
-        let mut slices = Slices::start(share_ns);
-        let mut n_done = 0;
-        let mut offset;
-        loop {
-            offset = places.next();
-            file.read_exact_at(buffer, offset)
-                .map_err(|error| ProbeError::system("direct pread", &error))?;
-            n_done += 1;
-            if !slices.at(n_done) {
-                break;
+        let (mut n_all, mut offset) = (0, 0);
+        let slices = meter.stream(SHARE, |slices| {
+            for n_done in 1.. {
+                offset = places.next();
+                file.read_exact_at(buffer, offset)
+                    .map_err(|error| ProbeError::system("direct pread", &error))?;
+                n_all += 1;
+                if !slices.at(n_done) {
+                    break;
+                }
             }
-        }
-        let note = direct_file::device_note(before, n_done * BLOCK_BYTES as u64);
+            Ok(())
+        })?;
+        let note = direct_file::device_note(before, n_all * BLOCK_BYTES as u64);
         check(buffer, offset)?;
-        meter.record(SYNC, Unit::Nanosecond, slices.times_ns(), slices.batch());
-        for note in note.into_iter().chain([slices.total()]) {
+        meter.record(SYNC, Unit::Nanosecond, times_ns(&slices), batch(&slices));
+        for note in note.into_iter().chain([total(&slices)]) {
             meter.note(note);
         }
         Ok(())
@@ -132,7 +129,6 @@ mod linux {
         meter: &mut Meter,
         file: &File,
         places: &mut Places,
-        share_ns: u64,
         metric: &str,
         depth: usize,
     ) -> Result<(), ProbeError> {
@@ -140,9 +136,12 @@ mod linux {
         let offset = places.next();
         check(ring.read_one(offset)?, offset)?;
         let before = direct_file::device_read_bytes();
-        let mut slices = Slices::start(share_ns);
-        let n_done = ring.stream(|| places.next(), |n_done| slices.at(n_done))?;
-        let device = direct_file::device_note(before, n_done * BLOCK_BYTES as u64);
+        let mut n_all = 0;
+        let slices = meter.stream(SHARE, |slices| {
+            n_all += ring.stream(|| places.next(), |n_done| slices.at(n_done))?;
+            Ok(())
+        })?;
+        let device = direct_file::device_note(before, n_all * BLOCK_BYTES as u64);
         let submission = if depth > 1 {
             Some(ring.submission(|| places.next())?)
         } else {
@@ -152,18 +151,18 @@ mod linux {
             meter.record(
                 metric,
                 Unit::OperationPerSecond,
-                slices.rates(1),
-                slices.batch(),
+                rates(&slices, 1),
+                batch(&slices),
             );
         } else {
-            meter.record(metric, Unit::Nanosecond, slices.times_ns(), slices.batch());
+            meter.record(metric, Unit::Nanosecond, times_ns(&slices), batch(&slices));
         }
         for note in ring
             .notes()
             .iter()
             .cloned()
             .chain(device)
-            .chain([slices.total()])
+            .chain([total(&slices)])
         {
             meter.note(note);
         }

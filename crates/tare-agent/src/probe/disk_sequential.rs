@@ -10,7 +10,7 @@
 //! takes part, since reads are direct.
 //! Source: the parameters are those of fio's `read`, `direct=1`, `bs=1m`.
 
-use super::Probe;
+use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
@@ -21,6 +21,7 @@ pub static PROBE: Probe = Probe {
     name: "disk-sequential",
     revision: 1,
     about: "1 MiB direct reads in order: by io_uring with 4 in flight, and by pread",
+    cut: Cut::DEVICE,
     run,
 };
 
@@ -41,7 +42,7 @@ mod linux {
     use crate::direct_file::{self, BLOCK_BYTES, Slots};
     use crate::meter::{Meter, ProbeError};
     use crate::ring::Ring;
-    use crate::slices::Slices;
+    use crate::slices::{batch, rates, total};
 
     /// Offsets of a file's blocks in order, again from the beginning after the end.
     struct InOrder {
@@ -76,11 +77,10 @@ mod linux {
             block_bytes,
             file_bytes,
         };
-        let share_ns = meter.target_ns() / 2;
-        synchronous(meter, &file, &mut offsets, share_ns)?;
+        synchronous(meter, &file, &mut offsets)?;
         let file_system = direct_file::file_system(meter.workdir());
         meter.note(format!("file system {file_system}"));
-        match queued(meter, &file, &mut offsets, share_ns, depth) {
+        match queued(meter, &file, &mut offsets, depth) {
             Err(ProbeError::Unavailable(reason)) => {
                 meter.unavailable(QUEUED, reason);
                 Ok(())
@@ -93,32 +93,32 @@ mod linux {
         meter: &mut Meter,
         file: &File,
         offsets: &mut InOrder,
-        share_ns: u64,
     ) -> Result<(), ProbeError> {
         let mut slots = Slots::new(1, offsets.block_bytes as usize)?;
         let buffer = slots.bytes_mut(0);
         let before = direct_file::device_read_bytes();
-        let mut slices = Slices::start(share_ns);
-        let mut n_done = 0;
-        let mut offset;
-        loop {
-            offset = offsets.next();
-            file.read_exact_at(buffer, offset)
-                .map_err(|error| ProbeError::system("direct pread", &error))?;
-            n_done += 1;
-            if !slices.at(n_done) {
-                break;
+        let (mut n_all, mut offset) = (0, 0);
+        let slices = meter.stream(0.5, |slices| {
+            for n_done in 1.. {
+                offset = offsets.next();
+                file.read_exact_at(buffer, offset)
+                    .map_err(|error| ProbeError::system("direct pread", &error))?;
+                n_all += 1;
+                if !slices.at(n_done) {
+                    break;
+                }
             }
-        }
-        let note = direct_file::device_note(before, n_done * offsets.block_bytes);
+            Ok(())
+        })?;
+        let note = direct_file::device_note(before, n_all * offsets.block_bytes);
         check(buffer, offset)?;
         meter.record(
             SYNC,
             Unit::BytePerSecond,
-            slices.rates(offsets.block_bytes),
-            slices.batch(),
+            rates(&slices, offsets.block_bytes),
+            batch(&slices),
         );
-        for note in note.into_iter().chain([slices.total()]) {
+        for note in note.into_iter().chain([total(&slices)]) {
             meter.note(note);
         }
         Ok(())
@@ -128,7 +128,6 @@ mod linux {
         meter: &mut Meter,
         file: &File,
         offsets: &mut InOrder,
-        share_ns: u64,
         depth: usize,
     ) -> Result<(), ProbeError> {
         let block_bytes = offsets.block_bytes;
@@ -136,22 +135,25 @@ mod linux {
         let offset = offsets.next();
         check(ring.read_one(offset)?, offset)?;
         let before = direct_file::device_read_bytes();
-        let mut slices = Slices::start(share_ns);
-        let n_done = ring.stream(|| offsets.next(), |n_done| slices.at(n_done))?;
-        let device = direct_file::device_note(before, n_done * block_bytes);
+        let mut n_all = 0;
+        let slices = meter.stream(0.5, |slices| {
+            n_all += ring.stream(|| offsets.next(), |n_done| slices.at(n_done))?;
+            Ok(())
+        })?;
+        let device = direct_file::device_note(before, n_all * block_bytes);
         let submission = ring.submission(|| offsets.next())?;
         meter.record(
             QUEUED,
             Unit::BytePerSecond,
-            slices.rates(block_bytes),
-            slices.batch(),
+            rates(&slices, block_bytes),
+            batch(&slices),
         );
         for note in ring
             .notes()
             .iter()
             .cloned()
             .chain(device)
-            .chain([slices.total()])
+            .chain([total(&slices)])
         {
             meter.note(note);
         }

@@ -15,7 +15,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -23,6 +23,7 @@ pub static PROBE: Probe = Probe {
     name: "environment",
     revision: 2,
     about: "reading one variable, all of them, writing one, and asking for the locale",
+    cut: Cut::LOOP,
     run,
 };
 

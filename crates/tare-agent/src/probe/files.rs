@@ -10,7 +10,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "files",
     revision: 1,
     about: "creating files, writing 4 KiB to each, and removing them, 64 at a time",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -46,8 +47,6 @@ mod linux {
     const FILES: usize = 64;
     /// What is written to each.
     const CONTENT: [u8; 4096] = [b'.'; 4096];
-    /// Fewest timed rounds.
-    const FEWEST: usize = 5;
 
     struct Round {
         folder: Folder,
@@ -65,21 +64,14 @@ mod linux {
                 .collect(),
             open: Vec::with_capacity(FILES),
         };
-        let (mut creates, mut writes, mut unlinks) = (Vec::new(), Vec::new(), Vec::new());
-        round.create()?;
-        round.write()?;
-        round.unlink()?;
-        let begin = Instant::now();
-        while creates.len() < FEWEST || (begin.elapsed().as_nanos() as u64) < meter.target_ns() {
-            creates.push(round.create()?);
-            writes.push(round.write()?);
-            unlinks.push(round.unlink()?);
-        }
-        for (metric, values) in [
-            ("fs.create.time", creates),
-            ("fs.write.time", writes),
-            ("fs.unlink.time", unlinks),
-        ] {
+        let mut once = || Ok([round.create()?, round.write()?, round.unlink()?]);
+        once()?;
+        let rounds = meter.self_timed(1.0, once)?;
+        for (part, metric) in ["fs.create.time", "fs.write.time", "fs.unlink.time"]
+            .into_iter()
+            .enumerate()
+        {
+            let values = rounds.iter().map(|round| round[part]).collect();
             meter.record(metric, Unit::Nanosecond, values, FILES as u64);
         }
         Ok(())

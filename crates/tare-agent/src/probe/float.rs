@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "float",
     revision: 1,
     about: "dependent double-precision multiplications and additions in registers",
+    cut: Cut::LOOP,
     run,
 };
 

@@ -9,7 +9,7 @@
 //! notes give the file system and say when it is too quick for a flush.
 //! Source: fio's `fsync=1`, `rw=write`, `bs=4k`; the write of a small database transaction.
 
-use super::Probe;
+use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "fsync",
     revision: 1,
     about: "a write of 4 KiB over a file's first block, and fsync",
+    cut: Cut::DEVICE,
     run,
 };
 

@@ -8,7 +8,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -16,6 +16,7 @@ pub static PROBE: Probe = Probe {
     name: "getppid",
     revision: 1,
     about: "the system call getppid, made directly",
+    cut: Cut::LOOP,
     run,
 };
 

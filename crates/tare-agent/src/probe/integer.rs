@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -17,6 +17,7 @@ pub static PROBE: Probe = Probe {
     name: "integer",
     revision: 1,
     about: "dependent 64-bit shifts, exclusive ors and multiplications in registers",
+    cut: Cut::LOOP,
     run,
 };
 

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::args::whole;
 use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
@@ -28,6 +28,7 @@ pub static PROBE: Probe = Probe {
     name: "lines",
     revision: 1,
     about: "writing a text line by line through a buffer and without, and reading it back",
+    cut: Cut::Whole("a file is written and read as a whole"),
     run,
 };
 

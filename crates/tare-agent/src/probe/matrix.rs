@@ -16,8 +16,8 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
 use super::integer::chain;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 mod elementwise;
@@ -32,6 +32,7 @@ pub static PROBE: Probe = Probe {
     name: "matrix",
     revision: 2,
     about: "transpose, inverse, element-wise sum and product of dense matrices",
+    cut: Cut::LOOP,
     run,
 };
 

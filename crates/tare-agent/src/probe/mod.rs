@@ -50,6 +50,36 @@ pub mod triad;
 pub mod udp_echo;
 pub mod udp_round_trip;
 
+/// Whether the timed work of a probe can be cut into slices that take turns with those of other arms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Into slices that aim at so many nanoseconds. The first tenth of each is done and not counted, where it
+    /// holds ten operations or more: the caches belong to the arm before.
+    Slices {
+        /// What a slice aims at, nanoseconds.
+        ns: u64,
+    },
+    /// It cannot, for this reason.
+    Whole(&'static str),
+}
+
+impl Cut {
+    /// For loops over registers and for system calls. Nothing is left behind by a slice.
+    pub const LOOP: Self = Self::Slices { ns: 1_000_000 };
+    /// For memory, files, pipes, processes, threads and sockets. What is open or connected stays so.
+    pub const KERNEL: Self = Self::Slices { ns: 3_000_000 };
+    /// For devices. Nothing is in flight between slices; the file stays open.
+    pub const DEVICE: Self = Self::Slices { ns: 10_000_000 };
+
+    /// What a slice aims at, nanoseconds, if there are slices.
+    pub fn slice_ns(self) -> Option<u64> {
+        match self {
+            Self::Slices { ns } => Some(ns),
+            Self::Whole(_) => None,
+        }
+    }
+}
+
 /// One frozen kernel.
 #[derive(Debug)]
 pub struct Probe {
@@ -59,6 +89,8 @@ pub struct Probe {
     pub revision: u32,
     /// One sentence that says what is inside the timed region.
     pub about: &'static str,
+    /// Whether and how its work can be cut.
+    pub cut: Cut,
     /// Runs it once, within the meter's time.
     pub run: fn(&mut Meter, &Params) -> Result<(), ProbeError>,
 }

@@ -10,7 +10,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "mounts",
     revision: 1,
     about: "opening, reading and closing /proc/self/mountinfo",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tare_model::{Failure, Params};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
@@ -25,6 +25,7 @@ pub static PROBE: Probe = Probe {
     name: "mutex",
     revision: 1,
     about: "taking and giving back a mutex alone, the shared side of a lock, and a mutex that two threads want",
+    cut: Cut::KERNEL,
     run,
 };
 

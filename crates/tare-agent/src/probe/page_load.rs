@@ -12,7 +12,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "page-load",
     revision: 1,
     about: "listing folders and stat, open, fstat, read and close of many small files",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -10,7 +10,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "pipe",
     revision: 1,
     about: "one byte to another process and back over two pipes, on one processor",
+    cut: Cut::KERNEL,
     run,
 };
 

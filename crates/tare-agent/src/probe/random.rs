@@ -12,8 +12,8 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
 use super::integer::chain;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -21,6 +21,7 @@ pub static PROBE: Probe = Probe {
     name: "random",
     revision: 1,
     about: "a random number and 1 000 random bytes of an own generator, and 32 bytes of the kernel's",
+    cut: Cut::LOOP,
     run,
 };
 

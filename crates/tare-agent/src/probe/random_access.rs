@@ -12,8 +12,8 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::Probe;
 use super::integer::chain;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::region::{Pages, Region};
 
@@ -22,6 +22,7 @@ pub static PROBE: Probe = Probe {
     name: "random-access",
     revision: 1,
     about: "dependent loads along a random cycle through memory",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use tare_model::{Failure, Params};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
@@ -26,6 +26,7 @@ pub static PROBE: Probe = Probe {
     name: "regex",
     revision: 1,
     about: "backtracking regular expressions: many matches in a text, one hard refusal, and that by two threads",
+    cut: Cut::LOOP,
     run,
 };
 

@@ -11,7 +11,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -19,6 +19,7 @@ pub static PROBE: Probe = Probe {
     name: "socket",
     revision: 1,
     about: "one byte over a TCP connection to oneself: sent then received, and asked for before it is sent",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -8,7 +8,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -16,6 +16,7 @@ pub static PROBE: Probe = Probe {
     name: "spawn",
     revision: 1,
     about: "fork, execution of the agent's own file with `true`, and waiting for its end",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -10,7 +10,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -18,6 +18,7 @@ pub static PROBE: Probe = Probe {
     name: "stat",
     revision: 1,
     about: "stat of the root directory and of a file four components below the working directory",
+    cut: Cut::LOOP,
     run,
 };
 

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
@@ -29,6 +29,7 @@ pub static PROBE: Probe = Probe {
     name: "tasks",
     revision: 1,
     about: "calling an asynchronous function, handing a task to a waiting thread, inserting into a shared table",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -37,7 +38,6 @@ const THREADS: u64 = 2;
 const PARTS: usize = 16;
 /// Insertions of both threads in a batch.
 const INSERTIONS: u64 = 10_000;
-const FEWEST: usize = 5;
 
 /// A hasher without a random key, so that the same numbers fall into the same places everywhere.
 type Table = HashMap<u64, u64, BuildHasherDefault<DefaultHasher>>;
@@ -111,10 +111,7 @@ fn insert(meter: &mut Meter) -> Result<(), ProbeError> {
             lock(&parts[place % PARTS]).insert(key, key);
         }
     })?;
-    let (mut values, begin) = (Vec::new(), Instant::now());
-    let share_ns = meter.target_ns() as f64 * 0.4;
-    let mut is_warm = false;
-    while values.len() < FEWEST || (begin.elapsed().as_nanos() as f64) < share_ns {
+    let once = || -> Result<f64, ProbeError> {
         let parts = Arc::new(empty());
         *lock(&table) = parts.clone();
         let start = Instant::now();
@@ -124,11 +121,11 @@ fn insert(meter: &mut Meter) -> Result<(), ProbeError> {
         if n_entries as u64 != INSERTIONS {
             return Err(void("an insertion was lost"));
         }
-        if is_warm {
-            values.push(value);
-        }
-        is_warm = true;
-    }
+        Ok(value)
+    };
+    once()?;
+    let rounds = meter.self_timed(0.4, || Ok([once()?]))?;
+    let values = rounds.into_iter().flatten().collect();
     meter.record("task.insert.time", Unit::Nanosecond, values, INSERTIONS);
     Ok(())
 }

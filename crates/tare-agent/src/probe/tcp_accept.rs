@@ -6,8 +6,8 @@
 
 use tare_model::Params;
 
-use super::Probe;
 use super::tcp_connect::greet;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::tcp;
 
@@ -16,6 +16,7 @@ pub static PROBE: Probe = Probe {
     name: "tcp-accept",
     revision: 1,
     about: "the far end of `tcp-connect`; times nothing",
+    cut: Cut::Whole("it serves the other end"),
     run,
 };
 

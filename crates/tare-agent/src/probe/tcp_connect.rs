@@ -13,9 +13,9 @@ use std::net::{SocketAddr, TcpListener};
 
 use tare_model::{Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
-use crate::slices::Slices;
+use crate::slices::{Slice, batch, rates, times_ns, total};
 use crate::tcp::{self, Peer};
 
 /// The registered probe.
@@ -23,6 +23,7 @@ pub static PROBE: Probe = Probe {
     name: "tcp-connect",
     revision: 1,
     about: "opening a TCP connection, reading the peer's first byte, and closing",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -32,44 +33,42 @@ pub const TIME: &str = "net.tcp.connect.time";
 pub const RATE: &str = "net.tcp.connect.rate";
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let share_ns = meter.target_ns();
     let slices = match tcp::peer(params)? {
-        Peer::There(address) => connect_often(address, share_ns)?,
+        Peer::There(address) => connect_often(meter, address)?,
         Peer::Here => {
             let (listener, address) = tcp::listen_on_loopback()?;
-            tcp::with_server(
-                move || greet(&listener),
-                || connect_often(address, share_ns),
-            )?
+            tcp::with_server(move || greet(&listener), || connect_often(meter, address))?
         }
     };
-    meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
-    meter.note(slices.total());
+    meter.record(TIME, Unit::Nanosecond, times_ns(&slices), batch(&slices));
+    meter.note(total(&slices));
     meter.record(
         RATE,
         Unit::OperationPerSecond,
-        slices.rates(1),
-        slices.batch(),
+        rates(&slices, 1),
+        batch(&slices),
     );
     Ok(())
 }
 
-fn connect_often(address: SocketAddr, share_ns: u64) -> Result<Slices, ProbeError> {
-    let mut slices = Slices::start(share_ns);
+fn connect_often(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, ProbeError> {
     let mut n_done = 0u64;
-    loop {
-        let mut stream = tcp::connect(address)?;
-        let mut greeting = [0u8];
-        stream
-            .read_exact(&mut greeting)
-            .map_err(|error| tcp::broken(&format!("after {n_done} connections"), &error))?;
-        reset_at_close(&stream)?;
-        drop(stream);
-        n_done += 1;
-        if !slices.at(n_done) {
-            break;
+    let slices = meter.stream(1.0, |slices| {
+        let before = n_done;
+        loop {
+            let mut stream = tcp::connect(address)?;
+            let mut greeting = [0u8];
+            stream
+                .read_exact(&mut greeting)
+                .map_err(|error| tcp::broken(&format!("after {n_done} connections"), &error))?;
+            reset_at_close(&stream)?;
+            drop(stream);
+            n_done += 1;
+            if !slices.at(n_done - before) {
+                return Ok(());
+            }
         }
-    }
+    })?;
     let mut last = tcp::connect(address)?;
     last.write_all(b"q")
         .and_then(|()| last.read_exact(&mut [0u8]))

@@ -6,7 +6,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::tcp;
 
@@ -15,6 +15,7 @@ pub static PROBE: Probe = Probe {
     name: "tcp-echo",
     revision: 1,
     about: "the far end of `tcp-round-trip`; times nothing",
+    cut: Cut::Whole("it serves the other end"),
     run,
 };
 

@@ -14,10 +14,10 @@ use std::net::TcpStream;
 
 use tare_model::{Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::args;
 use crate::meter::{Meter, ProbeError};
-use crate::slices::Slices;
+use crate::slices::{Slice, batch, times_ns, total};
 use crate::tcp::{self, Peer};
 
 /// The registered probe.
@@ -25,6 +25,7 @@ pub static PROBE: Probe = Probe {
     name: "tcp-round-trip",
     revision: 1,
     about: "a message of 1 byte there and back over an open TCP connection",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -36,35 +37,36 @@ pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let bytes = args::whole(params, "bytes", 1, 1..=LONGEST_BYTES)? as usize;
-    let share_ns = meter.target_ns();
     let slices = match tcp::peer(params)? {
-        Peer::There(address) => exchange(tcp::connect(address)?, bytes, share_ns)?,
+        Peer::There(address) => exchange(meter, tcp::connect(address)?, bytes)?,
         Peer::Here => {
             let (listener, address) = tcp::listen_on_loopback()?;
             tcp::with_server(
                 move || tcp::echo(tcp::accept(&listener)?),
-                || exchange(tcp::connect(address)?, bytes, share_ns),
+                || exchange(meter, tcp::connect(address)?, bytes),
             )?
         }
     };
-    meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
-    meter.note(slices.total());
+    meter.record(TIME, Unit::Nanosecond, times_ns(&slices), batch(&slices));
+    meter.note(total(&slices));
     Ok(())
 }
 
-fn exchange(stream: TcpStream, bytes: usize, share_ns: u64) -> Result<Slices, ProbeError> {
+fn exchange(meter: &mut Meter, stream: TcpStream, bytes: usize) -> Result<Vec<Slice>, ProbeError> {
     let mut stream = tcp::without_delay(stream)?;
     let mut message = vec![0x5au8; bytes];
-    let mut slices = Slices::start(share_ns);
     let mut n_done = 0u64;
-    loop {
-        stream
-            .write_all(&message)
-            .and_then(|()| stream.read_exact(&mut message))
-            .map_err(|error| tcp::broken(&format!("after {n_done} round trips"), &error))?;
-        n_done += 1;
-        if !slices.at(n_done) {
-            return Ok(slices);
+    meter.stream(1.0, |slices| {
+        let before = n_done;
+        loop {
+            stream
+                .write_all(&message)
+                .and_then(|()| stream.read_exact(&mut message))
+                .map_err(|error| tcp::broken(&format!("after {n_done} round trips"), &error))?;
+            n_done += 1;
+            if !slices.at(n_done - before) {
+                return Ok(());
+            }
         }
-    }
+    })
 }

@@ -13,7 +13,7 @@
 
 use tare_model::{Failure, Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::slices;
 use crate::tcp::{self, Peer};
@@ -24,6 +24,7 @@ pub static PROBE: Probe = Probe {
     name: "tcp-stream",
     revision: 1,
     about: "bytes received per second through one TCP connection, written 128 KiB at a time",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -12,7 +12,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -20,6 +20,7 @@ pub static PROBE: Probe = Probe {
     name: "threads",
     revision: 1,
     about: "starting and ending a thread, switching between two on one processor, and giving way",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -9,7 +9,7 @@
 
 use tare_model::Params;
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 /// The registered probe.
@@ -17,6 +17,7 @@ pub static PROBE: Probe = Probe {
     name: "touch",
     revision: 1,
     about: "the first write to each fresh anonymous page of 4 KiB",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -42,17 +43,13 @@ mod linux {
     /// Pages to a batch: 2 MiB, which one page of the page table describes.
     const PAGES: usize = 512;
     const PAGE_BYTES: usize = 4096;
-    const FEWEST: usize = 5;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
         // SAFETY: sysconf has no precondition.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         touch()?;
-        let mut values = Vec::new();
-        let begin = Instant::now();
-        while values.len() < FEWEST || (begin.elapsed().as_nanos() as u64) < meter.target_ns() {
-            values.push(touch()?);
-        }
+        let rounds = meter.self_timed(1.0, || Ok([touch()?]))?;
+        let values = rounds.into_iter().flatten().collect();
         meter.record("mem.touch.time", Unit::Nanosecond, values, PAGES as u64);
         if page_bytes != PAGE_BYTES as i64 {
             meter.note(format!(

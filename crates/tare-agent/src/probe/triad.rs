@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use tare_model::{Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::region::{Pages, Region};
 
@@ -23,6 +23,7 @@ pub static PROBE: Probe = Probe {
     name: "triad",
     revision: 1,
     about: "the STREAM triad over three arrays in memory, on one thread",
+    cut: Cut::KERNEL,
     run,
 };
 

@@ -12,10 +12,10 @@ use std::net::UdpSocket;
 
 use tare_model::{Params, Unit};
 
-use super::Probe;
+use super::{Cut, Probe};
 use crate::args;
 use crate::meter::{Meter, ProbeError};
-use crate::slices::Slices;
+use crate::slices::{Slice, batch, times_ns, total};
 use crate::tcp::{self, Peer};
 use crate::udp;
 
@@ -24,6 +24,7 @@ pub static PROBE: Probe = Probe {
     name: "udp-round-trip",
     revision: 1,
     about: "a datagram of 16 bytes there and back",
+    cut: Cut::KERNEL,
     run,
 };
 
@@ -35,40 +36,42 @@ pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let bytes = args::whole(params, "bytes", 16, 8..=LONGEST_BYTES)? as usize;
-    let share_ns = meter.target_ns();
     let slices = match tcp::peer(params)? {
-        Peer::There(address) => exchange(&udp::connected(address)?, bytes, share_ns)?,
+        Peer::There(address) => exchange(meter, &udp::connected(address)?, bytes)?,
         Peer::Here => {
             let (server, address) = udp::on_loopback()?;
             tcp::with_server(
                 move || udp::echo(&server),
-                || exchange(&udp::connected(address)?, bytes, share_ns),
+                || exchange(meter, &udp::connected(address)?, bytes),
             )?
         }
     };
-    meter.record(TIME, Unit::Nanosecond, slices.times_ns(), slices.batch());
-    meter.note(slices.total());
+    meter.record(TIME, Unit::Nanosecond, times_ns(&slices), batch(&slices));
+    meter.note(total(&slices));
     Ok(())
 }
 
-fn exchange(socket: &UdpSocket, bytes: usize, share_ns: u64) -> Result<Slices, ProbeError> {
+fn exchange(meter: &mut Meter, socket: &UdpSocket, bytes: usize) -> Result<Vec<Slice>, ProbeError> {
     let mut message = vec![0u8; bytes];
     let mut answer = vec![0u8; bytes + 1];
-    let mut slices = Slices::start(share_ns);
     let mut n_done = 0u64;
-    loop {
-        n_done += 1;
-        message[..8].copy_from_slice(&n_done.to_le_bytes());
-        let length = socket
-            .send(&message)
-            .and_then(|_| socket.recv(&mut answer))
-            .map_err(|error| udp::broken(n_done - 1, &error))?;
-        if answer[..length] != message[..] {
-            return Err(udp::another(n_done - 1));
+    let slices = meter.stream(1.0, |slices| {
+        let before = n_done;
+        loop {
+            n_done += 1;
+            message[..8].copy_from_slice(&n_done.to_le_bytes());
+            let length = socket
+                .send(&message)
+                .and_then(|_| socket.recv(&mut answer))
+                .map_err(|error| udp::broken(n_done - 1, &error))?;
+            if answer[..length] != message[..] {
+                return Err(udp::another(n_done - 1));
+            }
+            if !slices.at(n_done - before) {
+                return Ok(());
+            }
         }
-        if !slices.at(n_done) {
-            udp::finish(socket);
-            return Ok(slices);
-        }
-    }
+    })?;
+    udp::finish(socket);
+    Ok(slices)
 }

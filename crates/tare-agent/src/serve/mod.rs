@@ -151,7 +151,7 @@ pub fn streams() -> io::Result<(File, File)> {
 
 /// Restricts this process and its children to these processors.
 #[cfg(target_os = "linux")]
-fn pin(cpus: &[usize]) -> io::Result<()> {
+pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: `cpu_set_t` is plain data for which all zeroes, the empty set, is a valid value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for cpu in cpus {
@@ -169,7 +169,7 @@ fn pin(cpus: &[usize]) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pin(_cpus: &[usize]) -> io::Result<()> {
+pub(crate) fn pin(_cpus: &[usize]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -182,6 +182,11 @@ pub(crate) fn hello(extra: &[&'static Probe]) -> Reply {
             .iter()
             .chain(extra)
             .map(|probe| (probe.name.to_owned(), probe.revision))
+            .collect(),
+        slices: PROBES
+            .iter()
+            .chain(extra)
+            .filter_map(|probe| Some((probe.name.to_owned(), probe.cut.slice_ns()?)))
             .collect(),
     }
 }
@@ -268,7 +273,11 @@ pub(crate) enum Said {
 /// What a worker's frame means for `trial`; an error if it is about something else.
 pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
     match reply {
-        Reply::Listening { trial: about, .. } | Reply::Ready { trial: about } if about == trial => {
+        Reply::Listening { trial: about, .. }
+        | Reply::Ready { trial: about }
+        | Reply::Waiting { trial: about, .. }
+            if about == trial =>
+        {
             Ok(Said::Now(reply))
         }
         Reply::Done { trial: about, .. }

@@ -43,6 +43,8 @@ struct Active {
     trial: u64,
     limit_ns: u64,
     deadline: Instant,
+    /// Whether there is more to tell the worker after it was let go.
+    takes_turns: bool,
     worker: Worker,
     killed: Option<Killed>,
     answer: Result<Option<Reply>, String>,
@@ -310,6 +312,7 @@ impl Server<'_> {
                 }
                 Request::Run { .. } => self.dispatch(&request)?,
                 Request::Go { .. } => self.let_go(&request),
+                Request::Turn { trial } => self.give_turn(&request, trial),
                 Request::Cancel { trial } => self.cancel(trial),
                 Request::Bye => {
                     self.kill_everything();
@@ -327,11 +330,13 @@ impl Server<'_> {
             trial,
             limit_ns,
             hold,
+            ref turns,
             ..
         } = *request
         else {
             return Ok(());
         };
+        let is_held = hold || turns.is_some();
         if self.active.iter().any(|active| active.trial == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
@@ -346,12 +351,13 @@ impl Server<'_> {
         if let Some(mut stdin) = worker.stdin.take() {
             // A worker that is gone already is reaped and reported like one that ended at work.
             let _ = write_frame(&mut stdin, request);
-            worker.stdin = hold.then_some(stdin);
+            worker.stdin = is_held.then_some(stdin);
         }
         self.active.push(Active {
             trial,
             limit_ns,
             deadline: deadline(limit_ns),
+            takes_turns: turns.is_some(),
             worker,
             killed: None,
             answer: Ok(None),
@@ -370,9 +376,24 @@ impl Server<'_> {
             if active.trial != trial {
                 continue;
             }
-            if let Some(mut stdin) = active.worker.stdin.take() {
+            if let Some(stdin) = &mut active.worker.stdin {
                 active.deadline = deadline(active.limit_ns);
-                let _ = write_frame(&mut stdin, request);
+                let _ = write_frame(stdin, request);
+            }
+            if !active.takes_turns {
+                // A probe that reads finds the end.
+                active.worker.stdin = None;
+            }
+        }
+    }
+
+    /// Tells a worker that the next slice is its own.
+    fn give_turn(&mut self, request: &Request, trial: u64) {
+        for active in &mut self.active {
+            if active.trial == trial
+                && let Some(stdin) = &mut active.worker.stdin
+            {
+                let _ = write_frame(stdin, request);
             }
         }
     }

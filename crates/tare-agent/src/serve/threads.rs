@@ -45,6 +45,8 @@ struct Active {
     trial: u64,
     limit_ns: u64,
     deadline: Instant,
+    /// Whether there is more to tell the worker after it was let go.
+    takes_turns: bool,
     worker: Worker,
     killed: Option<Killed>,
     answer: Result<Option<Reply>, String>,
@@ -189,9 +191,11 @@ impl Server<'_> {
                 trial,
                 limit_ns,
                 hold,
+                turns,
                 ..
-            } => self.dispatch(request, *trial, *limit_ns, *hold)?,
+            } => self.dispatch(request, *trial, *limit_ns, *hold, turns.is_some())?,
             Request::Go { trial } => self.let_go(request, *trial),
+            Request::Turn { trial } => self.give_turn(request, *trial),
             Request::Cancel { trial } => {
                 for active in &mut self.active {
                     if active.trial == *trial && active.killed.is_none() {
@@ -215,10 +219,25 @@ impl Server<'_> {
             if active.trial != trial {
                 continue;
             }
-            if let Some(mut stdin) = active.worker.stdin.take() {
+            if let Some(stdin) = &mut active.worker.stdin {
                 active.deadline = deadline(active.limit_ns);
                 // One that is gone already is reported like one that ended at work.
-                let _ = write_frame(&mut stdin, request);
+                let _ = write_frame(stdin, request);
+            }
+            if !active.takes_turns {
+                // A probe that reads finds the end.
+                active.worker.stdin = None;
+            }
+        }
+    }
+
+    /// Tells a worker that the next slice is its own.
+    fn give_turn(&mut self, request: &Request, trial: u64) {
+        for active in &mut self.active {
+            if active.trial == trial
+                && let Some(stdin) = &mut active.worker.stdin
+            {
+                let _ = write_frame(stdin, request);
             }
         }
     }
@@ -229,6 +248,7 @@ impl Server<'_> {
         trial: u64,
         limit_ns: u64,
         hold: bool,
+        takes_turns: bool,
     ) -> Result<(), ServeError> {
         if self.active.iter().any(|active| active.trial == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
@@ -249,12 +269,13 @@ impl Server<'_> {
         if let Some(mut stdin) = worker.stdin.take() {
             // A worker that is gone already is reported like one that ended at work.
             let _ = write_frame(&mut stdin, request);
-            worker.stdin = hold.then_some(stdin);
+            worker.stdin = (hold || takes_turns).then_some(stdin);
         }
         self.active.push(Active {
             trial,
             limit_ns,
             deadline: deadline(limit_ns),
+            takes_turns,
             worker,
             killed: None,
             answer: Ok(None),

@@ -57,6 +57,8 @@ pub(crate) struct Kept {
     pub(crate) host_ns: u64,
     /// One for each of the workload's metrics, in their order.
     pub(crate) readings: Box<[Option<Reading>]>,
+    /// The slices of each metric in the order of their cycles, where the arms took turns; empty otherwise.
+    pub(crate) slices: Box<[Box<[f32]>]>,
     /// What only a probe's report tells.
     pub(crate) probe: Option<Box<ProbeFacts>>,
     /// What the workload says of the trial; a box of nothing takes no memory of its own.
@@ -105,6 +107,8 @@ struct Extras<'a> {
     command: Option<CommandHead>,
     #[serde(default)]
     span: Option<WorkSpan>,
+    #[serde(default)]
+    sliced: Option<IgnoredAny>,
 }
 
 /// What a program used; its output is not read again.
@@ -262,6 +266,7 @@ impl<'a> Collector<'a> {
                     launch: trial.launch,
                     host_ns: data.host_elapsed_ns,
                     readings: decoded.readings,
+                    slices: decoded.slices,
                     probe: decoded.probe.map(Box::new),
                     remarks: decoded.remarks.into_boxed_slice(),
                     joint: decoded.joint,
@@ -285,6 +290,7 @@ impl<'a> Collector<'a> {
 /// What can be read from one trial.
 pub(super) struct Decoded {
     pub(super) readings: Box<[Option<Reading>]>,
+    pub(super) slices: Box<[Box<[f32]>]>,
     pub(super) unavailable: BTreeMap<String, Reason>,
     pub(super) probe: Option<ProbeFacts>,
     pub(super) remarks: Vec<Remark>,
@@ -309,14 +315,30 @@ pub(super) fn decode(
         None
     };
     let mut readings = Vec::with_capacity(workload.metrics().len());
+    let is_sliced = extras
+        .as_ref()
+        .is_some_and(|extras| extras.sliced.is_some());
+    let mut slices = Vec::new();
     let mut coarse = false;
     // A probe's own batches are of equal work in native code: what MSER cuts off there is noise.
     let may_warm_up = extras.is_none();
     for metric in workload.metrics() {
         let Some(sample) = samples.iter().find(|it| it.metric.as_str() == metric.id) else {
             readings.push(None);
+            if is_sliced {
+                slices.push(Box::default());
+            }
             continue;
         };
+        if is_sliced {
+            slices.push(
+                sample
+                    .observations
+                    .iter()
+                    .map(|value| *value as f32)
+                    .collect(),
+            );
+        }
         let Some(reading) = read(&sample.observations, metric.better, may_warm_up) else {
             return Err(DecodeError::NoValue {
                 metric: metric.id.to_owned(),
@@ -343,6 +365,7 @@ pub(super) fn decode(
     };
     Ok(Decoded {
         readings: readings.into_boxed_slice(),
+        slices: slices.into_boxed_slice(),
         unavailable,
         probe,
         remarks: workload.remarks(raw),

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use tare_model::study::A_PRIME;
 use tare_model::{Better, Study};
+use tare_stats::median;
 
 use super::collect::{Collector, Group, Kept};
 use super::reading::{Reading, ln_cost};
@@ -141,7 +142,7 @@ impl<'a> Pairs<'a> {
                 (Some(base), Some(env)) => pairs.all.push(Pair {
                     block,
                     base,
-                    env: env.first,
+                    env: in_turn(base, env.first, place),
                 }),
                 // Where several runs are one, an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(&block) => {}
@@ -185,6 +186,30 @@ impl<'a> Pairs<'a> {
     }
 }
 
+/// The side of the arm, and where it took turns with the baseline its typical value such that the ratio of the two
+/// is the median over the cycles of ln(arm/baseline): slices of one cycle met the same machine, medians of whole
+/// blocks did not (METHOD 10).
+fn in_turn<'a>(base: Level<'a>, (kept, mut reading): Side<'a>, place: usize) -> Side<'a> {
+    let of = |kept: &'a Kept| kept.slices.get(place).filter(|slices| !slices.is_empty());
+    let copies: Option<Vec<_>> = base.trials().map(|(kept, _)| of(kept)).collect();
+    let (Some(own), Some(copies)) = (of(kept), copies) else {
+        return (kept, reading);
+    };
+    let ln = |value: f32| (value > 0.0).then(|| f64::from(value).ln());
+    let cycles = copies.iter().map(|slices| slices.len()).min().unwrap_or(0);
+    let ratios: Option<Vec<f64>> = (0..cycles.min(own.len()))
+        .map(|cycle| {
+            let copies: Option<Vec<f64>> = copies.iter().map(|slices| ln(slices[cycle])).collect();
+            let copies = copies?;
+            Some(ln(own[cycle])? - copies.iter().sum::<f64>() / copies.len() as f64)
+        })
+        .collect();
+    if let Some(ratio) = ratios.and_then(|ratios| median(&ratios)) {
+        reading.typical = base.value(|reading| reading.typical) * ratio.exp();
+    }
+    (kept, reading)
+}
+
 /// What the typical values of two arms differ by, in the metric's unit, by block.
 pub(crate) fn differences(
     group: &Group,
@@ -219,6 +244,7 @@ mod tests {
             launch: 0,
             host_ns: 1,
             readings: Box::new([]),
+            slices: Box::new([]),
             probe: None,
             remarks: Box::new([]),
             joint: None,
@@ -232,6 +258,39 @@ mod tests {
             floor: typical,
             unsteady: false,
         }
+    }
+
+    #[test]
+    fn arms_that_took_turns_are_compared_cycle_by_cycle() {
+        // A machine that becomes twice as slow after the first third; the arm costs a tenth more throughout, and one of
+        // its slices was disturbed.
+        let of = |values: &[f32]| Kept {
+            slices: Box::new([values.into()]),
+            ..kept()
+        };
+        let (host, twin, arm) = (
+            of(&[100.0, 200.0, 200.0]),
+            of(&[100.0, 200.0, 200.0]),
+            of(&[110.0, 900.0, 220.0]),
+        );
+        let base = Level {
+            first: (&host, reading(200.0)),
+            twin: Some((&twin, reading(200.0))),
+        };
+        let env = in_turn(base, (&arm, reading(220.0)), 0);
+        let pair = Pair {
+            block: 0,
+            base,
+            env,
+        };
+        let d = pair.ln_ratio(Better::Lower, |reading| reading.typical);
+        assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
+        let rate = pair.ln_ratio(Better::Higher, |reading| reading.typical);
+        assert!((rate.unwrap() + 1.1_f64.ln()).abs() < 1e-6);
+        // Without slices on one side it is a trial like any other.
+        let trial = kept();
+        let side = in_turn(base, (&trial, reading(300.0)), 0);
+        assert_eq!(side.1.typical, 300.0);
     }
 
     #[test]

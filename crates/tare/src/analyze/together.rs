@@ -109,6 +109,7 @@ pub(super) fn decode(
     }
     Ok(Decoded {
         readings: readings.into_boxed_slice(),
+        slices: Box::default(),
         unavailable: each.iter().flat_map(|it| it.unavailable.clone()).collect(),
         probe: merged,
         remarks,

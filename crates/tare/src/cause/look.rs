@@ -7,6 +7,7 @@ use std::path::Path;
 
 use tare_model::Facts;
 use tare_model::dossier::DossierCell;
+use tare_model::facts::cpu_list;
 
 use super::kind::Kind;
 use super::triage::{Family, Lead, Usage, triage};
@@ -24,8 +25,6 @@ const USUAL_MTU: f64 = 1500.0;
 const SMALL: f64 = 1.5;
 /// How much busier it must be than while the command ran outside: others may use it too.
 const BUSIER: f64 = 3.0;
-/// No machine has a processor of a higher number: a recorded list of a broken one is not followed.
-const MOST_CPUS: usize = 1 << 16;
 /// Likelihood left when the counters speak for other families.
 const AGAINST_COUNTERS: f64 = 0.35;
 
@@ -363,20 +362,6 @@ pub fn kernel(facts: &Facts) -> Option<(u32, u32)> {
 /// How many processors a list such as `0-3,6` names.
 pub fn cpus_in(list: &str) -> Option<usize> {
     cpu_list(list).map(|cpus| cpus.len())
-}
-
-/// The processors that a list such as `0-3,6` names; `None` where it names none.
-pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
-    let mut cpus = Vec::new();
-    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last > MOST_CPUS {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// Processors that a control group's quota amounts to; `None` without a quota.

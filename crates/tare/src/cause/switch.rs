@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use tare_model::{Params, Value};
 
-use super::look::{Place, cpu_list};
+use tare_model::facts::cpu_list;
+
+use super::look::Place;
 use super::{Case, Counterfactual};
 
 /// These settings changed, if the arm's driver knows the mechanism; else why not.

@@ -245,6 +245,8 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
             limit_ns: 10_000_000_000,
             workdir: workdir.to_owned(),
             hold: false,
+            turns: None,
+            cpu: None,
         };
         let Reply::Done { raw, .. } = ask(&request)? else {
             return Err(failed("a trial failed".into()));

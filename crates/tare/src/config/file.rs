@@ -51,6 +51,7 @@ pub(super) struct Design {
     pub(super) lifecycle: Option<tare_model::Lifecycle>,
     #[serde(default)]
     pub(super) allow_different_tools: bool,
+    pub(super) alternate: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

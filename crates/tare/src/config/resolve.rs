@@ -145,6 +145,7 @@ pub(super) fn resolve(
         settle_ns: read(&design.settle, 0, units::duration_ns)?,
         lifecycle: design.lifecycle.unwrap_or_default(),
         publication,
+        alternate: design.alternate.unwrap_or(true),
         allow_different_tools: design.allow_different_tools || adjustments.allow_different_tools,
     })
 }

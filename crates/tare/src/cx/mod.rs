@@ -21,6 +21,7 @@ pub mod owner;
 #[cfg(unix)]
 pub mod relay;
 pub mod stdin;
+pub mod turn_page;
 pub mod vars;
 
 pub use agent::{AgentError, Agents};

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tare_model::launch::{
-    DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
+    Bind, DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
     RUN_VARIABLE, Rootfs, SharedFolder,
 };
 use tare_model::wire::Request;
@@ -31,9 +31,9 @@ use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode,
+    SettingsError, StartMode, TURN_PAGE, limited,
 };
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
+use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
 
 /// How long making a container may take; milliseconds are usual.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -460,6 +460,22 @@ impl Environment for ContainerEnvironment {
             });
             target
         });
+        let turn_page = turn_page::to_show(cx.scratch);
+        let turn_page = turn_page.filter(|_| mode == StartMode::Resident);
+        let turn_page = turn_page.map(|source| {
+            let target = match self.settings.rootfs {
+                Rootfs::Host => source.clone(),
+                Rootfs::Overlay => TURN_PAGE.to_owned(),
+            };
+            if spec.namespaces.mount {
+                spec.binds.push(Bind {
+                    source,
+                    target: target.clone(),
+                    read_only: false,
+                });
+            }
+            target
+        });
         let command = write(cx, &spec, &folder)?;
         let mut running = cx.exec.spawn(&command)?;
         let started = wait_for_start(cx, running.as_mut(), &folder)
@@ -489,10 +505,16 @@ impl Environment for ContainerEnvironment {
             network: self.settings.network,
             place: lost_place(&report, spec.siblings.is_some()).map_or(place, Err),
             shared,
+            turn_page,
             _number: number,
             report,
             living,
         }))
+    }
+
+    fn whole_only(&self) -> Option<String> {
+        let limits = &self.settings.limits;
+        limited(limits.cpus.is_some(), limits.memory_bytes.is_some())
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
@@ -539,6 +561,7 @@ struct ContainerInstance {
     place: Result<IpAddr, Reason>,
     /// The folder that they share, as it is called inside.
     shared: Option<String>,
+    turn_page: Option<String>,
     _number: Number,
     report: LaunchReport,
     living: Living,
@@ -571,6 +594,10 @@ impl ContainerInstance {
 }
 
 impl Instance for ContainerInstance {
+    fn turn_page(&self) -> Option<String> {
+        self.turn_page.clone()
+    }
+
     fn channel(&mut self) -> &mut dyn Channel {
         &mut self.channel
     }

@@ -20,7 +20,7 @@ use super::{
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
-use crate::cx::{CommandLine, Context, files};
+use crate::cx::{CommandLine, Context, files, turn_page};
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -248,6 +248,7 @@ impl Environment for HostEnvironment {
             channel: ProcessChannel::new(cx.exec.spawn(&command)?)?,
             workdir: workdir.display().to_string(),
             shared: self.shared(cx).map(|path| path.display().to_string()),
+            turn_page: turn_page::path(cx.scratch).display().to_string(),
             number: self.numbers.take(),
         }))
     }
@@ -270,10 +271,15 @@ struct HostInstance {
     channel: ProcessChannel,
     workdir: String,
     shared: Option<String>,
+    turn_page: String,
     number: Number,
 }
 
 impl Instance for HostInstance {
+    fn turn_page(&self) -> Option<String> {
+        Some(self.turn_page.clone())
+    }
+
     fn channel(&mut self) -> &mut dyn Channel {
         &mut self.channel
     }

@@ -132,6 +132,11 @@ pub trait Environment: Send {
     fn detect(&self, _cx: &Context<'_>) -> Option<Availability> {
         None
     }
+    /// Why work here must not take turns with that of other arms: a limit that would never bite in a fraction of
+    /// the time.
+    fn whole_only(&self) -> Option<String> {
+        None
+    }
     /// What the host side knows about it: engine and runtime versions, image digests, limits asked for.
     fn describe(&self, cx: &Context<'_>) -> Facts;
     /// Removes what `prepare` and any instance made; twice is fine.
@@ -189,6 +194,11 @@ pub trait Instance: Send {
             "a folder that the instances of this environment share".into(),
         ))
     }
+    /// Where the page of memory by which workers pass the turn is found inside; `None` where this environment
+    /// shares no memory with the host.
+    fn turn_page(&self) -> Option<String> {
+        None
+    }
     /// A directory inside for the probes' files, on the environment's own storage.
     fn workdir(&self) -> String;
     /// Where the kernel of this machine counts what it uses. Asked before every trial: what must be looked up is
@@ -206,6 +216,19 @@ pub trait Channel: Send {
     fn send(&mut self, request: &Request) -> Result<(), ChannelError>;
     /// Waits for a reply, at most `limit`.
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError>;
+}
+
+/// Where the page by which workers pass the turn is shown in an environment with a root of its own.
+const TURN_PAGE: &str = "/tare-turns";
+
+/// Why work under these limits must be measured by whole trials.
+fn limited(has_quota: bool, has_memory_limit: bool) -> Option<String> {
+    let what = match (has_quota, has_memory_limit) {
+        (false, false) => return None,
+        (true, _) => "a processor quota, which would hardly bite in slices",
+        (_, true) => "a memory limit, which slices of several arms would share",
+    };
+    Some(format!("has {what}"))
 }
 
 /// Why the agent cannot be talked to.

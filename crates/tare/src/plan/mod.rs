@@ -30,6 +30,7 @@ pub struct Plan {
 // Purposes of the streams of random numbers; any distinct numbers would do. Never to be changed.
 const WORKLOAD_ORDER: u64 = 0x776f_726b_6c6f_6164;
 const ARM_ORDER: u64 = 0x0061_726d_6f72_6465;
+const TURN_ORDER: u64 = 0x0074_7572_6e6f_7264;
 
 impl Plan {
     /// Plans a study. The hash covers the study and every trial of `blocks_max` blocks.
@@ -97,6 +98,19 @@ impl Plan {
             }
         }
         trials
+    }
+
+    /// The orders in which `places` workers take turns in a block of a workload: the rows of a Williams square.
+    pub fn turn_rows(&self, block: u32, workload: usize, places: usize) -> Vec<Vec<u32>> {
+        let number = u64::from(block) * self.study.workloads.len() as u64 + workload as u64;
+        let seed = Stream::new(self.study.seed, TURN_ORDER, number).bits();
+        let orders = BlockOrders::new(places, seed);
+        (0..orders.cycle_len())
+            .map(|cycle| {
+                let order = orders.order(cycle).into_iter();
+                order.map(|place| place as u32).collect()
+            })
+            .collect()
     }
 
     fn hash(&self) -> String {

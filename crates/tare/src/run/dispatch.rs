@@ -257,6 +257,8 @@ impl<'a> Dispatcher<'a> {
             limit_ns,
             workdir,
             hold: false,
+            turns: None,
+            cpu: None,
         }
     }
 

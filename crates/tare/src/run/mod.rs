@@ -15,11 +15,13 @@ use crate::plan::Plan;
 use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
 use crate::workload::Workload;
 
+mod alternate;
 mod budget;
 mod charges;
 mod cluster;
 mod dispatch;
 mod error;
+mod group;
 mod instances;
 mod interpreter;
 mod launch;
@@ -28,6 +30,7 @@ mod pair;
 mod parity;
 mod rig;
 mod session;
+mod turns;
 
 pub use error::RunError;
 pub use interpreter::without_shims;

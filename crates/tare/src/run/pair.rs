@@ -189,15 +189,15 @@ pub(super) struct Others<'a> {
 
 /// Where the server listens and where the client connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Route {
+pub(super) struct Route {
     /// The server's address.
-    bind: IpAddr,
+    pub(super) bind: IpAddr,
     /// The server's port; `None` lets its system choose.
-    inside: Option<u16>,
+    pub(super) inside: Option<u16>,
     /// The address that the client connects to.
-    address: IpAddr,
+    pub(super) address: IpAddr,
     /// The port there; `None` where it is the server's own.
-    port: Option<u16>,
+    pub(super) port: Option<u16>,
 }
 
 impl Route {
@@ -210,7 +210,7 @@ impl Route {
         }
     }
 
-    fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
+    pub(super) fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
         let at = match path {
             Path::Loopback => return Ok(Self::direct(IpAddr::from([127, 0, 0, 1]))),
             Path::HostToArm => return instance.address_from_host().map(Self::direct),

@@ -5,7 +5,7 @@
 //! panic in its driver, does not keep the others from being removed; it is added to the trouble.
 //! What it cannot see: what `kill -9` leaves behind. That is what the drivers' `sweep` is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -97,6 +97,8 @@ pub(super) struct Arm {
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
     pub(super) out: Option<Trouble>,
+    /// The probes whose work its agent can cut into slices.
+    pub(super) cuts: BTreeSet<String>,
     /// How many times it was lost in this launch.
     pub(super) losses: u32,
     /// Whether there may be something to remove.
@@ -131,7 +133,8 @@ impl Arm {
     pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
         let started = self.environment.start(cx, StartMode::Resident)?;
         let instance = self.instance.insert(started);
-        let facts = greet(cx, instance.channel()).and_then(|agent| {
+        let facts = greet(cx, instance.channel()).and_then(|(agent, cuts)| {
+            self.cuts = cuts;
             let workdir = instance.workdir();
             let mut facts = ask_facts(cx, instance.channel(), workdir, &self.tools)?;
             facts.insert("agent.build".into(), agent.build.clone());
@@ -255,11 +258,12 @@ pub(super) fn stop(
     }
 }
 
-/// Says hello, and refuses an agent that is none of those that this Tare brought.
+/// Says hello, and refuses an agent that is none of those that this Tare brought; which of its probes can be cut into
+/// slices.
 pub(super) fn greet<'a>(
     cx: &Context<'a>,
     channel: &mut dyn Channel,
-) -> Result<&'a AgentBinary, NoStart> {
+) -> Result<(&'a AgentBinary, BTreeSet<String>), NoStart> {
     channel
         .send(&Request::Hello { protocol: PROTOCOL })
         .map_err(EnvError::from)?;
@@ -269,16 +273,19 @@ pub(super) fn greet<'a>(
             fix: None,
         }
         .into()),
-        Reply::Hello { build, .. } => cx.agents.of_build(&build).ok_or_else(|| {
-            NoStart::Trouble(Trouble {
-                why: format!(
-                    "its agent is build `{}`, which is not what this Tare brought (`{}`)",
-                    build.escape_debug(),
-                    cx.agent.build
-                ),
-                fix: None,
-            })
-        }),
+        Reply::Hello { build, slices, .. } => {
+            let agent = cx.agents.of_build(&build).ok_or_else(|| {
+                NoStart::Trouble(Trouble {
+                    why: format!(
+                        "its agent is build `{}`, which is not what this Tare brought (`{}`)",
+                        build.escape_debug(),
+                        cx.agent.build
+                    ),
+                    fix: None,
+                })
+            })?;
+            Ok((agent, slices.into_keys().collect()))
+        }
         _ => Err(out_of_turn("hello")),
     }
 }
@@ -387,6 +394,7 @@ impl<'a> Rig<'a> {
                 }),
                 passing: None,
                 out: None,
+                cuts: BTreeSet::new(),
                 losses: 0,
                 is_touched: false,
             })

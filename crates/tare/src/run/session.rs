@@ -16,8 +16,9 @@ use super::charges;
 use super::dispatch::{Cancelled, Dispatcher};
 use super::pace::Pace;
 use super::rig::{Needs, Rig};
+use super::turns::TurnState;
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
-use crate::cx::{Context, Event};
+use crate::cx::{Context, Event, turn_page};
 use crate::env::{Charged, Wanted};
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
@@ -40,6 +41,7 @@ pub(super) struct Session<'a> {
     /// After how many blocks each workload was precise enough.
     pub(super) ended: Vec<Option<u32>>,
     pub(super) pace: Pace,
+    pub(super) turns: TurnState,
     /// The launch that the instances belong to.
     pub(super) launched: Option<u32>,
     started_ns: u64,
@@ -156,6 +158,7 @@ impl<'a> Session<'a> {
             inside: BTreeMap::new(),
             ended: vec![None; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
+            turns: TurnState::new(study.workloads.len()),
             launched: None,
             started_ns,
             earlier_ns: 0,
@@ -176,7 +179,10 @@ impl<'a> Session<'a> {
             .iter()
             .filter_map(|arm| Some((arm.spec.id.clone(), arm.out.as_ref()?.why.clone())))
             .collect();
-        let left_behind = self.rig.close();
+        let mut left_behind = self.rig.close();
+        if let Err(error) = turn_page::remove(self.cx.scratch) {
+            left_behind.push(error.to_string());
+        }
         let (stopped_by, error) = match ended {
             Ok(stopped_by) => (stopped_by, None),
             Err(Break::Cancelled) => (StoppedBy::Interrupted, None),
@@ -245,6 +251,7 @@ impl<'a> Session<'a> {
             return Err(Break::Cancelled);
         }
         self.require_essential_arms()?;
+        self.make_ready_for_turns()?;
         self.launch(self.plan.launch(first_block), first_block)?;
         self.compare_arms()?;
         for block in first_block..self.study().blocks_max {
@@ -263,12 +270,29 @@ impl<'a> Session<'a> {
             if self.launched != Some(launch) {
                 self.launch(launch, block)?;
             }
-            for (index, trial) in trials.iter().enumerate() {
+            let mut index = 0;
+            while index < trials.len() {
                 if !self.fits_still(&trials, index) {
                     self.say_what_the_budget_left_out(block, &trials[index..])?;
                     return Ok(StoppedBy::Budget);
                 }
-                self.trial(trial, &trials[index + 1..])?;
+                let workload = trials[index].workload_index;
+                let same = trials[index..]
+                    .iter()
+                    .take_while(|trial| trial.workload_index == workload)
+                    .count();
+                let next = if self.takes_turns(workload as usize) {
+                    index + same
+                } else {
+                    index + 1
+                };
+                if next > index + 1 {
+                    let usable: Vec<Trial> = self.usable(&trials[index..next]).cloned().collect();
+                    self.turns(&usable, &trials[next..])?;
+                } else {
+                    self.trial(&trials[index], &trials[next..])?;
+                }
+                index = next;
             }
             self.n_blocks = block + 1;
         }
@@ -391,20 +415,26 @@ impl<'a> Session<'a> {
         };
         self.store.append(&record)?;
         self.precision.add(&record);
-        self.next_sequence = trial.sequence + 1;
-        self.n_trials += 1;
         // Of several instances, one that failed leaves the others' output and the trial without a value.
         let is_completed =
             matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
-        self.n_without_value += u32::from(!is_completed);
         let slot_ns = self.cx.clock.now_ns().saturating_sub(slot_begun_ns);
-        self.pace.trial(workload, slot_ns);
+        self.count(trial, is_completed, slot_ns);
         self.after(trial, index, &measured)?;
         self.tell_done(trial, rest_of_block, is_completed);
         Ok(())
     }
 
-    fn tell_done(&self, trial: &Trial, rest_of_block: &[Trial], is_completed: bool) {
+    /// Counts a trial that is stored.
+    pub(super) fn count(&mut self, trial: &Trial, is_completed: bool, slot_ns: u64) {
+        // Within a block of turns the arms that are out have no trial, so that numbers are left out.
+        self.next_sequence = self.next_sequence.max(trial.sequence + 1);
+        self.n_trials += 1;
+        self.n_without_value += u32::from(!is_completed);
+        self.pace.trial(trial.workload_index as usize, slot_ns);
+    }
+
+    pub(super) fn tell_done(&self, trial: &Trial, rest_of_block: &[Trial], is_completed: bool) {
         let expected = |workload: usize| self.pace.expected_trial_ns(workload);
         let mut left: u64 = 0;
         let mut left_ns: u64 = 0;

@@ -206,6 +206,25 @@ impl Store {
         Ok(())
     }
 
+    /// Stores trials that belong together: all of them, or, after `kill -9`, none.
+    pub fn append_all(&mut self, records: &[TrialRecord]) -> Result<(), StoreError> {
+        let run = |store: &Self, statement: &str| {
+            let done = store.connection.execute_batch(statement);
+            done.map_err(|error| classify(&store.path, "write to", &error))
+        };
+        run(self, "BEGIN")?;
+        let written = records.iter().try_for_each(|record| self.append(record));
+        let ended = run(
+            self,
+            if written.is_ok() {
+                "COMMIT"
+            } else {
+                "ROLLBACK"
+            },
+        );
+        written.and(ended)
+    }
+
     /// Stores a trial of the run that is being written. When this returns, `kill -9` cannot undo it.
     pub fn append(&mut self, record: &TrialRecord) -> Result<(), StoreError> {
         let writing = self.writing();

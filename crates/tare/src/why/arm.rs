@@ -342,6 +342,8 @@ mod tests {
             call.name = name.to_owned();
             Request::Run {
                 hold: false,
+                turns: None,
+                cpu: None,
                 trial: 1,
                 call,
                 target_ns: 0,

@@ -307,6 +307,8 @@ fn once(
 ) -> Result<Outcome, Trouble> {
     let request = Request::Run {
         hold: false,
+        turns: None,
+        cpu: None,
         trial: 0,
         call: call.to_probe(),
         target_ns: 0,

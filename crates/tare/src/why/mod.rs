@@ -114,6 +114,7 @@ impl Ask {
         let longest = first.host.wall_ns.max(first.env.wall_ns);
         Study {
             allow_different_tools: false,
+            alternate: false,
             publication: None,
             id: STUDY.to_owned(),
             title: title.to_owned(),

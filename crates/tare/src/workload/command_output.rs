@@ -114,6 +114,7 @@ pub(crate) mod tests {
                 tolerated: Vec::new(),
             }),
             span: None,
+            sliced: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

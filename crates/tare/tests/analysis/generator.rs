@@ -248,6 +248,7 @@ impl Plan {
             lifecycle: Lifecycle::Warm,
             publication: None,
             allow_different_tools: false,
+            alternate: false,
         }
     }
 
@@ -306,6 +307,7 @@ impl Plan {
             ]),
             command: None,
             span: None,
+            sliced: None,
         }
     }
 }

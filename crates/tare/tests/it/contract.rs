@@ -104,6 +104,7 @@ fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
         protocol,
         build,
         probes,
+        ..
     } = reply
     else {
         panic!("no Hello but {reply:?}");
@@ -147,6 +148,8 @@ fn run(
         limit_ns: limit.as_nanos() as u64,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     }
 }
 

@@ -112,6 +112,8 @@ pub(crate) fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
         limit_ns: 5_000_000_000,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     };
     ask(instance, &request)
 }

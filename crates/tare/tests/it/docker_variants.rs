@@ -171,6 +171,8 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
         limit_ns: 10_000_000_000,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     };
     match crate::docker::ask(instance, &request) {
         Reply::Done { raw, .. } => format!("done {}", String::from_utf8_lossy(&raw.stdout.0)),

@@ -85,7 +85,10 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     let product = Product::new();
     product.file(
         "study.toml",
-        study("getppid").replace("trial = \"20ms\"\nlimit = \"250ms\"", "trial = \"400ms\""),
+        study("getppid").replace(
+            "trial = \"20ms\"\nlimit = \"250ms\"",
+            "alternate = false\ntrial = \"400ms\"",
+        ),
     );
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, 1);
@@ -109,5 +112,64 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     assert_eq!(n_failed, 1, "{kinds:?}");
     let reason = dossier["failures"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("signal 9"), "{reason}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_worker_that_dies_in_its_turn_or_keeps_it_spoils_its_block_and_nothing_else() {
+    for (workload, reasons) in [
+        ("float", &["signal 6", "ended because another"][..]),
+        (
+            "chase",
+            &["no answer within", "ended because another", "kept its turn"],
+        ),
+    ] {
+        let (product, dossier) = measure(workload);
+        assert_eq!(dossier["stopped_by"], "blocks", "{workload}: {dossier:#}");
+        let (count, _, told) = failures(&dossier, workload);
+        assert_eq!(count, 6, "{workload}: {dossier:#}");
+        assert!(
+            told.iter()
+                .all(|text| reasons.iter().any(|reason| text.contains(reason))),
+            "{workload}: {told:?}"
+        );
+        assert_eq!(failures(&dossier, "integer").0, 0, "{dossier:#}");
+        let stored = product.stored("SELECT kind FROM trial WHERE workload_index = 1");
+        assert_eq!(stored, ["completed"; 6], "{workload}");
+    }
+}
+
+#[test]
+fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed() {
+    let product = Product::new();
+    product.file(
+        "study.toml",
+        study("getppid").replace("trial = \"20ms\"\nlimit = \"250ms\"", "trial = \"400ms\""),
+    );
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    product.wait_for_trials(&mut started, 2);
+    let run = product.runs().into_iter().next().unwrap();
+    // The workers of the next block, which are at work or wait ahead of it.
+    let killed = labelled(&run)
+        .into_iter()
+        .filter(|(_, command)| command.contains("worker"))
+        .filter(|(pid, _)| {
+            let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            status.unwrap().success()
+        })
+        .count();
+    assert!(killed >= 1);
+    let dossier = started.wait().expect(0).json();
+    assert_valid_dossier(&dossier);
+    let stored = product.stored(
+        "SELECT kind FROM trial WHERE stdout IS NULL OR instr(CAST(stdout AS TEXT), '\"sliced\"') > 0",
+    );
+    assert_eq!(
+        stored.len(),
+        12,
+        "every report tells how its slices were taken"
+    );
+    let n_failed = stored.iter().filter(|kind| *kind == "failed").count();
+    assert!(n_failed <= 2, "{stored:?}");
     product.assert_nothing_left();
 }

@@ -19,7 +19,6 @@ use crate::contract::contract;
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
-
 use account::Account;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -182,6 +181,8 @@ fn trial(instance: &mut dyn Instance, probe: &str) -> Reply {
         limit_ns: 20_000_000_000,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     };
     ask(instance, &request)
 }

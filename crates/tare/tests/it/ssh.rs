@@ -56,6 +56,8 @@ fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
         limit_ns: LIMIT.as_nanos() as u64,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     };
     ask(instance, &request)
 }

@@ -74,6 +74,8 @@ fn run(instance: &dyn Instance, trial: u64, probe: &str, args: Params) -> Reques
         limit_ns: ANSWER_LIMIT.as_nanos() as u64,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     }
 }
 

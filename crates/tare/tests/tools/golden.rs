@@ -140,6 +140,7 @@ impl Capture {
                 seen: None,
             }),
             span: None,
+            sliced: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

@@ -20,7 +20,9 @@ use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::siblings::Numbers;
-use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
+use super::super::{
+    Availability, Driver, EnvError, Environment, Instance, StartMode, TURN_PAGE, Wanted, limited,
+};
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
@@ -29,7 +31,7 @@ use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request};
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::cx::{CONTROL_LIMIT, Context, files, turn_page};
 
 /// Where the volume that the instances share is mounted inside.
 const SHARED: &str = "/tare-shared";
@@ -171,6 +173,12 @@ impl DockerEnvironment {
         binds.chain(in_memory)
     }
 
+    /// The page by which workers pass the turn, where the engine's machine is this one.
+    fn turn_page(cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
+        let is_here = prepared.elsewhere.is_none() && mode == StartMode::Resident;
+        turn_page::to_show(cx.scratch).filter(|_| is_here)
+    }
+
     fn body(
         &self,
         cx: &Context<'_>,
@@ -185,10 +193,17 @@ impl DockerEnvironment {
         let is_attached = is_once && self.settings.entry.is_empty();
         let shared = self.shared(cx).filter(|_| !is_once);
         let shared = shared.map(|name| self.volume(cx, &name, SHARED));
+        let turn_page = Self::turn_page(cx, prepared, mode).map(|source| Mount {
+            target: Some(TURN_PAGE.to_owned()),
+            source: Some(source),
+            typ: Some(MountType::BIND),
+            ..Default::default()
+        });
         let mounts: Vec<Mount> = self
             .mount(cx, belongings)
             .into_iter()
             .chain(shared)
+            .chain(turn_page)
             .chain(self.shown())
             .collect();
         host_config.mounts = (!mounts.is_empty()).then_some(mounts);
@@ -467,6 +482,7 @@ impl Environment for DockerEnvironment {
                     number: self.numbers.take(),
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
                         .then(|| SHARED.to_owned()),
+                    turn_page: Self::turn_page(cx, prepared, mode).map(|_| TURN_PAGE.to_owned()),
                 },
                 self.patience(),
             ))),
@@ -479,6 +495,13 @@ impl Environment for DockerEnvironment {
             .context
             .is_some()
             .then(|| self.driver.detect(cx))
+    }
+
+    fn whole_only(&self) -> Option<String> {
+        limited(
+            self.settings.nano_cpus.is_some(),
+            self.settings.memory.is_some(),
+        )
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {

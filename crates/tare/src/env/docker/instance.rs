@@ -46,6 +46,8 @@ pub(super) struct Siblings {
     pub(super) number: Number,
     /// Where the folder that all share is mounted, if there is one.
     pub(super) shared: Option<String>,
+    /// Where the page by which workers pass the turn is mounted, if it is.
+    pub(super) turn_page: Option<String>,
 }
 
 /// The instance.
@@ -109,6 +111,10 @@ impl DockerInstance {
 const NO_NETWORK: &str = "the arm has `network = \"none\"`";
 
 impl Instance for DockerInstance {
+    fn turn_page(&self) -> Option<String> {
+        self.siblings.turn_page.clone()
+    }
+
     fn channel(&mut self) -> &mut dyn Channel {
         &mut self.channel
     }

@@ -74,6 +74,7 @@ fn good() -> ProbeReport {
         timer: BTreeMap::new(),
         command: None,
         span: None,
+        sliced: None,
     }
 }
 

@@ -20,6 +20,8 @@ fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
         limit_ns: 30_000_000_000,
         workdir: instance.workdir(),
         hold: false,
+        turns: None,
+        cpu: None,
     };
     instance.channel().send(&request).unwrap();
     instance.channel().receive(Duration::from_secs(40)).unwrap()

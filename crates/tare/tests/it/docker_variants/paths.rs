@@ -68,6 +68,8 @@ fn round_trip(
         limit_ns: 10_000_000_000,
         workdir,
         hold: false,
+        turns: None,
+        cpu: None,
     };
     let arguments = Params::new()
         .with("bind", bind)

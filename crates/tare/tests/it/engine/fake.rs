@@ -506,6 +506,7 @@ impl Channel for FakeChannel {
                         protocol: PROTOCOL,
                         build: build.into(),
                         probes: Vec::new(),
+                        slices: std::collections::BTreeMap::new(),
                     },
                 ));
             }
@@ -537,7 +538,8 @@ impl Channel for FakeChannel {
                         .push_back((1_000, Reply::Failed { trial, failure }));
                 }
             }
-            Request::Bye => {}
+            // Its probes cannot be cut, so that nobody takes turns.
+            Request::Turn { .. } | Request::Bye => {}
         }
         Ok(())
     }

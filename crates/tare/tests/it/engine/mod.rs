@@ -56,6 +56,7 @@ fn study() -> Study {
         lifecycle: Lifecycle::Warm,
         publication: None,
         allow_different_tools: false,
+        alternate: false,
     }
 }
 

@@ -1,0 +1,180 @@
+//! The worker's side of taking turns with the workers of other arms.
+//!
+//! A worker holds the turn until it asks for the next one: whatever it does after its last slice (ending one
+//! metric, preparing and calibrating the next) is done while nobody else's slice runs. Over a page of memory it
+//! passes the turn itself, with one wake-up; over the channel the host does, who hears [`Reply::Waiting`].
+//! A worker that has no more slices keeps still until all are done, so that nobody's report is written in
+//! another's slice.
+//! What it cannot see: why another worker keeps its turn. It waits with patience and then says who kept it.
+
+use std::fs::File;
+
+use tare_model::Failure;
+use tare_model::turns::Turns;
+use tare_model::wire::{Reply, Request, read_frame, write_frame};
+
+use crate::meter::ProbeError;
+
+#[cfg(target_os = "linux")]
+mod page;
+
+/// The way by which a worker gets its turn.
+#[derive(Debug)]
+enum Way {
+    /// From the worker before, over a page that all share.
+    #[cfg(target_os = "linux")]
+    Page(page::Page),
+    /// From the host, over the worker's own streams.
+    Channel,
+}
+
+/// One worker's turns.
+#[derive(Debug)]
+pub struct TurnTaker {
+    turns: Turns,
+    trial: u64,
+    way: Way,
+    input: File,
+    output: File,
+    phase: u32,
+    /// Whether the host has been told that everything is prepared, and has said that all are.
+    has_begun: bool,
+    is_holding: bool,
+}
+
+fn lost(what: &str) -> ProbeError {
+    ProbeError::Failed(Failure::Lost(what.to_owned()))
+}
+
+impl TurnTaker {
+    /// Takes part in these turns; `input` and `output` are the worker's streams.
+    ///
+    /// # Errors
+    /// The page cannot be used, or is another one than the host's.
+    pub fn new(turns: Turns, trial: u64, input: File, output: File) -> Result<Self, ProbeError> {
+        if !turns.is_sound() {
+            return Err(ProbeError::Failed(Failure::Garbled(
+                "the order of the turns leaves somebody out".to_owned(),
+            )));
+        }
+        let way = match &turns.page {
+            None => Way::Channel,
+            #[cfg(target_os = "linux")]
+            Some(page) => Way::Page(page::Page::open(page)?),
+            #[cfg(not(target_os = "linux"))]
+            Some(_) => {
+                return Err(ProbeError::Unavailable(tare_model::Reason::Unsupported(
+                    "turns by a page of memory".to_owned(),
+                )));
+            }
+        };
+        Ok(Self {
+            turns,
+            trial,
+            way,
+            input,
+            output,
+            phase: 0,
+            has_begun: false,
+            is_holding: false,
+        })
+    }
+
+    /// Whether the turn passes over a page of memory.
+    pub fn is_by_page(&self) -> bool {
+        !matches!(self.way, Way::Channel)
+    }
+
+    /// Whether loops are to check themselves.
+    pub fn checks(&self) -> bool {
+        self.turns.check
+    }
+
+    /// Leaves out the phase that would come next: something that cannot be measured here.
+    pub fn skip(&mut self) {
+        self.phase += 1;
+    }
+
+    /// Goes into the next phase and waits there for the first turn of it.
+    ///
+    /// # Errors
+    /// The others are gone, or one keeps its turn.
+    pub fn enter(&mut self) -> Result<(), ProbeError> {
+        self.phase += 1;
+        self.begin()?;
+        self.take_next()
+    }
+
+    /// Passes the turn on, if it is here, and waits for the next one.
+    ///
+    /// # Errors
+    /// As for [`TurnTaker::enter`].
+    pub fn take_next(&mut self) -> Result<(), ProbeError> {
+        let is_holding = std::mem::replace(&mut self.is_holding, false);
+        match &self.way {
+            #[cfg(target_os = "linux")]
+            Way::Page(page) => {
+                page.set_phase(self.turns.place, self.phase);
+                if is_holding {
+                    page.pass_on(&self.turns);
+                }
+                page.wait(&self.turns)?;
+            }
+            Way::Channel => self.ask_the_host()?,
+        }
+        self.is_holding = true;
+        Ok(())
+    }
+
+    /// Takes no more turns. Where the work `ended_well`, waits until all others are done too.
+    pub fn finish(&mut self, ended_well: bool) {
+        #[cfg(target_os = "linux")]
+        if let Way::Page(page) = &self.way
+            && self.has_begun
+        {
+            page.set_phase(self.turns.place, tare_model::turns::DONE);
+            if self.is_holding {
+                page.pass_on(&self.turns);
+            }
+            if ended_well {
+                page.wait_for_the_end(&self.turns);
+            }
+        }
+        // Over the channel the host hears the report.
+        let _ = ended_well;
+        self.is_holding = false;
+    }
+
+    /// Says, once, that everything is prepared, and waits until it is in every arm.
+    fn begin(&mut self) -> Result<(), ProbeError> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        #[cfg(target_os = "linux")]
+        if let Way::Page(page) = &self.way {
+            page.set_phase(self.turns.place, self.phase);
+        }
+        let trial = self.trial;
+        write_frame(&mut self.output, &Reply::Ready { trial })
+            .map_err(|_| lost("its agent does not listen any more"))?;
+        match read_frame::<Request>(&mut self.input) {
+            Ok(Request::Go { trial: about }) if about == trial => {}
+            _ => return Err(lost("its agent ended before the worker was to go on")),
+        }
+        #[cfg(target_os = "linux")]
+        if let Way::Page(page) = &self.way {
+            page.begin(&self.turns);
+        }
+        Ok(())
+    }
+
+    fn ask_the_host(&mut self) -> Result<(), ProbeError> {
+        let (trial, phase) = (self.trial, self.phase);
+        write_frame(&mut self.output, &Reply::Waiting { trial, phase })
+            .map_err(|_| lost("its agent does not listen any more"))?;
+        match read_frame::<Request>(&mut self.input) {
+            Ok(Request::Turn { trial: about }) if about == trial => Ok(()),
+            _ => Err(lost("its agent ended before the worker's turn")),
+        }
+    }
+}

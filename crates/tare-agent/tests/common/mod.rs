@@ -1,0 +1,83 @@
+//! A running agent, spoken to in frames.
+
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use tare_model::ProbeReport;
+use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+
+/// Far longer than anything that answers takes.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// A running agent.
+pub(crate) struct Agent {
+    pub(crate) child: Child,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) replies: Receiver<Result<Reply, FrameError>>,
+}
+
+impl Agent {
+    pub(crate) fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let mut output = child.stdout.take().unwrap();
+        let (sender, replies) = mpsc::channel();
+        std::thread::spawn(move || {
+            loop {
+                let reply = read_frame(&mut output);
+                let is_last = reply.is_err();
+                if sender.send(reply).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        let mut agent = Self {
+            child,
+            input,
+            replies,
+        };
+        agent.send(&Request::Hello { protocol: PROTOCOL });
+        assert!(matches!(agent.reply(), Reply::Hello { .. }));
+        agent
+    }
+
+    pub(crate) fn send(&mut self, request: &Request) {
+        write_frame(self.input.as_mut().unwrap(), request).unwrap();
+    }
+
+    pub(crate) fn reply(&mut self) -> Reply {
+        self.replies.recv_timeout(ANSWER_LIMIT).unwrap().unwrap()
+    }
+
+    /// The processes that this agent started, oldest first; the last one waits ahead of its trial.
+    #[allow(dead_code, reason = "only some of the tests that share this file look")]
+    pub(crate) fn workers_of_trial_order(&self) -> Vec<u32> {
+        let path = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let children = std::fs::read_to_string(path).unwrap();
+        children
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect()
+    }
+
+    #[allow(dead_code, reason = "only some of the tests that share this file look")]
+    pub(crate) fn report(&mut self) -> (u64, ProbeReport) {
+        match self.reply() {
+            Reply::Done { trial, raw } => (trial, serde_json::from_slice(&raw.stdout.0).unwrap()),
+            other => panic!("no report but {other:?}"),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,194 @@
+//! Workers that take turns, over a page of memory and over the channel. Only where there are pages and signals.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, next_turn};
+use tare_model::wire::{Reply, Request};
+use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns};
+
+use common::{ANSWER_LIMIT, Agent};
+
+const KEY: u64 = 77;
+/// Long for a slice, short for a test.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A page that nobody has used yet, which goes with the test.
+struct Page(PathBuf);
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn page(test: &str) -> Page {
+    let name = format!("tare-turns-{}-{test}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut bytes = vec![0; PAGE_BYTES];
+    bytes[PAGE_KEY..PAGE_KEY + 8].copy_from_slice(&KEY.to_ne_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    Page(path)
+}
+
+fn rows() -> Vec<Vec<u32>> {
+    vec![vec![0, 1, 2], vec![1, 2, 0], vec![2, 0, 1]]
+}
+
+fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duration) -> Request {
+    Request::Run {
+        trial: u64::from(place) + 1,
+        call: ProbeCall {
+            name: probe.into(),
+            args: Params::new(),
+        },
+        target_ns: 12_000_000,
+        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
+        workdir: std::env::temp_dir().display().to_string(),
+        hold: true,
+        turns: Some(Turns {
+            place,
+            rows: rows(),
+            page: page.map(|path| TurnPage {
+                path: path.display().to_string(),
+                key,
+            }),
+            check: false,
+            patience_ns: patience.as_nanos() as u64,
+        }),
+        cpu: None,
+    }
+}
+
+/// Three workers in the same order of words as a host has them.
+fn prepare(agent: &mut Agent, probes: [&str; 3], page: Option<&Path>, patience: Duration) {
+    for (place, probe) in (0..).zip(probes) {
+        agent.send(&run(place, probe, page, KEY, patience));
+        let reply = agent.reply();
+        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+    }
+}
+
+fn let_go(agent: &mut Agent) {
+    for trial in 1..=3 {
+        agent.send(&Request::Go { trial });
+    }
+}
+
+#[test]
+fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
+    for probe in ["getppid", "clock", "stat", "files", "pipe"] {
+        let mut agent = Agent::start();
+        let page = page(probe);
+        prepare(&mut agent, [probe; 3], Some(&page.0), ANSWER_LIMIT);
+        let_go(&mut agent);
+        let mut reports: Vec<_> = (0..3).map(|_| agent.report().1).collect();
+        let first = reports.pop().unwrap();
+        assert!(first.sliced.as_ref().unwrap().by_page);
+        assert!(first.series.iter().all(|series| series.values.len() >= 8));
+        for other in reports {
+            let lengths = |report: &tare_model::ProbeReport| -> Vec<(String, usize)> {
+                let series = report.series.iter();
+                series
+                    .map(|series| (series.metric.clone(), series.values.len()))
+                    .collect()
+            };
+            assert_eq!(lengths(&first), lengths(&other), "{probe}");
+        }
+    }
+}
+
+#[test]
+fn over_the_channel_the_host_gives_each_turn() {
+    let mut agent = Agent::start();
+    prepare(&mut agent, ["clock"; 3], None, ANSWER_LIMIT);
+    let_go(&mut agent);
+    let mut phases = [0; 3];
+    let hear = |agent: &mut Agent, phases: &mut [u32; 3]| match agent.reply() {
+        Reply::Waiting { trial, phase } => {
+            phases[trial as usize - 1] = phase;
+            None
+        }
+        Reply::Done { trial, raw } => {
+            phases[trial as usize - 1] = DONE;
+            Some(serde_json::from_slice::<tare_model::ProbeReport>(&raw.stdout.0).unwrap())
+        }
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..3 {
+        hear(&mut agent, &mut phases);
+    }
+    assert_eq!(phases, [1; 3]);
+    let (mut last, mut last_phase, mut reports) = (None, 0, Vec::new());
+    while let Some((number, place)) = next_turn(&rows(), &phases, last, last_phase) {
+        (last, last_phase) = (Some(number), phases[place as usize]);
+        agent.send(&Request::Turn {
+            trial: u64::from(place) + 1,
+        });
+        reports.extend(hear(&mut agent, &mut phases));
+    }
+    assert_eq!(reports.len(), 3);
+    for report in reports {
+        assert!(!report.sliced.unwrap().by_page);
+        assert_eq!(report.series.len(), 2);
+        assert!(report.series.iter().all(|series| series.values.len() == 8));
+    }
+}
+
+#[test]
+fn a_page_with_another_key_or_none_is_refused() {
+    let page = page("refused");
+    let mut agent = Agent::start();
+    let missing = PathBuf::from("/proc/self/none");
+    for (path, key) in [(&page.0, KEY + 1), (&missing, KEY)] {
+        agent.send(&run(0, "getppid", Some(path), key, ANSWER_LIMIT));
+        let reply = agent.reply();
+        assert!(
+            matches!(&reply, Reply::Failed { failure: Failure::Probe(why), .. } if why.contains("the page for the turns")),
+            "{reply:?}"
+        );
+    }
+}
+
+#[test]
+fn work_that_cannot_be_cut_takes_no_turns() {
+    let page = page("whole");
+    let mut agent = Agent::start();
+    agent.send(&run(0, "copy-up", Some(&page.0), KEY, ANSWER_LIMIT));
+    let reply = agent.reply();
+    assert!(
+        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot take turns")),
+        "{reply:?}"
+    );
+}
+
+#[test]
+fn whoever_waits_in_vain_says_who_kept_the_turn() {
+    let page = page("stopped");
+    let mut agent = Agent::start();
+    prepare(&mut agent, ["getppid"; 3], Some(&page.0), PATIENCE);
+    // The worker at place 1 is stopped before it can take its turn, which then lies with it.
+    let stopped = agent.workers_of_trial_order()[1];
+    let stop = |signal: &str| {
+        let sent = std::process::Command::new("kill")
+            .args(["-s", signal, &stopped.to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    };
+    stop("STOP");
+    let_go(&mut agent);
+    for _ in 0..2 {
+        let reply = agent.reply();
+        assert!(
+            matches!(&reply, Reply::Failed { failure: Failure::Lost(why), trial: 1 | 3 } if why.contains("place 1 kept its turn")),
+            "{reply:?}"
+        );
+    }
+    agent.send(&Request::Cancel { trial: 2 });
+    assert!(matches!(agent.reply(), Reply::Failed { trial: 2, .. }));
+}

@@ -1,0 +1,167 @@
+//! Taking turns: how prepared workers of several arms hand a processor to each other, slice by slice.
+//!
+//! Noise on a shared machine lasts longer than a trial. Work that can be cut is therefore done in slices of
+//! milliseconds by one worker in every arm, in turn, so that the slices of a cycle meet the same machine and
+//! can be compared pair by pair. Where the arms share a kernel, the word to go on passes from worker to worker
+//! over a page of memory; elsewhere the host gives it over the channel.
+
+use serde::{Deserialize, Serialize};
+
+/// The most workers that can take turns.
+pub const MOST_PLACES: usize = 64;
+
+/// Length of the page, bytes.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Where the page holds the number that tells the workers that it is theirs: 8 bytes, in the machine's order.
+pub const PAGE_KEY: usize = 0;
+
+/// Where the page holds how far each worker is: a word of 4 bytes for each place.
+pub const PAGE_PHASES: usize = 64;
+
+/// The word of a worker that takes no more turns.
+pub const DONE: u32 = u32::MAX;
+
+/// How a worker takes turns with those of other arms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// The worker's place among them, from 0.
+    pub place: u32,
+    /// The places in the order of each cycle; cycle `c` has row `c % rows.len()`. Every row names every place once.
+    pub rows: Vec<Vec<u32>>,
+    /// The page by which the word passes, if it does not come over the channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<TurnPage>,
+    /// Whether the loops check themselves by doubling: once a launch is enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub check: bool,
+    /// How long a worker waits for its turn before it gives up, nanoseconds.
+    pub patience_ns: u64,
+}
+
+/// A page of memory that the workers share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnPage {
+    /// Where the worker finds it.
+    pub path: String,
+    /// What stands in it at [`PAGE_KEY`].
+    pub key: u64,
+}
+
+/// How the slices of a report were taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sliced {
+    /// What a slice aimed at, nanoseconds.
+    pub slice_ns: u64,
+    /// Whether the word passed over a page of memory; else it came over the channel.
+    pub by_page: bool,
+    /// The processor to which the worker was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+}
+
+/// The next slice: from the number of the last one to its successor's, of a place that is in `phase`. `phases`
+/// holds how far each place is ([`DONE`] for those that take no more turns). Where all have left the phase of the
+/// last slice, a new cycle begins. `None` where all are done.
+///
+/// Number `n` is slice `n % k` of cycle `n / k` with `k` places.
+pub fn next_turn(
+    rows: &[Vec<u32>],
+    phases: &[u32],
+    last: Option<u32>,
+    last_phase: u32,
+) -> Option<(u32, u32)> {
+    let places = phases.len() as u32;
+    let phase = phases
+        .iter()
+        .copied()
+        .filter(|phase| *phase != DONE)
+        .min()?;
+    let mut number = match last {
+        None => 0,
+        Some(last) if phase == last_phase => last.wrapping_add(1),
+        Some(last) => (last / places).wrapping_add(1).wrapping_mul(places),
+    };
+    // Within two cycles every place comes by.
+    for _ in 0..2 * places {
+        let row = &rows[(number / places) as usize % rows.len()];
+        let place = row[(number % places) as usize];
+        if phases[place as usize] == phase {
+            return Some((number, place));
+        }
+        number = number.wrapping_add(1);
+    }
+    None
+}
+
+impl Turns {
+    /// Whether the orders are such as they must be for so many places.
+    pub fn is_sound(&self) -> bool {
+        let places = self.rows.first().map_or(0, Vec::len);
+        let is_order = |row: &Vec<u32>| {
+            let mut sorted = row.clone();
+            sorted.sort_unstable();
+            sorted.into_iter().eq(0..places as u32)
+        };
+        (1..=MOST_PLACES).contains(&places)
+            && (self.place as usize) < places
+            && self.rows.iter().all(is_order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<u32>> {
+        vec![vec![0, 1, 2], vec![2, 1, 0]]
+    }
+
+    #[test]
+    fn every_cycle_follows_its_row() {
+        let phases = [1, 1, 1];
+        let mut last = None;
+        let mut places = Vec::new();
+        for _ in 0..7 {
+            let (number, place) = next_turn(&rows(), &phases, last, 1).unwrap();
+            places.push(place);
+            last = Some(number);
+        }
+        assert_eq!(places, [0, 1, 2, 2, 1, 0, 0]);
+    }
+
+    #[test]
+    fn who_is_ahead_waits_for_the_others_and_all_begin_a_cycle_together() {
+        // Place 0 has gone on to phase 2; 1 and 2 still have their slices of phase 1.
+        assert_eq!(next_turn(&rows(), &[2, 1, 1], Some(0), 1), Some((1, 1)));
+        assert_eq!(next_turn(&rows(), &[2, 2, 1], Some(1), 1), Some((2, 2)));
+        // The last one has come along: number 3 begins the next cycle, whatever stood there.
+        assert_eq!(next_turn(&rows(), &[2, 2, 2], Some(2), 1), Some((3, 2)));
+        assert_eq!(next_turn(&rows(), &[2, 2, 2], Some(4), 1), Some((6, 0)));
+    }
+
+    #[test]
+    fn who_is_done_is_passed_over() {
+        assert_eq!(next_turn(&rows(), &[1, DONE, 1], Some(0), 1), Some((2, 2)));
+        assert_eq!(
+            next_turn(&rows(), &[DONE, DONE, 1], Some(2), 1),
+            Some((3, 2))
+        );
+        assert_eq!(next_turn(&rows(), &[DONE; 3], Some(2), 1), None);
+    }
+
+    #[test]
+    fn orders_that_leave_somebody_out_are_not_sound() {
+        let turns = |rows: Vec<Vec<u32>>| Turns {
+            place: 0,
+            rows,
+            page: None,
+            check: false,
+            patience_ns: 1,
+        };
+        assert!(turns(rows()).is_sound());
+        for bad in [vec![], vec![vec![0, 0]], vec![vec![0, 1], vec![0]]] {
+            assert!(!turns(bad.clone()).is_sound(), "{bad:?}");
+        }
+    }
+}

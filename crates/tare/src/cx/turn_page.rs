@@ -1,0 +1,131 @@
+//! The page of memory over which workers of several arms pass the turn, as the host sees it: a file.
+//!
+//! The workers map it; the host reads and writes it between blocks only. It lies in the run's own folder, so it
+//! goes when the run goes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, PAGE_PHASES};
+
+use super::files::FileError;
+
+/// The file's name in the run's folder.
+const NAME: &str = "turns";
+
+/// Where the page of the run with this folder lies.
+pub fn path(scratch: &Path) -> PathBuf {
+    scratch.join(NAME)
+}
+
+/// The page's path, for an environment that can show it, if there is one.
+pub fn to_show(scratch: &Path) -> Option<String> {
+    let path = path(scratch);
+    path.exists().then(|| path.display().to_string())
+}
+
+/// Makes the page, which every user may write: an arm's worker need not be the one who runs Tare.
+///
+/// # Errors
+/// The file cannot be made.
+pub fn create(scratch: &Path) -> Result<(), FileError> {
+    let path = path(scratch);
+    super::files::write(&path, &[0; PAGE_BYTES])?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))
+            .map_err(|source| failed(&path, source))?;
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, source: std::io::Error) -> FileError {
+    FileError {
+        action: "use",
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Removes the page, if there is one.
+///
+/// # Errors
+/// The file cannot be removed.
+pub fn remove(scratch: &Path) -> Result<(), FileError> {
+    let path = path(scratch);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(&path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// The page of a block that is about to begin: all zeroes but for the key.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn clear(scratch: &Path, key: u64) -> Result<(), FileError> {
+    let mut bytes = [0; PAGE_BYTES];
+    bytes[PAGE_KEY..PAGE_KEY + 8].copy_from_slice(&key.to_ne_bytes());
+    at(scratch, 0, |file| file.write_all(&bytes))
+}
+
+/// How far each of so many places is.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn phases(scratch: &Path, places: usize) -> Result<Vec<u32>, FileError> {
+    let mut bytes = vec![0; 4 * places];
+    at(scratch, PAGE_PHASES, |file| file.read_exact(&mut bytes))?;
+    Ok(bytes
+        .chunks_exact(4)
+        .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+        .collect())
+}
+
+/// Notes that a place takes no turns.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn leave_out(scratch: &Path, place: usize) -> Result<(), FileError> {
+    at(scratch, PAGE_PHASES + 4 * place, |file| {
+        file.write_all(&DONE.to_ne_bytes())
+    })
+}
+
+fn at(
+    scratch: &Path,
+    offset: usize,
+    work: impl FnOnce(&mut File) -> std::io::Result<()>,
+) -> Result<(), FileError> {
+    let path = path(scratch);
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .and_then(|mut file| {
+            file.seek(SeekFrom::Start(offset as u64))?;
+            work(&mut file)
+        })
+        .map_err(|source| failed(&path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cleared_page_holds_its_key_and_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path()).unwrap();
+        clear(folder.path(), 0x0102_0304_0506_0708).unwrap();
+        leave_out(folder.path(), 2).unwrap();
+        assert_eq!(phases(folder.path(), 4).unwrap(), [0, 0, DONE, 0]);
+        clear(folder.path(), 7).unwrap();
+        assert_eq!(phases(folder.path(), 4).unwrap(), [0; 4]);
+        let bytes = std::fs::read(path(folder.path())).unwrap();
+        assert_eq!(bytes.len(), PAGE_BYTES);
+        assert_eq!(bytes[..8], 7u64.to_ne_bytes());
+    }
+}

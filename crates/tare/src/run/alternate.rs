@@ -1,0 +1,488 @@
+//! One workload of a block in all arms at once, slice by slice in turn (METHOD 10).
+//!
+//! A prepared worker in every arm is held; then they take turns, each for a slice of milliseconds, in the orders of
+//! a Williams square, so that the slices of a cycle meet the same machine. Where all arms share this machine's
+//! memory the workers pass the turn to each other; otherwise the host gives it over the channels, and slices are
+//! longer. Nothing is read, written or drawn meanwhile.
+//! An arm that cannot run the work at all is left out before the first slice. One that dies within the block spoils
+//! the block for every arm, because the others' slices have lost their partners: they are told to end, and what is
+//! stored says so. The next block is not touched by that.
+//! What it cannot see: what the slices measured.
+
+use tare_model::together::ended_with_another;
+use tare_model::turns::{DONE, next_turn};
+use tare_model::wire::Request;
+use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, Value};
+
+use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word};
+use super::group::{Group, Member, State};
+use super::pair::{Route, SERVER};
+use super::rig::Arm;
+use crate::cx::turn_page;
+use crate::env::Instance;
+
+/// What is alike for every worker of the block.
+pub(super) struct Cycle {
+    /// The orders, by place.
+    pub(super) rows: Vec<Vec<u32>>,
+    /// Tells this block's page from the last one's.
+    pub(super) key: u64,
+    /// The processor for all.
+    pub(super) cpu: Option<u32>,
+    /// Whether loops check themselves.
+    pub(super) check: bool,
+    /// Whether the page may be used.
+    pub(super) has_page: bool,
+    /// Which place the baseline has: without it there is nothing to compare with.
+    pub(super) baseline: usize,
+}
+
+/// One arm's part in the block.
+pub(super) struct Part<'a> {
+    /// The number of its trial.
+    pub(super) number: u64,
+    pub(super) arm: &'a mut Arm,
+}
+
+/// Why the page by which the workers were to pass the turn is of no use in an arm.
+pub(super) struct NotShared(pub(super) usize);
+
+/// The places of the two ends of a part, in the list of instances.
+struct Ends {
+    server: usize,
+    client: usize,
+}
+
+impl Dispatcher<'_> {
+    /// Runs a workload in all of these arms, in turn; what came of each, in their order. The second value names
+    /// the places whose page was not the host's.
+    pub(super) fn alternate(
+        &self,
+        recipe: &Recipe,
+        path: Option<Path>,
+        parts: Vec<Part<'_>>,
+        peer: Option<&mut Arm>,
+        cycle: &Cycle,
+    ) -> Result<(Vec<Measured>, Vec<NotShared>), Cancelled> {
+        let count = parts.len();
+        let mut measured: Vec<Measured> = parts
+            .iter()
+            .map(|_| self.nothing(Outcome::Failed(ended_with_another()), false))
+            .collect();
+        let numbers: Vec<u64> = parts.iter().map(|part| part.number).collect();
+        let mut instances: Vec<&mut dyn Instance> = Vec::new();
+        let mut ends = Vec::new();
+        let mut without = Vec::new();
+        for (place, part) in parts.into_iter().enumerate() {
+            let Arm {
+                instance, siblings, ..
+            } = part.arm;
+            let Some(first) = instance.as_mut() else {
+                measured[place].outcome =
+                    Outcome::Failed(Failure::Lost("it is not running".into()));
+                without.push(place);
+                ends.push(Ends {
+                    server: 0,
+                    client: 0,
+                });
+                continue;
+            };
+            let own = instances.len();
+            instances.push(first.as_mut());
+            let mut both = Ends {
+                server: own,
+                client: own,
+            };
+            if let Some(path) = path.filter(|path| path.touches(End::Second)) {
+                match siblings.as_mut() {
+                    Ok(siblings) if !siblings.is_empty() => {
+                        instances.push(siblings[0].as_mut());
+                        if path.server() == End::Arm {
+                            both.client = own + 1;
+                        } else {
+                            both.server = own + 1;
+                        }
+                    }
+                    Ok(_) => without.push(place),
+                    Err(reason) => {
+                        measured[place].outcome = Outcome::Unavailable(reason.clone());
+                        without.push(place);
+                    }
+                }
+            }
+            ends.push(both);
+        }
+        if let Some(path) = path.filter(|path| path.touches(End::Host)) {
+            let peer = peer.filter(|peer| peer.is_usable());
+            let Some(peer) = peer.and_then(|peer| peer.instance.as_mut()) else {
+                let reason =
+                    Reason::NoPath("there is no agent on the host for the other end".into());
+                for one in &mut measured {
+                    one.outcome = Outcome::Unavailable(reason.clone());
+                }
+                return Ok((measured, Vec::new()));
+            };
+            let at = instances.len();
+            instances.push(peer.as_mut());
+            for both in &mut ends {
+                match path.server() {
+                    End::Host => both.server = at,
+                    _ => both.client = at,
+                }
+            }
+        }
+        let members = numbers
+            .iter()
+            .zip(&ends)
+            .map(|(number, ends)| Member::new(*number, ends.client))
+            .collect();
+        let limit_ns = self.limit_ns.saturating_mul(count as u64);
+        let mut block = Block {
+            group: Group::new(self, limit_ns, instances, members),
+            cycle,
+            limit_ns,
+            servers: Vec::new(),
+            sent_ns: vec![0; count],
+        };
+        for place in without {
+            block.group.members[place].state = State::Ended {
+                outcome: measured[place].outcome.clone(),
+                at_ns: 0,
+            };
+        }
+        let started_unix_ns = self.cx.clock.unix_ns();
+        let carried_out = block.carry_out(recipe, path.unwrap_or(Path::Loopback), &ends);
+        let ended_servers = block.end_servers();
+        let not_shared = carried_out?;
+        ended_servers?;
+        for (place, one) in measured.iter_mut().enumerate() {
+            let both = &ends[place];
+            let is_lost = block.group.lost[both.client] || block.group.lost[both.server];
+            let outcome = block.outcome(place);
+            if matches!(outcome, Outcome::Failed(_)) && self.is_cancelled_after_all() {
+                return Err(Cancelled);
+            }
+            one.outcome = outcome;
+            one.started_unix_ns = started_unix_ns;
+            one.elapsed_ns = block.elapsed_ns(place);
+            one.is_arm_lost = is_lost;
+        }
+        Ok((measured, not_shared))
+    }
+}
+
+/// A block under way.
+struct Block<'d, 'c, 'e, 'b> {
+    group: Group<'d, 'c, 'e>,
+    cycle: &'b Cycle,
+    limit_ns: u64,
+    /// The servers of pairs that listen: their ends and numbers.
+    servers: Vec<(usize, u64)>,
+    /// When each worker was told what to do.
+    sent_ns: Vec<u64>,
+}
+
+impl Block<'_, '_, '_, '_> {
+    fn carry_out(
+        &mut self,
+        recipe: &Recipe,
+        path: Path,
+        ends: &[Ends],
+    ) -> Result<Vec<NotShared>, Cancelled> {
+        let pages = self.pages().filter(|_| self.cycle.has_page);
+        let scratch = self.group.dispatcher.cx.scratch;
+        let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
+        for (place, both) in ends.iter().enumerate() {
+            if self.group.members[place].has_ended() {
+                continue;
+            }
+            let call = match recipe {
+                Recipe::Probe(call) => call.clone(),
+                Recipe::Pair { server, client } => {
+                    match self.serve(place, path, both, server, client)? {
+                        Some(call) => call,
+                        None => continue,
+                    }
+                }
+                _ => unreachable!("only probes and pairs take turns"),
+            };
+            let page = pages.as_ref().map(|pages| TurnPage {
+                path: pages[both.client].clone(),
+                key: self.cycle.key,
+            });
+            let turns = Turns {
+                place: place as u32,
+                rows: self.cycle.rows.clone(),
+                page,
+                check: self.cycle.check,
+                patience_ns: self.limit_ns,
+            };
+            let workdir = self.group.ends[both.client].workdir();
+            let number = self.group.members[place].number;
+            let request = self
+                .group
+                .dispatcher
+                .request(number, &call, self.limit_ns, workdir);
+            self.group
+                .send(both.client, &bound(request, self.cycle.cpu, Some(turns)))?;
+        }
+        let is_prepared =
+            |member: &Member| matches!(member.state, State::Ready) || member.has_ended();
+        self.group.wait_until(is_prepared, false)?;
+        if self.group.members[self.cycle.baseline].has_ended() {
+            self.group.end_the_others()?;
+            return Ok(Vec::new());
+        }
+        if pages.is_some() {
+            let strangers = self.strangers();
+            if !strangers.is_empty() {
+                self.group.end_the_others()?;
+                return Ok(strangers);
+            }
+            for (place, member) in self.group.members.iter().enumerate() {
+                if member.has_ended() && turn_page::leave_out(scratch, place).is_err() {
+                    self.group.end_the_others()?;
+                    return Ok(Vec::new());
+                }
+            }
+        }
+        self.let_go()?;
+        if pages.is_some() {
+            self.listen()?;
+        } else {
+            self.give_turns()?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Where each end finds the page, if all of them do.
+    fn pages(&self) -> Option<Vec<String>> {
+        self.group
+            .ends
+            .iter()
+            .map(|instance| instance.turn_page())
+            .collect()
+    }
+
+    /// Starts the server of a pair; the call for its client, unless the pair cannot be had.
+    fn serve(
+        &mut self,
+        place: usize,
+        path: Path,
+        ends: &Ends,
+        server: &ProbeCall,
+        client: &ProbeCall,
+    ) -> Result<Option<ProbeCall>, Cancelled> {
+        let dispatcher = self.group.dispatcher;
+        // The address is that of the arm, whichever end listens.
+        let own = match path.server() {
+            End::Host => ends.client,
+            _ => ends.server,
+        };
+        let route = match Route::of(path, &*self.group.ends[own]) {
+            Ok(route) => route,
+            Err(reason) => return Ok(self.ended(place, Outcome::Unavailable(reason))),
+        };
+        let mut call = server.clone();
+        let bind = Value::Text(route.bind.to_string());
+        call.args.0.insert("bind".into(), bind);
+        if let Some(port) = route.inside {
+            call.args
+                .0
+                .insert("port".into(), Value::Int(i64::from(port)));
+        }
+        let number = self.group.members[place].number | SERVER;
+        let limit_ns = self
+            .limit_ns
+            .saturating_mul(2)
+            .saturating_add(GRACE.as_nanos() as u64);
+        let workdir = self.group.ends[ends.server].workdir();
+        let request = dispatcher.request(number, &call, limit_ns, workdir);
+        let channel = self.group.ends[ends.server].channel();
+        let mut strays = Vec::new();
+        let listening = channel
+            .send(&bound(request, self.cycle.cpu, None))
+            .map_err(|error| dispatcher.lost(&error))
+            .and_then(|()| dispatcher.word(channel, number, dispatcher.limit_ns, &mut strays));
+        for stray in strays {
+            self.group.take(ends.server, stray);
+        }
+        let port = match listening {
+            Ok(Word::Listening(port)) => port,
+            Ok(Word::Last(Outcome::Completed(_))) => {
+                let failure = Failure::Garbled("the server ended without having listened".into());
+                return Ok(self.ended(place, Outcome::Failed(failure)));
+            }
+            Ok(Word::Last(outcome)) => return Ok(self.ended(place, outcome)),
+            Err(Silence::Cancelled) => return Err(Cancelled),
+            Err(silence) => {
+                let (outcome, is_lost) = dispatcher.settle(Err(silence))?;
+                self.group.lost[ends.server] |= is_lost;
+                return Ok(self.ended(place, outcome));
+            }
+        };
+        self.servers.push((ends.server, number));
+        let mut call = client.clone();
+        let port = route.port.unwrap_or(port);
+        let arguments = &mut call.args.0;
+        arguments.insert("address".into(), Value::Text(route.address.to_string()));
+        arguments.insert("port".into(), Value::Int(i64::from(port)));
+        Ok(Some(call))
+    }
+
+    /// Notes that a part has ended before it began.
+    fn ended(&mut self, place: usize, outcome: Outcome) -> Option<ProbeCall> {
+        let at_ns = self.group.now_ns();
+        self.group.members[place].state = State::Ended { outcome, at_ns };
+        None
+    }
+
+    /// Workers that are ready and have left no trace on the host's page: theirs is another one.
+    fn strangers(&self) -> Vec<NotShared> {
+        let scratch = self.group.dispatcher.cx.scratch;
+        let members = &self.group.members;
+        let phases = turn_page::phases(scratch, members.len()).unwrap_or_default();
+        members
+            .iter()
+            .enumerate()
+            .filter(|(place, member)| {
+                matches!(member.state, State::Ready) && phases.get(*place).is_none_or(|at| *at == 0)
+            })
+            .map(|(place, _)| NotShared(place))
+            .collect()
+    }
+
+    fn let_go(&mut self) -> Result<(), Cancelled> {
+        for index in 0..self.group.members.len() {
+            if self.group.members[index].has_ended() {
+                continue;
+            }
+            let now_ns = self.group.now_ns();
+            let member = &mut self.group.members[index];
+            member.went_on_ns = Some(now_ns);
+            member.state = State::Running;
+            let (number, end) = (member.number, member.end);
+            self.group.send(end, &Request::Go { trial: number })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all have ended; where one ended without leaving in good order, ends the others.
+    fn listen(&mut self) -> Result<(), Cancelled> {
+        let begun_ns = self.group.now_ns();
+        let mut slice = self.group.first_slice();
+        while !self.group.members.iter().all(Member::has_ended) {
+            self.group.wait_for_news(begun_ns, &mut slice)?;
+            if self.is_spoiled() {
+                return self.group.end_the_others();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a worker that had begun was ended from outside, so that it cannot have passed on its turn.
+    fn is_spoiled(&self) -> bool {
+        self.group.members.iter().any(|member| {
+            member.went_on_ns.is_some()
+                && matches!(
+                    &member.state,
+                    State::Ended {
+                        outcome: Outcome::Failed(
+                            Failure::Killed { .. }
+                                | Failure::Exited { .. }
+                                | Failure::TimedOut { .. }
+                                | Failure::Lost(_)
+                                | Failure::Garbled(_)
+                        ),
+                        ..
+                    }
+                )
+        })
+    }
+
+    /// Gives the turns over the channels until all are done.
+    fn give_turns(&mut self) -> Result<(), Cancelled> {
+        let is_still = |member: &Member| !matches!(member.state, State::Running);
+        self.group.wait_until(is_still, false)?;
+        let (mut last, mut last_phase) = (None, 0);
+        loop {
+            let phases: Vec<u32> = self
+                .group
+                .members
+                .iter()
+                .map(|member| match member.state {
+                    State::Waiting(phase) => phase,
+                    _ => DONE,
+                })
+                .collect();
+            let Some((number, place)) = next_turn(&self.cycle.rows, &phases, last, last_phase)
+            else {
+                return Ok(());
+            };
+            (last, last_phase) = (Some(number), phases[place as usize]);
+            let member = &mut self.group.members[place as usize];
+            member.state = State::Running;
+            let (trial, end) = (member.number, member.end);
+            self.group.send(end, &Request::Turn { trial })?;
+            self.group.wait_until(is_still, false)?;
+            if self.is_spoiled() {
+                return self.group.end_the_others();
+            }
+        }
+    }
+
+    /// Ends the servers that still serve; goes on after a failure.
+    fn end_servers(&mut self) -> Result<(), Cancelled> {
+        let mut result = Ok(());
+        for (end, number) in std::mem::take(&mut self.servers) {
+            let dispatcher = self.group.dispatcher;
+            let mut strays = Vec::new();
+            let channel = self.group.ends[end].channel();
+            match dispatcher.end_worker(channel, number, &mut strays) {
+                Ok(()) | Err(Silence::TimedOut) => {}
+                Err(Silence::Cancelled) => result = Err(Cancelled),
+                Err(Silence::Lost(_)) => self.group.lost[end] = true,
+            }
+        }
+        result
+    }
+
+    /// From telling a worker what to do to its last word.
+    fn elapsed_ns(&self, place: usize) -> u64 {
+        match self.group.members[place].state {
+            State::Ended { at_ns, .. } => at_ns.saturating_sub(self.sent_ns[place]),
+            _ => 0,
+        }
+    }
+
+    fn outcome(&self, place: usize) -> Outcome {
+        match &self.group.members[place].state {
+            State::Ended { outcome, .. } => outcome.clone(),
+            _ => Outcome::Failed(ended_with_another()),
+        }
+    }
+}
+
+/// The request, of a worker on this processor, which may take turns.
+fn bound(request: Request, cpu: Option<u32>, turns: Option<Turns>) -> Request {
+    match request {
+        Request::Run {
+            trial,
+            call,
+            target_ns,
+            limit_ns,
+            workdir,
+            ..
+        } => Request::Run {
+            trial,
+            call,
+            target_ns,
+            limit_ns,
+            workdir,
+            hold: turns.is_some(),
+            turns,
+            cpu,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,323 @@
+//! Workers that are prepared, held, and heard over several channels at once.
+//!
+//! What they do with each other is the caller's affair: start together ([`super::instances`]) or take turns
+//! ([`super::alternate`]). Here is what both need: who is how far, who fell silent, and how the others are ended.
+//! What it cannot see: what a worker does between two words.
+
+use std::time::Duration;
+
+use tare_model::together::ended_with_another;
+use tare_model::wire::{Reply, Request};
+use tare_model::{Failure, Outcome};
+
+use super::dispatch::{Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, Silence, Word, about};
+use super::rig::SLICE;
+use crate::env::{ChannelError, Instance};
+
+/// How long an end is listened to whose time is over already.
+const LAST_LOOK: Duration = Duration::from_millis(1);
+
+/// How long each of several ends is listened to in turn, once the work should have been done.
+const ROUND: Duration = Duration::from_millis(25);
+
+/// How far one worker is.
+pub(super) enum State {
+    Preparing,
+    Ready,
+    Running,
+    /// Waits for its next slice, of this phase.
+    Waiting(u32),
+    Ended {
+        outcome: Outcome,
+        at_ns: u64,
+    },
+}
+
+/// One worker of the trial.
+pub(super) struct Member {
+    pub(super) number: u64,
+    /// The place of its instance in the list of ends.
+    pub(super) end: usize,
+    pub(super) state: State,
+    pub(super) went_on_ns: Option<u64>,
+}
+
+impl Member {
+    /// One that prepares itself.
+    pub(super) fn new(number: u64, end: usize) -> Self {
+        Self {
+            number,
+            end,
+            state: State::Preparing,
+            went_on_ns: None,
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended { .. })
+    }
+}
+
+/// Workers that are held together and heard over several channels.
+pub(super) struct Group<'d, 'c, 'e> {
+    pub(super) dispatcher: &'d Dispatcher<'c>,
+    /// How long all of it may take, nanoseconds.
+    limit_ns: u64,
+    pub(super) ends: Vec<&'e mut dyn Instance>,
+    pub(super) members: Vec<Member>,
+    /// Which ends do not answer any more.
+    pub(super) lost: Vec<bool>,
+}
+
+impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
+    /// So many workers, none of which has been told anything.
+    pub(super) fn new(
+        dispatcher: &'d Dispatcher<'c>,
+        limit_ns: u64,
+        ends: Vec<&'e mut dyn Instance>,
+        members: Vec<Member>,
+    ) -> Self {
+        let lost = vec![false; ends.len()];
+        Self {
+            dispatcher,
+            limit_ns,
+            ends,
+            members,
+            lost,
+        }
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.dispatcher.cx.clock.now_ns()
+    }
+
+    pub(super) fn send(&mut self, end: usize, request: &Request) -> Result<(), Cancelled> {
+        if let Err(error) = self.ends[end].channel().send(request) {
+            let silence = self.dispatcher.lost(&error);
+            self.deal_with(end, silence)?;
+        }
+        Ok(())
+    }
+
+    /// How long the first wait for a word lasts: longer than the work, so that nobody wakes up during it.
+    pub(super) fn first_slice(&self) -> Duration {
+        let ordinary = self.dispatcher.target_ns.saturating_mul(2);
+        let all = ordinary.saturating_mul(self.members.len() as u64);
+        (Duration::from_nanos(all) + SLICE).min(FIRST_SLICE_LIMIT)
+    }
+
+    /// Waits for a word from any end, or for one of them to fall silent for good. `slice` is how long one end is
+    /// listened to, and becomes short once nothing was heard for so long.
+    pub(super) fn wait_for_news(
+        &mut self,
+        begun_ns: u64,
+        slice: &mut Duration,
+    ) -> Result<(), Cancelled> {
+        loop {
+            for end in 0..self.ends.len() {
+                let is_open = |member: &Member| member.end == end && !member.has_ended();
+                if !self.members.iter().any(is_open) {
+                    continue;
+                }
+                match self.ends[end].channel().receive(*slice) {
+                    Ok(reply) => {
+                        self.take(end, reply);
+                        return Ok(());
+                    }
+                    Err(ChannelError::Timeout(_)) if self.dispatcher.cx.cancel.is_requested() => {
+                        return self.deal_with(end, Silence::Cancelled);
+                    }
+                    Err(ChannelError::Timeout(_)) => *slice = ROUND,
+                    Err(error) => {
+                        let silence = self.dispatcher.lost(&error);
+                        return self.deal_with(end, silence);
+                    }
+                }
+            }
+            let patience_ns = self.limit_ns.saturating_add(GRACE.as_nanos() as u64);
+            if self.now_ns().saturating_sub(begun_ns) >= patience_ns {
+                for end in 0..self.ends.len() {
+                    self.deal_with(end, Silence::TimedOut)?;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until every member is as wanted; with `or_ended`, at most until one of them has ended.
+    pub(super) fn wait_until(
+        &mut self,
+        is_wanted: impl Fn(&Member) -> bool,
+        or_ended: bool,
+    ) -> Result<(), Cancelled> {
+        let begun_ns = self.now_ns();
+        let mut slice = self.first_slice();
+        for end in 0..self.ends.len() {
+            loop {
+                if or_ended && self.members.iter().any(Member::has_ended) {
+                    return Ok(());
+                }
+                let is_missing = |member: &Member| member.end == end && !is_wanted(member);
+                if !self.members.iter().any(is_missing) {
+                    break;
+                }
+                if let Err(silence) = self.hear(end, begun_ns, &mut slice) {
+                    self.deal_with(end, silence)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one word from an end.
+    pub(super) fn hear(
+        &mut self,
+        end: usize,
+        begun_ns: u64,
+        slice: &mut Duration,
+    ) -> Result<(), Silence> {
+        let patience_ns = self.limit_ns.saturating_add(GRACE.as_nanos() as u64);
+        let mut has_looked = false;
+        loop {
+            let waited_ns = self.now_ns().saturating_sub(begun_ns);
+            if waited_ns >= patience_ns && has_looked {
+                return Err(Silence::TimedOut);
+            }
+            // What arrived while the host waited for another end counts, however long that took.
+            has_looked = true;
+            let rest = Duration::from_nanos(patience_ns.saturating_sub(waited_ns)).max(LAST_LOOK);
+            match self.ends[end].channel().receive((*slice).min(rest)) {
+                Ok(reply) => {
+                    self.take(end, reply);
+                    return Ok(());
+                }
+                Err(ChannelError::Timeout(_)) if self.dispatcher.cx.cancel.is_requested() => {
+                    return Err(Silence::Cancelled);
+                }
+                Err(ChannelError::Timeout(_)) => *slice = SLICE,
+                Err(error) => return Err(self.dispatcher.lost(&error)),
+            }
+        }
+    }
+
+    /// Notes what a worker of this end said; what is about nobody here comes from an earlier trial.
+    pub(super) fn take(&mut self, end: usize, reply: Reply) {
+        let at_ns = self.now_ns();
+        if let Reply::Ready { trial } = reply {
+            let member = self.members.iter_mut().find(|member| {
+                member.number == trial
+                    && member.end == end
+                    && matches!(member.state, State::Preparing)
+            });
+            if let Some(member) = member {
+                member.state = State::Ready;
+            }
+            return;
+        }
+        if let Reply::Waiting { trial, phase } = reply {
+            let member = self
+                .members
+                .iter_mut()
+                .find(|member| member.number == trial && member.end == end && !member.has_ended());
+            if let Some(member) = member {
+                member.state = State::Waiting(phase);
+            }
+            return;
+        }
+        let mut reply = Some(reply);
+        for member in self.members.iter_mut().filter(|member| member.end == end) {
+            let Some(said) = reply.take() else {
+                return;
+            };
+            match about(said, member.number) {
+                Ok(Word::Last(outcome)) if !member.has_ended() => {
+                    member.state = State::Ended {
+                        outcome: judged(outcome, member.went_on_ns.is_some()),
+                        at_ns,
+                    };
+                }
+                Ok(_) => {}
+                Err(other) => reply = Some(other),
+            }
+        }
+    }
+
+    /// Every worker of this end that has not ended ends so.
+    pub(super) fn end_all(&mut self, end: usize, failure: &Failure) {
+        let at_ns = self.now_ns();
+        for member in &mut self.members {
+            if member.end == end && !member.has_ended() {
+                member.state = State::Ended {
+                    outcome: Outcome::Failed(failure.clone()),
+                    at_ns,
+                };
+            }
+        }
+    }
+
+    /// What follows when an end is silent.
+    pub(super) fn deal_with(&mut self, end: usize, silence: Silence) -> Result<(), Cancelled> {
+        match silence {
+            Silence::Cancelled => {
+                // Whether or not they answer: everything is removed next.
+                for end in 0..self.ends.len() {
+                    let _ = self.stop_workers(end);
+                }
+                Err(Cancelled)
+            }
+            Silence::TimedOut => {
+                if let Err(silence) = self.stop_workers(end) {
+                    return self.deal_with(end, silence);
+                }
+                let limit_ns = self.limit_ns;
+                self.end_all(end, &Failure::TimedOut { limit_ns });
+                Ok(())
+            }
+            Silence::Lost(failure) => {
+                self.lost[end] = true;
+                self.end_all(end, &failure);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for the end of every worker of this end that has not ended, and waits until they are reaped.
+    pub(super) fn stop_workers(&mut self, end: usize) -> Result<(), Silence> {
+        for index in 0..self.members.len() {
+            let member = &self.members[index];
+            if member.end != end || member.has_ended() {
+                continue;
+            }
+            let number = member.number;
+            let mut strays = Vec::new();
+            let channel = self.ends[end].channel();
+            let ended = self.dispatcher.end_worker(channel, number, &mut strays);
+            for stray in strays {
+                self.take(end, stray);
+            }
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// One did not get ready: the others are not started.
+    pub(super) fn end_the_others(&mut self) -> Result<(), Cancelled> {
+        for end in 0..self.ends.len() {
+            match self.stop_workers(end) {
+                Ok(()) => self.end_all(end, &ended_with_another()),
+                Err(silence) => self.deal_with(end, silence)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A worker that completes without having waited measured alone.
+fn judged(outcome: Outcome, went_on: bool) -> Outcome {
+    match outcome {
+        Outcome::Completed(_) if !went_on => Outcome::Failed(Failure::Garbled(
+            "it ended without having waited for the others".into(),
+        )),
+        other => other,
+    }
+}

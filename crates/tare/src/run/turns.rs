@@ -1,0 +1,182 @@
+//! Which workloads of a session take turns, and what is stored of a block of one.
+//!
+//! Turns are taken where the study wants them, the probe can be cut, each arm has one warm instance and none has a
+//! limit that slices would hide. Everything else is measured by whole trials.
+//! What it cannot see: whether slices and trials agree. `METHODOLOGY.md` has the comparison.
+
+use std::collections::BTreeMap;
+
+use tare_model::facts::cpu_list;
+use tare_model::outcome::Exit;
+use tare_model::{Outcome, Recipe, Trial};
+
+use super::alternate::{Cycle, NotShared, Part};
+use super::charges;
+use super::session::{Break, Session};
+use crate::cx::turn_page;
+use crate::env::Charged;
+use crate::store::TrialRecord;
+
+impl Session<'_> {
+    /// Why the arms of this study take no turns although they are to, if one of them must not.
+    pub(super) fn make_ready_for_turns(&mut self) -> Result<(), Break> {
+        if !self.study().alternate || self.dispatcher.is_cold {
+            return Ok(());
+        }
+        let mut arms = self.rig.arms.iter().filter(|arm| arm.is_usable());
+        let whole = arms.find_map(|arm| Some((arm.spec.id.clone(), arm.environment.whole_only()?)));
+        if let Some((id, why)) = whole {
+            self.turns.are_taken = false;
+            return Ok(self.say(format!(
+                "every workload is measured by whole trials, because `{id}` {why}"
+            ))?);
+        }
+        self.turns.are_taken = true;
+        match turn_page::create(self.cx.scratch) {
+            Ok(()) => Ok(()),
+            Err(error) => Ok(self.say(format!(
+                "workers get their turns over the channels, because there is no page for them: {error}"
+            ))?),
+        }
+    }
+
+    /// Whether this workload takes turns.
+    pub(super) fn takes_turns(&self, workload: usize) -> bool {
+        let spec = &self.study().workloads[workload];
+        let name = match &self.recipes[workload] {
+            Recipe::Probe(call) => &call.name,
+            Recipe::Pair { client, .. } => &client.name,
+            _ => return false,
+        };
+        let usable = || self.rig.arms.iter().filter(|arm| arm.is_usable());
+        self.turns.are_taken
+            && spec.instances == 1
+            && spec.spread.is_none()
+            && usable().count() > 1
+            && usable().all(|arm| arm.cuts.contains(name))
+    }
+
+    /// Runs one workload of a block in all arms in turn, stores it, and deals with arms that were lost in it.
+    pub(super) fn turns(&mut self, trials: &[Trial], rest: &[Trial]) -> Result<(), Break> {
+        if self.cx.cancel.is_requested() {
+            return Err(Break::Cancelled);
+        }
+        let Some(first) = trials.first() else {
+            return Ok(());
+        };
+        let workload = first.workload_index as usize;
+        let begun_ns = self.cx.clock.now_ns();
+        let indices: Vec<usize> = trials
+            .iter()
+            .filter_map(|trial| {
+                let of_trial = |arm: &super::rig::Arm| arm.spec.id == trial.cell.arm;
+                self.rig.arms.iter().position(of_trial)
+            })
+            .collect();
+        let baseline = self.study().baseline.clone();
+        let Some(place) = trials.iter().position(|trial| trial.cell.arm == baseline) else {
+            return Ok(());
+        };
+        let cycle = Cycle {
+            rows: self.plan.turn_rows(first.block, workload, trials.len()),
+            key: u64::from(first.sequence) + 1,
+            cpu: self.cpu_of(first.block, trials),
+            check: !std::mem::replace(&mut self.turns.checked[workload], true),
+            baseline: place,
+            has_page: self.turns.has_page,
+        };
+        let charged: Vec<Charged> = indices
+            .iter()
+            .map(|index| self.rig.arms[*index].charged())
+            .collect();
+        let before: Vec<_> = charged.iter().map(charges::read).collect();
+        let (measured, strangers) = {
+            let mut arms: Vec<Option<&mut super::rig::Arm>> =
+                self.rig.arms.iter_mut().map(Some).collect();
+            let parts = trials
+                .iter()
+                .zip(&indices)
+                .filter_map(|(trial, index)| {
+                    Some(Part {
+                        number: u64::from(trial.sequence),
+                        arm: arms[*index].take()?,
+                    })
+                })
+                .collect();
+            self.dispatcher.alternate(
+                &self.recipes[workload],
+                first.cell.path,
+                parts,
+                self.rig.peer.as_mut(),
+                &cycle,
+            )?
+        };
+        let mut records = Vec::with_capacity(trials.len());
+        for (place, trial) in trials.iter().enumerate() {
+            let charged = match self.recipes[workload] {
+                Recipe::Probe(_) => charges::since(&before[place], &charges::read(&charged[place])),
+                _ => BTreeMap::new(),
+            };
+            records.push(TrialRecord {
+                trial: trial.clone(),
+                started_unix_ns: measured[place].started_unix_ns,
+                host_elapsed_ns: measured[place].elapsed_ns,
+                outcome: measured[place].outcome.clone(),
+                charged,
+            });
+        }
+        self.store.append_all(&records)?;
+        let slot_ns = self.cx.clock.now_ns().saturating_sub(begun_ns) / trials.len() as u64;
+        for (place, record) in records.iter().enumerate() {
+            self.precision.add(record);
+            let is_completed =
+                matches!(&record.outcome, Outcome::Completed(raw) if raw.exit == Exit::Code(0));
+            self.count(&record.trial, is_completed, slot_ns);
+            self.after(&record.trial, indices[place], &measured[place])?;
+            self.tell_done(&record.trial, rest, is_completed);
+        }
+        for NotShared(place) in strangers {
+            self.turns.has_page = false;
+            self.say(format!(
+                "`{}` found another page for the turns than the host's: turns go over the channels from now on",
+                trials[place].cell.arm
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// The processor for all workers of this block: one that every arm may use, another in the next block.
+    fn cpu_of(&self, block: u32, trials: &[Trial]) -> Option<u32> {
+        let mut common: Option<Vec<usize>> = None;
+        for trial in trials {
+            let own = cpu_list(self.inside.get(&trial.cell.arm)?.get("cpu.affinity")?)?;
+            common = Some(match common {
+                None => own,
+                Some(cpus) => cpus.into_iter().filter(|cpu| own.contains(cpu)).collect(),
+            });
+        }
+        let cpus = common.filter(|cpus| !cpus.is_empty())?;
+        u32::try_from(cpus[block as usize % cpus.len()]).ok()
+    }
+}
+
+/// What a session knows of taking turns.
+#[derive(Debug)]
+pub(super) struct TurnState {
+    /// Whether any workload takes turns.
+    are_taken: bool,
+    /// Whether the page was found to be of use so far.
+    pub(super) has_page: bool,
+    /// Which workloads' loops have checked themselves.
+    checked: Vec<bool>,
+}
+
+impl TurnState {
+    pub(super) fn new(n_workloads: usize) -> Self {
+        Self {
+            are_taken: false,
+            has_page: true,
+            checked: vec![false; n_workloads],
+        }
+    }
+}
