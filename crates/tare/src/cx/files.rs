@@ -151,13 +151,7 @@ fn is_special(path: &Path) -> bool {
 /// Writes a file that its owner may execute.
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_working(path, bytes)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
-            .map_err(error("make executable", path))?;
-    }
-    Ok(())
+    set_mode(path, 0o755)
 }
 
 /// Makes a folder that the user has named, and those above it.
@@ -175,14 +169,23 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
 
 /// Lets every user make files in a folder and nobody remove those of others, as in `/tmp`.
 pub fn open_to_all(path: &Path) -> Result<(), FileError> {
+    set_mode(path, 0o1777)
+}
+
+/// Lets every user look into a folder, as into the root.
+pub fn show_to_all(path: &Path) -> Result<(), FileError> {
+    set_mode(path, 0o755)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), FileError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
-            .map_err(error("open to all", path))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+            .map_err(error("set the permissions of", path))?;
     }
     #[cfg(not(unix))]
-    let _ = path;
+    let _ = (path, mode);
     Ok(())
 }
 

@@ -193,7 +193,9 @@ fn furnish(
             // Places that a runtime mounts on, or expects, whatever the specification says.
             let root = folder.join("rootfs");
             for name in ["dev", "etc", "proc", "sys", "tmp"] {
-                files::create_folder(&root.join(name))?;
+                let place = root.join(name);
+                files::create_folder(&place)?;
+                files::show_to_all(&place)?;
             }
             root
         }
@@ -220,6 +222,7 @@ fn furnish(
     let workdir = root.join(WORKDIR.trim_start_matches('/'));
     files::create_folder(&workdir)?;
     // A specification may name any user.
+    files::show_to_all(&root)?;
     files::open_to_all(&workdir)?;
     files::open_to_all(&folder.join("files"))?;
     let bytes = files::read(&agent.path)?;

@@ -151,7 +151,8 @@ fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
     let told = flag(cells[0], "shallow-queue").unwrap();
     assert!(told.contains("effective depth about 1 of 32"), "{told}");
     assert!(told.starts_with("in 1 of 1 trials"), "{told}");
-    assert!(told.contains("baseline, in 1 of 1 trials"), "{told}");
+    // The baseline and its second copy.
+    assert!(told.contains("baseline, in 2 of 2 trials"), "{told}");
     assert!(shown.contains("effective depth about 1 of 32"), "{shown}");
 }
 
