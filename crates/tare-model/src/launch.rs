@@ -46,6 +46,9 @@ pub struct LaunchSpec {
     pub mounts: Mounts,
     /// Hides and write-protects the paths of /proc and /sys that Docker hides and protects.
     pub masked_paths: bool,
+    /// Whose filter and masked paths they are.
+    #[serde(default)]
+    pub docker: DockerRelease,
     /// Files and folders of the host that are covered inside, with all that lies in them; those that the host
     /// does not have are passed over. Needs the mount namespace.
     #[serde(default)]
@@ -197,6 +200,55 @@ pub enum Seccomp {
     Off,
     /// Docker's default list.
     DockerDefault,
+}
+
+/// The release of Docker Engine whose defaults are repeated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DockerRelease {
+    /// 20.10.23 and .24: allows io_uring and every family of sockets.
+    #[serde(rename = "20.10")]
+    V20,
+    /// 25 to 28: no io_uring, no `AF_VSOCK`.
+    #[serde(rename = "28")]
+    V28,
+    /// The newest known: no `AF_ALG` either.
+    #[default]
+    #[serde(rename = "29")]
+    V29,
+}
+
+impl DockerRelease {
+    /// All, with their names.
+    pub const ALL: [(&str, Self); 3] = [("20.10", Self::V20), ("28", Self::V28), ("29", Self::V29)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(_, release)| *release == self);
+        known.map_or("", |(name, _)| name)
+    }
+
+    /// The one that stands for an engine of this version: the first that is not older. What is between two is held
+    /// to the stricter.
+    pub fn of_engine(version: &str) -> Self {
+        let major = version
+            .split('.')
+            .next()
+            .and_then(|text| text.parse::<u32>().ok());
+        match major {
+            Some(0..=22) => Self::V20,
+            Some(23..=28) => Self::V28,
+            Some(29..) | None => Self::V29,
+        }
+    }
+
+    /// The paths that it hides.
+    pub fn masked_paths(self) -> impl Iterator<Item = &'static str> {
+        let newer: &[&str] = match self {
+            Self::V20 => &[],
+            Self::V28 | Self::V29 => &["/proc/interrupts", "/sys/devices/virtual/powercap"],
+        };
+        MASKED_PATHS.iter().chain(newer).copied()
+    }
 }
 
 /// The network.
@@ -361,8 +413,8 @@ pub const DOCKER_CAPABILITIES: [&str; 14] = [
     "CAP_AUDIT_WRITE",
 ];
 
-/// What Docker 20.10 hides inside (`MaskedPaths` in moby's `oci/defaults.go`).
-pub const MASKED_PATHS: [&str; 10] = [
+/// What every release of Docker hides inside (`MaskedPaths` in moby's `oci/defaults.go`).
+const MASKED_PATHS: [&str; 10] = [
     "/proc/asound",
     "/proc/acpi",
     "/proc/kcore",
@@ -375,7 +427,7 @@ pub const MASKED_PATHS: [&str; 10] = [
     "/sys/firmware",
 ];
 
-/// What Docker 20.10 write-protects inside (`ReadonlyPaths` there).
+/// What Docker write-protects inside (`ReadonlyPaths` there).
 pub const READ_ONLY_PATHS: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
@@ -447,6 +499,21 @@ mod tests {
             mask | 1 << capability_number(name).unwrap()
         });
         assert_eq!(mask, 0xa804_25fb);
+    }
+
+    #[test]
+    fn an_engine_between_two_lists_is_held_to_the_stricter() {
+        let of = DockerRelease::of_engine;
+        assert_eq!(of("20.10.24+dfsg1"), DockerRelease::V20);
+        assert_eq!(of("24.0.7"), DockerRelease::V28);
+        assert_eq!(
+            (of("29.1.0"), of("dev")),
+            (DockerRelease::V29, DockerRelease::V29)
+        );
+        assert_eq!(
+            DockerRelease::V20.masked_paths().count() + 2,
+            of("28").masked_paths().count()
+        );
     }
 
     #[test]

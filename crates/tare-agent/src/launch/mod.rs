@@ -252,7 +252,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     if spec.device_rules {
         report.device_rules = keep_from_devices(plan, &made.groups, &mut kept, &mut report.missing);
     }
-    let filter = Filter::new(spec.seccomp, spec.seccomp_spec_allow, &kept)?;
+    let filter = Filter::new(spec.seccomp, spec.docker, spec.seccomp_spec_allow, &kept)?;
     report.seccomp = filter.as_ref().map(Filter::report);
     let layers = rootfs::prepare(spec)?;
     report.addresses = plan

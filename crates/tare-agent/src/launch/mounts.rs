@@ -11,9 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use tare_model::launch::{
-    Bind, LaunchError, LaunchSpec, MASKED_PATHS, Missing, READ_ONLY_PATHS, SharedFolder,
-};
+use tare_model::launch::{Bind, LaunchError, LaunchSpec, Missing, READ_ONLY_PATHS, SharedFolder};
 
 use super::cgroup::Group;
 use super::{devices, refused, sys};
@@ -171,7 +169,7 @@ fn mount_sys(
 }
 
 /// Covers or write-protects paths; those that this kernel does not have are passed over, as runtimes do.
-fn mask(root: &Path) -> Result<(), LaunchError> {
+fn mask(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
     let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
     let is_done = |path: &str, result: io::Result<()>| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -181,7 +179,7 @@ fn mask(root: &Path) -> Result<(), LaunchError> {
         }
         _ => Ok(()),
     };
-    for path in MASKED_PATHS {
+    for path in spec.docker.masked_paths() {
         let target = below(root, path);
         let result = fs::metadata(&target).and_then(|found| {
             if found.is_dir() {
@@ -301,7 +299,7 @@ pub(super) fn mount_all(
         bind_host("/proc")?;
     }
     if spec.masked_paths {
-        mask(root)?;
+        mask(spec, root)?;
     }
     Ok(())
 }

@@ -218,7 +218,7 @@ impl Plan {
 mod tests {
     use super::*;
     use tare_model::RunId;
-    use tare_model::launch::{Limits, Mounts, Namespaces, Seccomp, Stdio};
+    use tare_model::launch::{DockerRelease, Limits, Mounts, Namespaces, Seccomp, Stdio};
 
     fn spec() -> LaunchSpec {
         LaunchSpec {
@@ -244,6 +244,7 @@ mod tests {
                 dev: true,
             },
             masked_paths: true,
+            docker: DockerRelease::default(),
             hidden: Vec::new(),
             device_rules: true,
             capabilities: None,

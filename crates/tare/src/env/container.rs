@@ -31,7 +31,7 @@ use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode, TURN_PAGE, limited,
+    SettingsError, StartMode, TURN_PAGE, docker, limited,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
 
@@ -194,6 +194,7 @@ fn specification(
         rootfs: settings.rootfs,
         mounts: settings.mounts,
         masked_paths: settings.masked_paths,
+        docker: settings.docker.unwrap_or_default(),
         hidden,
         device_rules: settings.device_rules,
         capabilities: settings.capabilities.clone(),
@@ -423,6 +424,9 @@ impl Environment for ContainerEnvironment {
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         files::create_folder(cx.scratch)?;
+        if self.settings.docker.is_none() {
+            self.settings.docker = docker::release_here(cx);
+        }
         if let Some(shared) = self.shared(cx) {
             files::create_folder(&shared)?;
         }

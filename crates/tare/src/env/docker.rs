@@ -12,6 +12,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
 use super::image::packed;
@@ -46,6 +47,21 @@ const DETECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// The engine that the `docker` command would use here.
 pub static DOCKER: Docker = Docker { engine: None };
+
+/// The release of the engine that the `docker` command would use, if it listens on a socket of this machine;
+/// nobody elsewhere is asked. `None` where there is none, or another program that speaks Docker's API.
+pub(super) fn release_here(cx: &Context<'_>) -> Option<DockerRelease> {
+    let endpoint = DOCKER.endpoint().ok()?;
+    if !matches!(endpoint, Endpoint::Socket(_)) {
+        return None;
+    }
+    let api = Api::connect(endpoint, cx.scratch, DETECT_LIMIT).ok()?;
+    let what = "tell its version";
+    let version = api.call(what, DETECT_LIMIT, api.client.version()).ok()?;
+    let mut components = version.components.into_iter().flatten();
+    let engine = components.find(|component| component.name == "Engine")?;
+    Some(DockerRelease::of_engine(&engine.version))
+}
 
 /// The driver.
 #[derive(Debug, Clone)]

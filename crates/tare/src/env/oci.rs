@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tare_model::launch::{CAPABILITIES, Network, PairAddresses};
+use tare_model::launch::{CAPABILITIES, DockerRelease, Network, PairAddresses};
 use tare_model::{ArmId, Facts, Params};
 
 use self::instance::{Living, OciInstance, clean};
@@ -33,7 +33,7 @@ use super::charged;
 use super::text::and_cleanup;
 use super::{
     Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
-    Wanted, container,
+    Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files};
 
@@ -114,6 +114,7 @@ impl Driver for Oci {
             settings: Settings::read(settings)?,
             is_root_chosen: settings.value("rootfs").is_some(),
             base: None,
+            release: None,
             runtime: None,
             remarks: Vec::new(),
             living: Living::default(),
@@ -144,7 +145,16 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
     let container = Container::new(cx, container::instance_name("detect"));
     let ran = furnish(cx, agent, &container, &settings)
-        .and_then(|()| write_spec(cx, &container, &settings, None, &["true"]))
+        .and_then(|()| {
+            write_spec(
+                cx,
+                &container,
+                &settings,
+                None,
+                DockerRelease::default(),
+                &["true"],
+            )
+        })
         .and_then(|_| {
             let surroundings = Surroundings::default();
             let command = runtime::run_command(cx, agent, &runtime, &[], &container, surroundings);
@@ -252,6 +262,7 @@ fn write_spec(
     container: &Container,
     settings: &Settings,
     base: Option<&Spec>,
+    release: DockerRelease,
     arguments: &[&str],
 ) -> Result<Built, EnvError> {
     let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
@@ -269,6 +280,7 @@ fn write_spec(
         arguments,
         available: &available_capabilities(),
         kernel: kernel.trim(),
+        release,
     };
     let built = spec::build(base, settings, &place)?;
     let path = container.folder.join("config.json");
@@ -284,6 +296,8 @@ struct OciEnvironment {
     is_root_chosen: bool,
     /// The specification that is not Tare's own, once it was read, with where it came from.
     base: Option<(Spec, String)>,
+    /// Whose defaults Tare's own specification repeats: those of the engine here, or the newest.
+    release: Option<DockerRelease>,
     runtime: Option<Runtime>,
     /// What the reader should know of the specification used last.
     remarks: Vec<(&'static str, String)>,
@@ -394,7 +408,8 @@ impl OciEnvironment {
             StartMode::Once => &["serve", "--no-spare"],
         };
         let base = self.base.as_ref().map(|(spec, _)| spec);
-        let built = write_spec(cx, container, &self.settings, base, arguments)?;
+        let release = self.release.unwrap_or_default();
+        let built = write_spec(cx, container, &self.settings, base, release, arguments)?;
         self.remarks = built.remarks;
         let has_pair = self.settings.network == Some(Network::Veth);
         let surroundings = Surroundings {
@@ -443,6 +458,7 @@ impl Environment for OciEnvironment {
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         self.load()?;
+        self.release = self.release.or_else(|| docker::release_here(cx));
         self.runtime(cx)?;
         Ok(files::create_folder(cx.scratch)?)
     }
@@ -466,6 +482,8 @@ impl Environment for OciEnvironment {
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let mut facts = self.settings.facts();
         facts.insert("oci.cgroups".into(), charged::mounts().0.to_owned());
+        let release = self.release.unwrap_or_default().name();
+        facts.insert("oci.docker".into(), release.to_owned());
         if let Some(runtime) = &self.runtime {
             facts.insert("oci.version".into(), runtime.version.clone());
             facts.insert(

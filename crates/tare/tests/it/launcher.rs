@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tare_model::RunId;
 use tare_model::launch::{
-    DOCKER_CAPABILITIES, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts, Namespaces,
-    Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
+    DOCKER_CAPABILITIES, DockerRelease, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts,
+    Namespaces, Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
 };
 
 use crate::world::{Snapshot, World, labelled, skip, turn, wait_until};
@@ -52,6 +52,7 @@ pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
             dev: true,
         },
         masked_paths: true,
+        docker: DockerRelease::default(),
         hidden: Vec::new(),
         device_rules: true,
         capabilities: Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),

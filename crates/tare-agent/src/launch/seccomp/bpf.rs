@@ -202,7 +202,7 @@ pub(super) fn compile(
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::{DOCKER_DEFAULT, Machine, read};
+    use super::super::profile::{Machine, of_docker, read};
     use super::super::table::number;
     use super::*;
 
@@ -244,7 +244,7 @@ mod tests {
             capabilities,
             kernel: "6.1",
         };
-        let profile = read(DOCKER_DEFAULT, machine).unwrap();
+        let profile = read(of_docker(tare_model::launch::DockerRelease::V20), machine).unwrap();
         let code = compile(&profile, Action::Errno(1)).unwrap();
         (profile, code)
     }

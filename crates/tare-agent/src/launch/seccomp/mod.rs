@@ -8,7 +8,7 @@ mod bpf;
 mod profile;
 mod table;
 
-use tare_model::launch::{LaunchError, Seccomp, SeccompReport};
+use tare_model::launch::{DockerRelease, LaunchError, Seccomp, SeccompReport};
 
 use super::{refused, sys};
 
@@ -27,12 +27,13 @@ impl Filter {
     /// Puts the filter together; `None` when none is asked for. `capabilities` are the ones kept.
     pub(super) fn new(
         which: Seccomp,
+        release: DockerRelease,
         spec_allow: bool,
         capabilities: &[String],
     ) -> Result<Option<Self>, LaunchError> {
         let text = match which {
             Seccomp::Off => return Ok(None),
-            Seccomp::DockerDefault => profile::DOCKER_DEFAULT,
+            Seccomp::DockerDefault => profile::of_docker(release),
         };
         let error = |problem: String| LaunchError {
             step: "assemble the system-call filter".into(),
@@ -138,16 +139,20 @@ mod tests {
             (451, libc::ENOSYS),
         ];
         for spec_allow in [false, true] {
-            let filter = Filter::new(Seccomp::DockerDefault, spec_allow, &kept)
-                .unwrap()
-                .unwrap();
-            let wrong = first_wrong(&filter, &expected);
+            let filter = Filter::new(
+                Seccomp::DockerDefault,
+                DockerRelease::V20,
+                spec_allow,
+                &kept,
+            );
+            let wrong = first_wrong(&filter.unwrap().unwrap(), &expected);
             assert_eq!(wrong, 0, "the call at this position, from 1: {expected:?}");
         }
     }
 
     #[test]
     fn no_filter_is_made_where_none_is_asked_for() {
-        assert!(Filter::new(Seccomp::Off, false, &[]).unwrap().is_none());
+        let none = Filter::new(Seccomp::Off, DockerRelease::V29, false, &[]);
+        assert!(none.unwrap().is_none());
     }
 }

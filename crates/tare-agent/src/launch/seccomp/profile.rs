@@ -1,15 +1,23 @@
 //! A list of allowed system calls as data: its notation, read and applied to this machine.
 //!
-//! The notation stands in the header of `docker-default.txt`. Conditions about the machine and the kept
+//! The notation stands in the header of `docker-20.10.txt`. Conditions about the machine and the kept
 //! capabilities are decided here, once; conditions about a call's arguments are left for the filter.
 //! A name without a number on this architecture is skipped and returned, so that it can be reported.
 
 use std::collections::BTreeMap;
 
+use tare_model::launch::DockerRelease;
+
 use super::table;
 
-/// Docker's default list.
-pub(super) static DOCKER_DEFAULT: &str = include_str!("docker-default.txt");
+/// The default list of a release of Docker.
+pub(super) fn of_docker(release: DockerRelease) -> &'static str {
+    match release {
+        DockerRelease::V20 => include_str!("docker-20.10.txt"),
+        DockerRelease::V28 => include_str!("docker-28.txt"),
+        DockerRelease::V29 => include_str!("docker-29.txt"),
+    }
+}
 
 /// What the filter answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,7 +204,38 @@ mod tests {
             capabilities: &capabilities,
             kernel,
         };
-        read(DOCKER_DEFAULT, machine).unwrap()
+        read(of_docker(DockerRelease::V20), machine).unwrap()
+    }
+
+    #[test]
+    fn newer_lists_refuse_rings_and_the_sockets_of_machines() {
+        let machine = Machine {
+            capabilities: &[],
+            kernel: "6.1.0",
+        };
+        for (name, release) in DockerRelease::ALL {
+            let profile = read(of_docker(release), machine).unwrap();
+            let allows = |family: u64| {
+                let verdict = &profile.verdicts[&table::number("socket").unwrap()];
+                verdict.rules.iter().any(|(tests, action)| {
+                    *action == Action::Allow
+                        && tests.iter().all(|test| family & test.mask == test.value)
+                })
+            };
+            let is_old = release == DockerRelease::V20;
+            assert_eq!(
+                rules(&profile, "io_uring_setup"),
+                usize::from(is_old),
+                "{name}"
+            );
+            for family in 0..48 {
+                let is_refused =
+                    (family == 40 && !is_old) || (family == 38 && release == DockerRelease::V29);
+                for upper in [0, 1 << 32] {
+                    assert_eq!(allows(family | upper), !is_refused, "{name}: {family}");
+                }
+            }
+        }
     }
 
     fn rules(profile: &Profile, name: &str) -> usize {

@@ -100,9 +100,19 @@ static LITERAL: &[(&str, u32)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static LITERAL: &[(&str, u32)] = &[];
 
+/// Newer ones, with the same numbers on every architecture.
+#[rustfmt::skip]
+static NEW: &[(&str, u32)] = &[
+    ("SYS_set_mempolicy_home_node", 450), ("SYS_cachestat", 451), ("SYS_fchmodat2", 452),
+    ("SYS_map_shadow_stack", 453), ("SYS_futex_wake", 454), ("SYS_futex_wait", 455), ("SYS_futex_requeue", 456),
+    ("SYS_statmount", 457), ("SYS_listmount", 458), ("SYS_lsm_get_self_attr", 459),
+    ("SYS_lsm_set_self_attr", 460), ("SYS_lsm_list_modules", 461), ("SYS_mseal", 462), ("SYS_setxattrat", 463),
+    ("SYS_getxattrat", 464), ("SYS_listxattrat", 465), ("SYS_removexattrat", 466),
+];
+
 /// The numbers of all system calls of this architecture by name.
 pub(super) fn numbers() -> BTreeMap<&'static str, u32> {
-    [COMMON, OWN, LITERAL]
+    [COMMON, OWN, LITERAL, NEW]
         .into_iter()
         .flatten()
         .map(|(constant, number)| (constant.trim_start_matches("SYS_"), *number))
@@ -121,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_number_stands_under_two_names() {
-        let mut all: Vec<_> = [COMMON, OWN, LITERAL].into_iter().flatten().collect();
+        let mut all: Vec<_> = [COMMON, OWN, LITERAL, NEW].into_iter().flatten().collect();
         all.sort_unstable_by_key(|(_, number)| *number);
         for pair in all.windows(2) {
             assert_ne!(pair[0].1, pair[1].1, "{pair:?}");

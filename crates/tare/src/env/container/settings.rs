@@ -4,8 +4,8 @@
 //! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
 
 use tare_model::launch::{
-    Bind, DOCKER_CAPABILITIES, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp, Stdio,
-    UserNamespace, capability_number,
+    Bind, DOCKER_CAPABILITIES, DockerRelease, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp,
+    Stdio, UserNamespace, capability_number,
 };
 use tare_model::{Facts, Params, Value};
 
@@ -51,6 +51,11 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     SettingSpec {
         name: "masked_paths",
         doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
+    },
+    SettingSpec {
+        name: "docker",
+        doc: "the release of Docker whose filter and masked paths are taken: \"20.10\", \"28\" or \"29\"; by default \
+              that of the engine on this machine, and the newest where there is none",
     },
     SettingSpec {
         name: "private_paths",
@@ -125,6 +130,8 @@ pub(super) struct Settings {
     pub(super) rootfs: Rootfs,
     pub(super) mounts: Mounts,
     pub(super) masked_paths: bool,
+    /// `None` until it is known whether there is an engine here, and where there is none: the newest.
+    pub(super) docker: Option<DockerRelease>,
     pub(super) private_paths: bool,
     pub(super) device_rules: bool,
     pub(super) capabilities: Option<Vec<String>>,
@@ -480,6 +487,7 @@ impl Settings {
                 dev: has_mounts,
             },
             masked_paths: masked_paths.unwrap_or(namespaces.mount),
+            docker: choice(settings, "docker", &DockerRelease::ALL)?,
             private_paths: private_paths.unwrap_or(namespaces.mount),
             device_rules: device_rules.unwrap_or(true),
             capabilities: capabilities(settings)?,
@@ -556,10 +564,15 @@ impl Settings {
             ),
             (
                 "seccomp",
-                text(match self.seccomp {
-                    Seccomp::Off => "off",
-                    Seccomp::DockerDefault => "Docker 20.10's default list",
-                }),
+                match self.seccomp {
+                    Seccomp::Off => text("off"),
+                    Seccomp::DockerDefault => {
+                        format!(
+                            "the default list of Docker {}",
+                            self.docker.unwrap_or_default().name()
+                        )
+                    }
+                },
             ),
             ("seccomp_spec_allow", self.seccomp_spec_allow.to_string()),
             ("ssbd", self.ssbd.to_string()),

@@ -7,10 +7,22 @@
 //! What it cannot see: names that the runtime's library does not know, which runtimes pass over silently.
 
 use serde::{Deserialize, Serialize};
+use tare_model::launch::DockerRelease;
 
-/// The list; its notation stands in its head.
-static DOCKER_DEFAULT: &str =
-    include_str!("../../../../tare-agent/src/launch/seccomp/docker-default.txt");
+/// The list of a release; its notation stands in the head of the oldest.
+fn list(release: DockerRelease) -> &'static str {
+    match release {
+        DockerRelease::V20 => {
+            include_str!("../../../../tare-agent/src/launch/seccomp/docker-20.10.txt")
+        }
+        DockerRelease::V28 => {
+            include_str!("../../../../tare-agent/src/launch/seccomp/docker-28.txt")
+        }
+        DockerRelease::V29 => {
+            include_str!("../../../../tare-agent/src/launch/seccomp/docker-29.txt")
+        }
+    }
+}
 
 /// A filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +138,11 @@ fn rule(line: &str, capabilities: &[String], kernel: &str) -> Option<Rule> {
 }
 
 /// Docker's list for a container that keeps these capabilities, on a kernel of this release.
-pub(super) fn docker_default(capabilities: &[String], kernel: &str) -> Seccomp {
+pub(super) fn docker_default(
+    release: DockerRelease,
+    capabilities: &[String],
+    kernel: &str,
+) -> Seccomp {
     let architectures: &[&str] = match std::env::consts::ARCH {
         "x86_64" => &["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
         "aarch64" => &["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
@@ -135,7 +151,7 @@ pub(super) fn docker_default(capabilities: &[String], kernel: &str) -> Seccomp {
     Seccomp {
         default_action: "SCMP_ACT_ERRNO".into(),
         architectures: architectures.iter().map(ToString::to_string).collect(),
-        syscalls: DOCKER_DEFAULT
+        syscalls: list(release)
             .lines()
             .filter_map(|line| rule(line, capabilities, kernel))
             .collect(),
@@ -155,7 +171,10 @@ mod tests {
     fn every_line_of_the_list_is_understood() {
         // With every capability kept once and dropped once, on a new kernel, only foreign machines drop out.
         let all = tare_model::launch::CAPABILITIES.map(str::to_owned);
-        for line in DOCKER_DEFAULT.lines() {
+        for line in DockerRelease::ALL
+            .iter()
+            .flat_map(|(_, release)| list(*release).lines())
+        {
             let is_rule = !line.trim().is_empty() && !line.starts_with('#');
             let is_foreign = line.contains("arch=")
                 && !line.contains(&format!("arch={}", std::env::consts::ARCH));
@@ -166,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_capability_opens_the_calls_that_need_it() {
-        let few = docker_default(&[], "6.1.0");
-        let admin = docker_default(&["CAP_SYS_ADMIN".to_owned()], "6.1.0");
+        let few = docker_default(DockerRelease::V20, &[], "6.1.0");
+        let admin = docker_default(DockerRelease::V20, &["CAP_SYS_ADMIN".to_owned()], "6.1.0");
         assert!(rules(&few, "mount").is_empty());
         assert_eq!(rules(&admin, "mount").len(), 1);
         assert_eq!(rules(&few, "clone3")[0].errno_ret, Some(38));
@@ -176,12 +195,12 @@ mod tests {
         assert_eq!(clone.args[0].op, "SCMP_CMP_MASKED_EQ");
         assert!(rules(&admin, "clone")[0].args.is_empty());
         assert_eq!(rules(&few, "personality").len(), 5);
-        assert!(rules(&docker_default(&[], "4.7"), "ptrace").is_empty());
+        assert!(rules(&docker_default(DockerRelease::V20, &[], "4.7"), "ptrace").is_empty());
     }
 
     #[test]
     fn it_is_written_as_the_specification_wants_it() {
-        let filter = docker_default(&[], "6.1.0");
+        let filter = docker_default(DockerRelease::V20, &[], "6.1.0");
         let json = serde_json::to_value(&filter).unwrap();
         assert_eq!(json["defaultAction"], "SCMP_ACT_ERRNO");
         let first = &json["syscalls"][0];

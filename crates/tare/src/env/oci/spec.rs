@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tare_model::launch::{DOCKER_CAPABILITIES, MASKED_PATHS, Network, READ_ONLY_PATHS};
+use tare_model::launch::{DOCKER_CAPABILITIES, DockerRelease, Network, READ_ONLY_PATHS};
 
 use super::seccomp;
 use super::settings::{Capabilities as Wanted, OPTIONAL_NAMESPACES, Settings};
@@ -170,6 +170,8 @@ pub(super) struct Place<'a> {
     pub(super) available: &'a [String],
     /// The kernel's release.
     pub(super) kernel: &'a str,
+    /// Whose filter and masked paths are Docker's.
+    pub(super) release: DockerRelease,
 }
 
 /// A specification as it will be used, with what the reader should know of it.
@@ -487,7 +489,7 @@ pub(super) fn build(
         spec.set_capabilities(give(wanted, place.available, &mut remarks)?);
     }
     if settings.has_seccomp == Some(true) || (settings.has_seccomp.is_none() && is_own) {
-        let filter = seccomp::docker_default(&spec.capabilities(), place.kernel);
+        let filter = seccomp::docker_default(place.release, &spec.capabilities(), place.kernel);
         spec.linux.seccomp =
             Some(serde_json::to_value(filter).expect("plain data with text keys becomes JSON"));
     } else if settings.has_seccomp == Some(false) {
@@ -502,7 +504,8 @@ pub(super) fn build(
             let masked = paths.iter().filter(|_| is_masked);
             masked.map(ToString::to_string).collect()
         };
-        spec.linux.masked_paths = of(&MASKED_PATHS);
+        let hidden: Vec<&str> = place.release.masked_paths().collect();
+        spec.linux.masked_paths = of(&hidden);
         spec.linux.readonly_paths = of(&READ_ONLY_PATHS);
     }
     set_limits(&mut spec, settings);

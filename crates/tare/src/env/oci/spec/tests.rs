@@ -50,6 +50,7 @@ fn build_with(base: Option<&str>, params: &Params) -> Result<Value, EnvError> {
         arguments: &["serve"],
         available: &available,
         kernel: "6.1.0",
+        release: DockerRelease::default(),
     };
     let settings = Settings::read(params).unwrap();
     let built = build(base.as_ref(), &settings, &place)?;
