@@ -40,10 +40,17 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .map_or(f64::INFINITY, |span| span.point);
     let share = (COMPILE_NS / extra).min(1.0);
     Some(
-        Found::new(cells.clone(), 0.7 * share, format!("Each start compiles the seccomp filter, usually about {:.0} ms of the arm's start-up.", COMPILE_NS / 1e6))
-            .seen("the arm has a filter and the baseline has none")
-            .seen(case.told(&cells))
-            .by(switch::without_seccomp(case)),
+        Found::new(
+            cells.clone(),
+            0.7 * share,
+            format!(
+                "Runtimes compile the seccomp filter at each start, which may be part of why {}.",
+                case.told(&cells)
+            ),
+        )
+        .seen("the arm has a filter and the baseline has none")
+        .seen(case.told(&cells))
+        .by(switch::without_seccomp(case)),
     )
 }
 

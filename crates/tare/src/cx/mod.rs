@@ -71,3 +71,12 @@ pub struct Context<'a> {
 
 /// How long a control command (not a trial) may take before it is given up.
 pub const CONTROL_LIMIT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn seeds_are_drawn_anew() {
+        let drawn: Vec<u64> = (0..4).map(|_| super::drawn_seed()).collect();
+        assert!(drawn.iter().any(|seed| *seed != drawn[0]), "{drawn:?}");
+    }
+}

@@ -11,12 +11,12 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, CommandCall};
 use tare_stats::{Interval, Verdict};
 
+use super::answer::{Spent, answer, because};
 use super::counterfactual::{self, Status, Suspect, Trial};
-use super::readings::{Readings, evidence, in_common, interval, share, span};
+use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
-use crate::config::units;
 use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
 
@@ -44,27 +44,8 @@ fn metric(env: &ArmSpec) -> String {
 }
 
 /// What the causes suspect, from this run alone, as far as it is worth trying. What only starting costs is tried
-/// where starting takes longer than the command and the command itself costs nothing more: it takes a start for
-/// every trial.
+/// where the answer is about starting: it takes a start for every trial.
 pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
-    let mut suspects = all_suspects(run, dossier);
-    let Some(env) = env_arm(run) else {
-        return suspects;
-    };
-    let metric = metric(env);
-    let is_costlier = dossier.cells.iter().any(|cell| {
-        cell.arm == env.id.as_str()
-            && cell.metric == metric
-            && Verdict::from_name(&cell.verdict)
-                .is_some_and(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost))
-    });
-    if is_costlier {
-        suspects.retain(|trial| trial.suspect.metric == metric);
-    }
-    suspects
-}
-
-fn all_suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     let Some(env) = env_arm(run) else {
         return Vec::new();
     };
@@ -87,22 +68,50 @@ fn all_suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     };
     let metric = metric(env);
     let mut suspects = counterfactual::suspects(&case, &metric, env);
-    if !is_start_up_longer(&readings, env.id.as_str()) {
+    let word = dossier
+        .cells
+        .iter()
+        .find(|cell| cell.arm == env.id.as_str() && cell.metric == metric)
+        .and_then(|cell| Verdict::from_name(&cell.verdict));
+    if !has_start_up(&readings, env, word) {
         suspects.retain(|trial| trial.suspect.metric == metric);
     }
     suspects
 }
 
-/// Whether creating and removing the environment takes longer than the command inside.
-fn is_start_up_longer(readings: &Readings, env: &str) -> bool {
+/// Whether the total of the answer contains what creating and removing the environment takes, so that shares are
+/// those of starting and command together. A number that the command prints, or its processor time, never does.
+fn has_start_up(readings: &Readings, env: &ArmSpec, word: Option<Verdict>) -> bool {
     let typical = |metric: &str| {
-        let values: Vec<f64> = readings.values(env, metric).into_values().collect();
+        let values: Vec<f64> = readings
+            .values(env.id.as_str(), metric)
+            .into_values()
+            .collect();
         tare_stats::median(&values)
     };
     match (typical(START_UP), typical(user_command::WALL)) {
-        (Some(start_up), Some(wall)) => start_up > wall,
+        (Some(start_up), Some(wall)) if metric(env) == user_command::WALL => {
+            is_mostly_start_up(start_up / wall, word)
+        }
         _ => false,
     }
+}
+
+/// The same from how many times as long as the command inside starting takes. Where the command itself costs more,
+/// that was the question, unless the command is next to nothing.
+fn is_mostly_start_up(times: f64, word: Option<Verdict>) -> bool {
+    /// Beside starting that takes so many times as long, a command is next to nothing.
+    const NEXT_TO_NOTHING: f64 = 10.0;
+    times
+        > match word {
+            Some(Verdict::MaterialCost | Verdict::Cost) => NEXT_TO_NOTHING,
+            _ => 1.0,
+        }
+}
+
+/// Whether a suspect is about creating and removing the environment rather than about the command in it.
+fn is_of_start_up(suspect: &Suspect) -> bool {
+    suspect.metric.starts_with("start-up.")
 }
 
 /// The dossier of an answer: of the run that ended it, with those before it ([`joined`](super::joined)).
@@ -125,10 +134,11 @@ pub fn conclude(run: &RunData) -> Dossier {
         .map_or("ns", |cell| cell.unit.as_str())
         .to_owned();
     dossier.ladder = ladder::climbed(run, &readings, &metric, &unit, id);
-    dossier.findings = findings(run, &readings, &dossier, env);
     let word = cell
         .as_ref()
         .and_then(|cell| Verdict::from_name(&cell.verdict));
+    let has_start_up = has_start_up(&readings, env, word);
+    dossier.findings = findings(run, &readings, &dossier, env, has_start_up);
     dossier
         .findings
         .retain(|finding| is_worth_telling(finding, word));
@@ -141,9 +151,15 @@ pub fn conclude(run: &RunData) -> Dossier {
             .into_values()
             .collect::<Vec<_>>(),
     );
-    let (mut outcome, mut answer, could_see) =
-        answer(cell.as_ref(), env, &dossier, explained.as_ref(), &spent);
-    if let Some(lives) = lives.filter(|_| is_start_up_longer(&readings, id)) {
+    let because = because(&dossier.findings, explained.as_ref());
+    let (mut outcome, mut answer, could_see) = answer(
+        cell.as_ref(),
+        env,
+        // What stands first is about starting where that is in the total, and no reason of the command's.
+        (!has_start_up).then_some(because.as_str()),
+        &spent,
+    );
+    if let Some(lives) = lives.filter(|_| has_start_up) {
         let wall: Vec<f64> = readings
             .values(id, user_command::WALL)
             .into_values()
@@ -153,9 +169,7 @@ pub fn conclude(run: &RunData) -> Dossier {
             "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
             lives.point / wall
         );
-        if outcome != "cost" {
-            outcome = "start-up";
-        }
+        outcome = "start-up";
     }
     dossier.why = Some(DossierWhy {
         command: arm::texts(&env.settings, "command.argv"),
@@ -216,14 +230,25 @@ fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
         .collect()
 }
 
-/// One finding for each suspect, proved ones first.
+/// One finding for each suspect, proved ones first. All shares are of one total, which has the start-up in it or
+/// has not; what is no part of it is told without a share, or not at all.
 fn findings(
     run: &RunData,
     readings: &Readings,
     dossier: &Dossier,
     env: &ArmSpec,
+    has_start_up: bool,
 ) -> Vec<DossierFinding> {
     let baseline = run.head.study.baseline.as_str();
+    let of_command =
+        |metric: &str| -> ByBlock { readings.differences(baseline, env.id.as_str(), metric) };
+    let with_start_up: ByBlock = {
+        let command = of_command(user_command::WALL);
+        of_command(START_UP)
+            .into_iter()
+            .filter_map(|(block, started)| Some((block, started + command.get(&block)?)))
+            .collect()
+    };
     let mut judged: Vec<(Status, f64, DossierFinding)> = Vec::new();
     let cells = |suspect: &Suspect| -> Vec<u32> {
         (0..)
@@ -232,11 +257,35 @@ fn findings(
             .map(|(index, _)| index)
             .collect()
     };
-    let mut add = |status: Status, suspect: &Suspect, mut finding: DossierFinding| {
-        finding.cells = cells(suspect);
-        let weight = finding
+    let mut add = |mut status: Status, suspect: &Suspect, mut finding: DossierFinding| {
+        if is_of_start_up(suspect) && !has_start_up {
+            return;
+        }
+        if has_start_up && !is_of_start_up(suspect) {
+            // Of the command alone, which is the lesser part of this total.
+            finding.share = None;
+            status = status.max(Status::Supported);
+            status.name().clone_into(&mut finding.status);
+        }
+        let mut weight = finding
             .share
             .map_or(suspect.likelihood - 1.0, |share| share.point);
+        if suspect.cause == KEPT
+            && let Some((removed, share)) = kept(&of_command(START_UP), &with_start_up)
+        {
+            status = counterfactual::status(Some(&removed), Some(&share));
+            status.name().clone_into(&mut finding.status);
+            // Behind what has a switch of its own: keeping takes all of it away.
+            weight = share.point - 1.0;
+            finding.effect = Some(span(removed));
+            finding.share = Some(span(share));
+            finding.arm = Some(env.id.to_string());
+            finding.tried = Some(
+                "the command in an environment that is kept, as in all trials here, instead of a new one each time"
+                    .to_owned(),
+            );
+        }
+        finding.cells = cells(suspect);
         judged.push((status, weight, finding));
     };
     let mut noted: Vec<String> = Vec::new();
@@ -252,11 +301,17 @@ fn findings(
                 continue;
             }
             let data = run.head.arms.iter().find(|arm| arm.spec.id == spec.id);
+            let total = if is_of_start_up(&suspect) {
+                with_start_up.clone()
+            } else {
+                of_command(&suspect.metric)
+            };
             let (status, mut finding) = counterfactual::judged(
                 &suspect,
                 spec.id.as_str(),
                 baseline,
                 env.id.as_str(),
+                &total,
                 readings,
             );
             if let Some(reason) = data
@@ -270,7 +325,7 @@ fn findings(
     }
     // What a kept environment saves is measured without an arm of its own.
     let is_left = |cause: &String| noted.is_empty() || (cause == KEPT && !noted.contains(cause));
-    let left = all_suspects(run, dossier).into_iter();
+    let left = suspects(run, dossier).into_iter();
     for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
         let suspect = Suspect {
             tried: match &trial.arm {
@@ -284,24 +339,6 @@ fn findings(
             &suspect,
             counterfactual::untested(&suspect),
         );
-    }
-    for (status, weight, finding) in &mut judged {
-        let kept = (finding.cause == KEPT)
-            .then(|| kept(readings, baseline, env.id.as_str()))
-            .flatten();
-        if let Some((removed, share)) = kept {
-            *status = counterfactual::status(Some(&removed), Some(&share));
-            // Behind what the command itself costs.
-            *weight = share.point - 1.0;
-            status.name().clone_into(&mut finding.status);
-            finding.effect = Some(span(removed));
-            finding.share = Some(span(share));
-            finding.arm = Some(env.id.to_string());
-            finding.tried = Some(
-                "the command in an environment that is kept, as in all trials here, instead of a new one each time; the share is that of start-up and command together"
-                    .to_owned(),
-            );
-        }
     }
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
@@ -345,12 +382,9 @@ fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&s
 const KEPT: &str = "startup.docker-run-constant";
 
 /// What goes when the environment is kept instead of made for each run of the command, and its share of what
-/// both together cost more than on the host. `None` where start-up was not measured.
-fn kept(readings: &Readings, baseline: &str, env: &str) -> Option<(Interval, Interval)> {
-    let started = readings.differences(baseline, env, START_UP);
-    let longer = readings.differences(baseline, env, user_command::WALL);
-    let (started, longer) = in_common(&started, &longer);
-    let total: Vec<f64> = started.iter().zip(&longer).map(|(a, b)| a + b).collect();
+/// both together cost more than on the host. `None` where too few blocks have both.
+fn kept(started: &ByBlock, with_start_up: &ByBlock) -> Option<(Interval, Interval)> {
+    let (started, total) = in_common(started, with_start_up);
     Some((interval(&started)?, share(&started, &total)?))
 }
 
@@ -436,164 +470,16 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
         .collect()
 }
 
-/// The outcome, the answer in a sentence, and what could have been seen.
-fn answer(
-    cell: Option<&DossierCell>,
-    env: &ArmSpec,
-    dossier: &Dossier,
-    explained: Option<&Span>,
-    spent: &Spent,
-) -> (&'static str, String, Option<f64>) {
-    let id = env.id.as_str();
-    let Some(cell) = cell else {
-        return (
-            "undecided",
-            format!("nothing could be compared with `{id}`"),
-            None,
-        );
-    };
-    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
-    let Some(ratio) = cell.ratio else {
-        return (
-            "undecided",
-            format!(
-                "{} block{} of host and `{id}` are too few for an interval: it takes six, which `--budget {}` holds",
-                cell.n_blocks,
-                if cell.n_blocks == 1 { "" } else { "s" },
-                units::at_least(spent.budget_ns(SIX))
-            ),
-            None,
-        );
-    };
-    let word = Verdict::from_name(&cell.verdict).unwrap_or(Verdict::Inconclusive);
-    match word {
-        Verdict::MaterialCost | Verdict::Cost => {
-            let what = match dossier.findings.first() {
-                Some(finding) if finding.status == Status::Confirmed.name() => {
-                    format!("mostly because of {}", finding.cause)
-                }
-                Some(finding) if finding.status == Status::Supported.name() => {
-                    format!("part of it because of {}", finding.cause)
-                }
-                Some(finding) if finding.status == Status::Untested.name() => {
-                    format!("perhaps because of {}, which was not tried", finding.cause)
-                }
-                _ => "and no rule here explains it; the ladder says where it arises".to_owned(),
-            };
-            let rest = explained.map_or_else(String::new, |share| {
-                let left = (1.0 - share.point).max(0.0);
-                if left < 0.05 {
-                    "; that explains all of it".to_owned()
-                } else {
-                    format!("; {:.0} % of it stays unexplained", left * 100.0)
-                }
-            });
-            (
-                "cost",
-                format!(
-                    "the command costs {:.2} times as much in `{id}` [{:.2}, {:.2}], {what}{rest}",
-                    ratio.point, ratio.low, ratio.high
-                ),
-                None,
-            )
-        }
-        Verdict::Gain | Verdict::MaterialGain => (
-            "none",
-            format!(
-                "no cost found: the command costs less in `{id}`, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
-                ratio.point, ratio.low, ratio.high
-            ),
-            None,
-        ),
-        Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => {
-            let could_see = (ratio.high - 1.0).max(0.0);
-            (
-                "none",
-                format!(
-                    "no cost found in `{id}`: at most {}, and more than that would have been seen",
-                    percent(could_see)
-                ),
-                Some(could_see),
-            )
-        }
-        Verdict::Inconclusive => {
-            let more = more_time(cell, spent);
-            let text = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
-                format!(
-                    "undecided: the command costs between {:.2} and {:.2} times as much in `{id}`{more}",
-                    ratio.low, ratio.high
-                )
-            } else {
-                format!(
-                    "nothing can be said about `{id}`: the command differs so much between runs that it costs between {:.2} and {:.2} times as much there{more}",
-                    ratio.low, ratio.high
-                )
-            };
-            ("undecided", text, cell.mde)
-        }
-    }
-}
-
-/// An interval whose ends are so many times apart says nothing.
-const WIDE: f64 = 4.0;
-
-/// The blocks that an interval takes.
-const SIX: u32 = analyze::FEWEST_BLOCKS as u32;
-
-/// What the answer took so far.
-#[derive(Debug, Clone, Copy)]
-struct Spent {
-    wall_ns: f64,
-    /// One block of the two sides.
-    block_ns: f64,
-    n_blocks: u32,
-}
-
-impl Spent {
-    fn of(run: &RunData, baseline: &str, env: &str, n_blocks: u32) -> Self {
-        let mean = |arm: &str| {
-            let trials = run.trials.iter();
-            let of_arm = trials.filter(|data| data.trial.cell.arm.as_str() == arm);
-            let times: Vec<f64> = of_arm.map(|data| data.host_elapsed_ns as f64).collect();
-            times.iter().sum::<f64>() / times.len().max(1) as f64
-        };
-        Self {
-            wall_ns: run.head.wall_s * 1e9,
-            block_ns: mean(baseline) + mean(env),
-            n_blocks,
-        }
-    }
-
-    /// What so many blocks would take: those of the two sides, and everything else as it was.
-    fn budget_ns(&self, n_blocks: u32) -> u64 {
-        /// Looking at the command once on either side comes before it.
-        const LOOK: f64 = 5e9;
-        let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
-        (LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns) as u64
-    }
-}
-
-/// How much more it would take.
-fn more_time(cell: &DossierCell, spent: &Spent) -> String {
-    /// So many times as many blocks are no advice.
-    const MOST: u32 = 100;
-    match cell.further_blocks {
-        Some(blocks) if blocks / MOST > cell.n_blocks.max(1) => {
-            "; give the command more to do, or a quieter machine".to_owned()
-        }
-        Some(blocks) if blocks > 0 => format!(
-            "; `--budget {}` would tell more",
-            units::at_least(spent.budget_ns(cell.n_blocks.saturating_add(blocks)))
-        ),
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn finding(cause: &str, status: Status, arm: &str, point: f64) -> DossierFinding {
+    pub(in crate::why) fn finding(
+        cause: &str,
+        status: Status,
+        arm: &str,
+        point: f64,
+    ) -> DossierFinding {
         DossierFinding {
             cause: cause.into(),
             status: status.name().into(),
@@ -612,6 +498,17 @@ mod tests {
             arm: Some(arm.into()),
             tried: None,
         }
+    }
+
+    #[test]
+    fn starting_is_in_the_total_only_where_the_command_costs_nothing_or_is_next_to_nothing() {
+        let cost = Some(Verdict::MaterialCost);
+        // A script of a third of a second in a container that takes half a second to make.
+        assert!(!is_mostly_start_up(1.3, cost));
+        assert!(is_mostly_start_up(1.3, Some(Verdict::Equivalent)));
+        assert!(is_mostly_start_up(1.3, Some(Verdict::Inconclusive)));
+        assert!(is_mostly_start_up(200.0, cost));
+        assert!(!is_mostly_start_up(0.7, Some(Verdict::Equivalent)));
     }
 
     #[test]

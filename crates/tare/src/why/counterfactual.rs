@@ -4,9 +4,9 @@
 //! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
 //! switched on outside), both paired by block. Then
 //! - *confirmed*: the 95 % interval of R is above zero and R is at least half of C;
-//! - *supported*: R is above zero and less than half of C, so that it is one cause of several; or what was tried
-//!   decides nothing, and the evidence stands alone;
+//! - *supported*: R is above zero and less than half of C, so that it is one cause of several;
 //! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
+//! - *undecided*: R may be nothing and may be half of C: what was tried neither supports nor refutes;
 //! - *untested*: nothing was tried, and why.
 //!
 //! What it cannot see: two causes that only cost something together; switching off either removes it all, and
@@ -18,7 +18,7 @@ use tare_model::{ArmSpec, Params, Value};
 use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
-use super::readings::{Readings, in_common, interval, share, span};
+use super::readings::{ByBlock, Readings, in_common, interval, share, span};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 
@@ -267,8 +267,10 @@ pub fn note(suspect: &Suspect) -> String {
 pub enum Status {
     /// It explains at least half of the cost.
     Confirmed,
-    /// It explains a part, or only the evidence speaks for it.
+    /// It explains a part.
     Supported,
+    /// It was tried, and may explain nothing or most of it.
+    Undecided,
     /// Nothing was tried.
     Untested,
     /// It does not explain the cost.
@@ -281,6 +283,7 @@ impl Status {
         match self {
             Self::Confirmed => "confirmed",
             Self::Supported => "supported",
+            Self::Undecided => "undecided",
             Self::Untested => "untested",
             Self::Refuted => "refuted",
         }
@@ -299,28 +302,28 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     } else if share.high < MOST {
         Status::Refuted
     } else {
-        Status::Supported
+        Status::Undecided
     }
 }
 
-/// What trying a suspect in `arm` showed.
+/// What trying a suspect in `arm` showed, as a share of `total`.
 pub fn judged(
     suspect: &Suspect,
     arm: &str,
     baseline: &str,
     env: &str,
+    total: &ByBlock,
     readings: &Readings,
 ) -> (Status, DossierFinding) {
     let between =
         |earlier: &str, later: &str| readings.differences(earlier, later, &suspect.metric);
-    let total = between(baseline, env);
     let removed = if suspect.is_outside {
         between(baseline, arm)
     } else {
         between(arm, env)
     };
     // Blocks that all three have.
-    let (removed, total) = in_common(&removed, &total);
+    let (removed, total) = in_common(&removed, total);
     let effect = interval(&removed);
     let share = share(&removed, &total);
     let status = status(effect.as_ref(), share.as_ref());
@@ -329,11 +332,8 @@ pub fn judged(
     finding.effect = effect.map(span);
     finding.share = share.map(span);
     finding.arm = Some(arm.to_owned());
-    let is_undecided =
-        status == Status::Supported && effect.is_some_and(|effect| effect.low <= 0.0);
     finding.tried = Some(match status {
         Status::Untested => format!("{}: too few blocks have values", suspect.tried),
-        _ if is_undecided => format!("{}: undecided", suspect.tried),
         _ => suspect.tried.clone(),
     });
     (status, finding)
@@ -380,7 +380,8 @@ mod tests {
             (positive, interval_of(0.4, 0.5, 0.6), Status::Confirmed),
             (positive, interval_of(0.1, 0.3, 0.6), Status::Supported),
             (nothing, interval_of(-0.2, 0.0, 0.2), Status::Refuted),
-            (nothing, interval_of(-0.4, 0.2, 0.8), Status::Supported),
+            (nothing, interval_of(-0.4, 0.2, 0.8), Status::Undecided),
+            (nothing, interval_of(-0.4, 0.7, 1.8), Status::Undecided),
         ] {
             assert_eq!(status(Some(&removed), Some(&share)), expected, "{share:?}");
         }

@@ -19,6 +19,7 @@ use tare_model::{
 use crate::cause::Case;
 use crate::workload::{Workload, user_command};
 
+mod answer;
 pub mod arm;
 pub mod calibrate;
 pub mod carry;

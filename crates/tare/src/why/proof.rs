@@ -219,11 +219,13 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
             .filter(|arm| !arm.available)
             .and_then(|arm| arm.reason.as_deref());
         for suspect in counterfactual::noted(&spec.settings) {
+            let baseline = study.baseline.as_str();
             let (status, judged) = counterfactual::judged(
                 &suspect,
                 spec.id.as_str(),
-                study.baseline.as_str(),
+                baseline,
                 env,
+                &readings.differences(baseline, env, &suspect.metric),
                 &readings,
             );
             let cells = &dossier.cells;
@@ -256,10 +258,15 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
         }
     }
     let rank = |status: &str| {
-        [Status::Confirmed, Status::Supported, Status::Untested]
-            .iter()
-            .position(|known| known.name() == status)
-            .unwrap_or(usize::MAX)
+        [
+            Status::Confirmed,
+            Status::Supported,
+            Status::Undecided,
+            Status::Untested,
+        ]
+        .iter()
+        .position(|known| known.name() == status)
+        .unwrap_or(usize::MAX)
     };
     dossier
         .findings

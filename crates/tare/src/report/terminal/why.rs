@@ -321,10 +321,17 @@ fn draw_finding(
         "supported" => Paint::Yellow,
         _ => Paint::Dim,
     };
+    // A share of starting is one of starting and command together.
+    let cell = finding.cells.first();
+    let cell = cell.and_then(|index| dossier.cells.get(*index as usize));
+    let cost = match cell {
+        Some(cell) if cell.metric.starts_with("start-up.") => "the cost of start-up and command",
+        _ => "the cost",
+    };
     let share = finding.share.map_or_else(String::new, |share| {
         let percent = |part: f64| part * 100.0;
         format!(
-            ", {:.0} % of the cost [{:.0}, {:.0}]",
+            ", {:.0} % of {cost} [{:.0}, {:.0}]",
             percent(share.point),
             percent(share.low),
             percent(share.high)
@@ -350,13 +357,9 @@ fn draw_finding(
         paragraph(out, "   · ", &harmless(line), limit);
     }
     if let Some(tried) = &finding.tried {
-        let unit = finding
-            .cells
-            .first()
-            .and_then(|index| dossier.cells.get(*index as usize))
-            .map_or("ns", |cell| cell.unit.as_str());
+        let unit = cell.map_or("ns", |cell| cell.unit.as_str());
         let effect = finding.effect.map_or_else(String::new, |effect| {
-            format!(": {} of the cost", added(&effect, unit).replace('+', ""))
+            format!(": {} of {cost}", added(&effect, unit).replace('+', ""))
         });
         paragraph(
             out,

@@ -1,0 +1,189 @@
+//! The answer of `tare why` in a sentence: what the command costs, why, and what it would take to know more.
+//!
+//! What it cannot see: the trials; it words what was concluded from them.
+
+use tare_model::ArmSpec;
+use tare_model::dossier::{DossierCell, DossierFinding, Span};
+use tare_stats::Verdict;
+
+use super::counterfactual::Status;
+use crate::analyze::{self, RunData};
+use crate::config::units;
+
+/// Why the command costs more, as far as that was proved, and what that leaves.
+pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> String {
+    let first = findings.first();
+    let is = |status: Status| first.filter(|finding| finding.status == status.name());
+    let what = if let Some(finding) = is(Status::Confirmed) {
+        format!("mostly because of {}", finding.cause)
+    } else if let Some(finding) = is(Status::Supported) {
+        format!("part of it because of {}", finding.cause)
+    } else if let Some(finding) = is(Status::Undecided) {
+        format!(
+            "perhaps because of {}, of which trying it decided nothing",
+            finding.cause
+        )
+    } else if let Some(finding) = is(Status::Untested) {
+        format!("perhaps because of {}, which was not tried", finding.cause)
+    } else {
+        "and no rule here explains it; the ladder says where it arises".to_owned()
+    };
+    let rest = explained.map_or_else(String::new, |share| {
+        let left = (1.0 - share.point).max(0.0);
+        if left < 0.05 {
+            "; that explains all of it".to_owned()
+        } else {
+            format!("; {:.0} % of it stays unexplained", left * 100.0)
+        }
+    });
+    format!("{what}{rest}")
+}
+
+/// The outcome, the answer in a sentence, and what could have been seen.
+pub(super) fn answer(
+    cell: Option<&DossierCell>,
+    env: &ArmSpec,
+    because: Option<&str>,
+    spent: &Spent,
+) -> (&'static str, String, Option<f64>) {
+    let id = env.id.as_str();
+    let Some(cell) = cell else {
+        return (
+            "undecided",
+            format!("nothing could be compared with `{id}`"),
+            None,
+        );
+    };
+    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let Some(ratio) = cell.ratio else {
+        return (
+            "undecided",
+            format!(
+                "{} block{} of host and `{id}` are too few for an interval: it takes six, which `--budget {}` holds",
+                cell.n_blocks,
+                if cell.n_blocks == 1 { "" } else { "s" },
+                units::at_least(spent.budget_ns(SIX))
+            ),
+            None,
+        );
+    };
+    let word = Verdict::from_name(&cell.verdict).unwrap_or(Verdict::Inconclusive);
+    match word {
+        Verdict::MaterialCost | Verdict::Cost => (
+            "cost",
+            format!(
+                "the command costs {:.2} times as much in `{id}` [{:.2}, {:.2}]{}",
+                ratio.point,
+                ratio.low,
+                ratio.high,
+                because.map_or_else(String::new, |because| format!(", {because}"))
+            ),
+            None,
+        ),
+        Verdict::Gain | Verdict::MaterialGain => (
+            "none",
+            format!(
+                "no cost found: the command costs less in `{id}`, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
+                ratio.point, ratio.low, ratio.high
+            ),
+            None,
+        ),
+        Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => {
+            let could_see = (ratio.high - 1.0).max(0.0);
+            (
+                "none",
+                format!(
+                    "no cost found in `{id}`: at most {}, and more than that would have been seen",
+                    percent(could_see)
+                ),
+                Some(could_see),
+            )
+        }
+        Verdict::Inconclusive => {
+            let more = more_time(cell, spent);
+            let text = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
+                format!(
+                    "undecided: the command costs between {:.2} and {:.2} times as much in `{id}`{more}",
+                    ratio.low, ratio.high
+                )
+            } else {
+                format!(
+                    "nothing can be said about `{id}`: the command differs so much between runs that it costs between {:.2} and {:.2} times as much there{more}",
+                    ratio.low, ratio.high
+                )
+            };
+            ("undecided", text, cell.mde)
+        }
+    }
+}
+
+/// An interval whose ends are so many times apart says nothing.
+const WIDE: f64 = 4.0;
+
+/// The blocks that an interval takes.
+const SIX: u32 = analyze::FEWEST_BLOCKS as u32;
+
+/// What the answer took so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spent {
+    wall_ns: f64,
+    /// One block of the two sides.
+    block_ns: f64,
+    n_blocks: u32,
+}
+
+impl Spent {
+    pub(super) fn of(run: &RunData, baseline: &str, env: &str, n_blocks: u32) -> Self {
+        let mean = |arm: &str| {
+            let trials = run.trials.iter();
+            let of_arm = trials.filter(|data| data.trial.cell.arm.as_str() == arm);
+            let times: Vec<f64> = of_arm.map(|data| data.host_elapsed_ns as f64).collect();
+            times.iter().sum::<f64>() / times.len().max(1) as f64
+        };
+        Self {
+            wall_ns: run.head.wall_s * 1e9,
+            block_ns: mean(baseline) + mean(env),
+            n_blocks,
+        }
+    }
+
+    /// What so many blocks would take: those of the two sides, and everything else as it was.
+    fn budget_ns(&self, n_blocks: u32) -> u64 {
+        /// Looking at the command once on either side comes before it.
+        const LOOK: f64 = 5e9;
+        let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
+        (LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns) as u64
+    }
+}
+
+/// How much more it would take.
+fn more_time(cell: &DossierCell, spent: &Spent) -> String {
+    /// So many times as many blocks are no advice.
+    const MOST: u32 = 100;
+    match cell.further_blocks {
+        Some(blocks) if blocks / MOST > cell.n_blocks.max(1) => {
+            "; give the command more to do, or a quieter machine".to_owned()
+        }
+        Some(blocks) if blocks > 0 => format!(
+            "; `--budget {}` would tell more",
+            units::at_least(spent.budget_ns(cell.n_blocks.saturating_add(blocks)))
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conclude::tests::finding;
+    use super::*;
+
+    #[test]
+    fn what_was_tried_and_decided_nothing_is_no_reason() {
+        let told = |status| because(&[finding("a", status, "off-1", 0.2)], None);
+        assert!(told(Status::Supported).starts_with("part of it because of a"));
+        assert_eq!(
+            told(Status::Undecided),
+            "perhaps because of a, of which trying it decided nothing"
+        );
+    }
+}
