@@ -349,7 +349,7 @@ impl Meter {
             .as_ref()
             .is_none_or(|alternation| alternation.turns.checks());
         let linearity = if checks {
-            Some(linearity(batch, &mut work)?)
+            Some(linearity(|times| timed(times, &mut work), batch)?)
         } else {
             None
         };
@@ -568,17 +568,19 @@ fn calibrate(
     }
 }
 
-/// `T(2k)/T(k)` of the fastest of three each: 2 where the loop is what it says.
+/// `T(2k)/T(k)` of the fastest of three each: 2 where the loop is what it says. `T(k)` is the mean of two batches
+/// one after the other, so that both sides last equally long and are disturbed equally often: of single ones the
+/// fastest would be undisturbed more often, and the ratio too large.
 fn linearity(
+    mut time_ns: impl FnMut(u64) -> Result<f64, ProbeError>,
     batch: u64,
-    work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
 ) -> Result<f64, ProbeError> {
-    let (mut single_ns, mut double_ns) = (f64::INFINITY, f64::INFINITY);
+    let (mut singles_ns, mut double_ns) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..3 {
-        single_ns = single_ns.min(timed(batch, work)?);
-        double_ns = double_ns.min(timed(batch * 2, work)?);
+        singles_ns = singles_ns.min(time_ns(batch)? + time_ns(batch)?);
+        double_ns = double_ns.min(time_ns(batch * 2)?);
     }
-    Ok(double_ns / single_ns)
+    Ok(2.0 * double_ns / singles_ns)
 }
 
 #[cfg(test)]
@@ -586,6 +588,22 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_machine_that_stops_now_and_then_makes_no_loop_crooked() {
+        // It stops for 300 ns whenever 1 900 ns of work were done; a batch of 1 000 is often spared, 2 000 never.
+        let mut done_ns = 0;
+        let on_such = |times: u64| {
+            let stops = (done_ns + times) / 1_900 - done_ns / 1_900;
+            done_ns += times;
+            Ok((times + 300 * stops) as f64)
+        };
+        let ratio = linearity(on_such, 1_000).unwrap();
+        assert!((1.95..=2.05).contains(&ratio), "{ratio}");
+        // A loop that does less than it says.
+        let flat = |times: u64| Ok(if times > 1_000 { 1_400.0 } else { 1_000.0 });
+        assert!((linearity(flat, 1_000).unwrap() - 1.4).abs() < 1e-9);
+    }
 
     #[test]
     fn a_rate_is_the_amount_divided_by_the_time_of_a_pass() {

@@ -243,8 +243,9 @@ fn plan(dossier: &Dossier) -> CheckItem {
 
 /// P6: the baseline was compared with itself.
 fn aa(dossier: &Dossier) -> CheckItem {
-    let compared = dossier.aa.iter().filter(|cell| cell.ratio.is_some());
-    let compared = compared.count();
+    let cells = dossier.aa.iter().filter(|cell| cell.ratio.is_some());
+    let cells: Vec<&DossierCell> = cells.collect();
+    let compared = cells.len();
     let alarms = false_alarms(dossier);
     if compared == 0 {
         return judged(
@@ -253,7 +254,7 @@ fn aa(dossier: &Dossier) -> CheckItem {
             "the baseline was not compared with itself".to_owned(),
         );
     }
-    let allowed = alarms_allowed(compared);
+    let allowed = alarms_allowed(&cells);
     judged(
         "a-a",
         alarms <= allowed,
@@ -272,10 +273,40 @@ pub(crate) fn false_alarms(dossier: &Dossier) -> usize {
     dossier.aa.iter().filter(alarm).count()
 }
 
-/// How many of `compared` comparisons of equal things may be called different: the 97.5 % point of chance.
-pub(crate) fn alarms_allowed(compared: usize) -> usize {
-    tare_stats::binomial_quantile(0.975, compared as u64, 0.05)
-        .map_or(compared, |most| most as usize)
+/// How many of these comparisons of equal things may be called different: the 97.5 % point of chance. Numbers from
+/// the same trials are right or wrong together; only those of different trials are draws of their own.
+pub(crate) fn alarms_allowed(cells: &[&DossierCell]) -> usize {
+    const RATE: f64 = 0.05;
+    const POINT: f64 = 0.975;
+    let of_same_trials = |a: &DossierCell, b: &DossierCell| {
+        (&a.workload, &a.params, a.instances, &a.path)
+            == (&b.workload, &b.params, b.instances, &b.path)
+    };
+    let is_first = |place: &usize| {
+        !cells[..*place]
+            .iter()
+            .any(|cell| of_same_trials(cell, cells[*place]))
+    };
+    // How likely each number of alarms is, one workload after the other.
+    let mut likely = vec![1.0];
+    for first in (0..cells.len()).filter(is_first) {
+        let n = cells
+            .iter()
+            .filter(|cell| of_same_trials(cell, cells[first]))
+            .count();
+        let mut with = vec![0.0; likely.len() + n];
+        for (alarms, p) in likely.iter().enumerate() {
+            with[alarms] += p * (1.0 - RATE);
+            with[alarms + n] += p * RATE;
+        }
+        likely = with;
+    }
+    let mut below = 0.0;
+    let most = likely.iter().position(|p| {
+        below += p;
+        below >= POINT
+    });
+    most.unwrap_or(cells.len())
 }
 
 /// P6: what could not be decided says what could have been seen.
@@ -407,4 +438,34 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
         None => "this study asks for neither start-up nor memory; the workload `start-up` measures the former".to_owned(),
     };
     judged("side-costs", false, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::composed::cell;
+
+    #[test]
+    fn alarms_of_the_same_trials_are_one_draw_and_those_of_others_are_their_own() {
+        let cells = |n: i64, of_each: usize| -> Vec<DossierCell> {
+            (0..n)
+                .flat_map(|value| {
+                    let mut cell = cell("cpu.integer.time", 1.0);
+                    cell.params = cell.params.with("threads", value);
+                    vec![cell; of_each]
+                })
+                .collect()
+        };
+        let allowed = |n: i64, of_each: usize| {
+            let cells = cells(n, of_each);
+            alarms_allowed(&cells.iter().collect::<Vec<_>>())
+        };
+        for n in [1, 7, 28] {
+            let chance = tare_stats::binomial_quantile(0.975, n as u64, 0.05).unwrap();
+            assert_eq!(allowed(n, 1), chance as usize, "{n}");
+        }
+        // 28 numbers of seven workloads, where two of those may be alarms.
+        assert_eq!(allowed(7, 4), 4 * allowed(7, 1));
+        assert_eq!(allowed(0, 1), 0);
+    }
 }

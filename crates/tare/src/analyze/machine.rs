@@ -80,15 +80,21 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
 
 pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
     let cpus = cpus(evidence);
-    let is_contended = |kept: &Kept| {
-        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns);
-        stolen.is_some_and(|ns| ns >= CONTENDED_NS)
-            && steal_share(kept, cpus).is_some_and(|share| share > CONTENDED_SHARE)
+    let contention = |kept: &Kept| {
+        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns)?;
+        let share = steal_share(kept, cpus)?;
+        (stolen >= CONTENDED_NS && share > CONTENDED_SHARE).then_some(share)
     };
-    let is_quiet = |pair: &Pair<'_>| {
-        let mut trials = pair.base.trials().chain([pair.env]);
-        !trials.any(|(kept, _)| is_contended(kept))
+    // The most of a block's trials.
+    let worst = |pair: &Pair<'_>| {
+        let trials = pair.base.trials().chain([pair.env]);
+        trials
+            .filter_map(|(kept, _)| contention(kept))
+            .reduce(f64::max)
     };
+    let is_quiet = |pair: &Pair<'_>| worst(pair).is_none();
+    let shares = evidence.pairs.all.iter().filter_map(worst);
+    let least = shares.fold(f64::INFINITY, f64::min);
     let pairs = evidence.pairs.all.iter();
     let quiet: Vec<f64> = pairs
         .zip(evidence.d)
@@ -111,7 +117,10 @@ pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
     );
     Some(flag(
         "contended",
-        format!("{count} blocks lost more than 5 % to the hypervisor and are kept; {without}"),
+        format!(
+            "{count} blocks have a trial that lost {:.0} % or more to the hypervisor and are kept; {without}",
+            least * 100.0
+        ),
     ))
 }
 

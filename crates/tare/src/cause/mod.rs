@@ -12,7 +12,7 @@ use tare_model::dossier::DossierCell;
 use tare_model::{Facts, Params};
 
 #[cfg(test)]
-mod composed;
+pub(crate) mod composed;
 pub mod entry;
 mod findings;
 pub mod kind;

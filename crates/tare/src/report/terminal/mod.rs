@@ -134,7 +134,7 @@ fn aa(dossier: &Dossier) -> String {
         .collect();
     let further = if alarms > told.len() { "; …" } else { "" };
     let text = format!("{text} ({}{further})", told.join("; "));
-    let allowed = alarms_allowed(compared.len());
+    let allowed = alarms_allowed(&compared);
     if alarms > allowed {
         format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
     } else {
