@@ -30,6 +30,7 @@ use self::settings::{Rootfs, SETTINGS, Settings, Source};
 use self::spec::{AGENT, Built, Place, Spec, WORKDIR};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
+use super::private;
 use super::text::and_cleanup;
 use super::{
     Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
@@ -271,7 +272,15 @@ fn write_spec(
         Rootfs::Minimal => text("rootfs"),
         Rootfs::OverlayHost => text("merged"),
     };
+    let (hidden, mut shown) = if settings.private_paths && settings.rootfs == Rootfs::OverlayHost {
+        (private::here(), private::programs(&private::paths()))
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    shown.extend(settings.binds.iter().cloned());
     let place = Place {
+        hidden: &hidden,
+        shown: &shown,
         id: &container.id,
         run: cx.run.as_str(),
         root,

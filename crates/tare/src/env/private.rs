@@ -79,6 +79,20 @@ pub(crate) fn paths() -> Vec<String> {
     paths
 }
 
+/// Those that are here, with whether it is a folder; what lies in another of them is covered with that.
+pub(crate) fn here() -> Vec<(String, bool)> {
+    let mut here: Vec<(String, bool)> = Vec::new();
+    for path in paths() {
+        let place = Path::new(&path);
+        let is_in = |above: &(String, bool)| above.1 && place.starts_with(&above.0);
+        if place.exists() && !here.iter().any(is_in) {
+            let is_folder = place.is_dir();
+            here.push((path, is_folder));
+        }
+    }
+    here
+}
+
 /// Whether this can be covered: not the root, as the home of some is, and no way back.
 fn is_place(path: &Path) -> bool {
     let is_plain = !path

@@ -24,6 +24,9 @@ const USERLAND: [&str; 9] = [
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt",
 ];
 
+/// Environments whose root is made of the host's files.
+const OVER_THE_HOSTS: [&str; 2] = ["container", "oci"];
+
 /// How a program comes to its libraries where the root is another one.
 const USERLAND_SHOWN: &str =
     "with the host's userland shown read-only inside, without its password files and keys";
@@ -180,7 +183,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     if !can {
         return settings.clone();
     }
-    let has_own_root = driver.id() != "container" && settings.value("image").is_none();
+    let has_own_root = !OVER_THE_HOSTS.contains(&driver.id()) && settings.value("image").is_none();
     let mut binds = settings.words("binds");
     let taken: Vec<String> = binds
         .iter()
@@ -211,7 +214,7 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
         let mut told = carried.told.clone();
-        if id == "container" {
+        if OVER_THE_HOSTS.contains(&id) {
             // Nothing has to be shown there: its root is made of the host's files.
             for line in &mut told {
                 *line = line.replace(
@@ -229,13 +232,6 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         .map(|path| format!("`{path}`"))
         .collect();
     let instead = match id {
-        // Its root is an overlay over the host's own files.
-        "oci" => {
-            return vec![format!(
-                "everything: inside, the host's files as they are, beneath an overlay; what the command writes there is dropped with the environment, and is not in {}",
-                paths.join(", ")
-            )];
-        }
         "ssh" => "what that machine has under the same paths is used",
         _ => "inside there is nothing under the same paths",
     };
@@ -479,6 +475,7 @@ mod tests {
             assert_eq!(of(driver), carried.told.join("\n"), "{driver}");
         }
         assert!(!of("container").contains(USERLAND_SHOWN));
+        assert!(!of("oci").contains("NOT carried"), "{}", of("oci"));
         for driver in ["vm", "ssh"] {
             let told = of(driver);
             assert!(
@@ -486,7 +483,6 @@ mod tests {
                 "{told}"
             );
         }
-        assert!(of("oci").contains("is dropped"), "{}", of("oci"));
     }
 
     #[test]

@@ -205,7 +205,8 @@ fn container(settings: &Params) -> Vec<Step> {
 /// that one with the mechanisms above them deleted.
 fn oci(settings: &Params) -> Vec<Step> {
     let given = |name: &str| settings.value(name).is_some();
-    let source = only(settings, &["runtime", "runtime_args", "spec", "rootfs"]);
+    let names = "runtime runtime_args spec rootfs binds private_paths";
+    let source = only(settings, &names.split(' ').collect::<Vec<_>>());
     let step = |title: &str, settings: Params, weight: u32| Step {
         title: title.to_owned(),
         driver: "oci".into(),

@@ -7,13 +7,23 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use tare_model::launch::{LaunchSpec, Rootfs};
+use tare::env::docker::DOCKER;
+use tare::env::oci::Oci;
+use tare::env::{Availability, Driver, StartMode, Wanted};
+use tare::workload::{command_output, python_tool};
+use tare_model::launch::{DockerRelease, LaunchSpec, Rootfs};
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, CommandCall, Params};
 
+use crate::docker::ask;
 use crate::launcher::{is_root, launcher, report, shell};
 use crate::world::{World, skip, turn};
 
 /// The attacker. For x86_64: it makes system calls by number.
 const SCRIPT: &str = include_str!("attack.py");
+
+/// Its interpreter: no shim in a home.
+const PYTHON: &str = "/usr/bin/python3";
 
 /// What must stay the host's, planted in a folder of the test's own.
 struct Planted {
@@ -57,21 +67,27 @@ fn has_attacker() -> bool {
         skip("python3", "the attacker knows the calls of x86_64");
         return false;
     }
-    let has_python = Command::new("python3").arg("-V").output().is_ok();
+    let has_python = Command::new(PYTHON).arg("-V").output().is_ok();
     if !has_python {
-        skip("python3", "python3 is not installed");
+        skip("python3", &format!("there is no `{PYTHON}`"));
     }
     has_python
 }
 
 fn assert_denied(output: &str) {
+    assert_denied_but(output, &[]);
+}
+
+/// All was denied, but what this environment's own defaults allow.
+fn assert_denied_but(output: &str, allowed: &[&str]) {
     let outcomes: BTreeMap<&str, &str> = output
         .lines()
         .filter_map(|line| line.split_once(' '))
         .collect();
     assert!(outcomes.len() >= 13, "{output}");
     for (name, outcome) in outcomes {
-        assert!(outcome.starts_with("denied"), "{name} {outcome}\n{output}");
+        let is_denied = outcome.starts_with("denied") || allowed.contains(&name);
+        assert!(is_denied, "{name} {outcome}\n{output}");
     }
 }
 
@@ -80,7 +96,7 @@ fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) 
     let script = world.folder.path().join("attack.py");
     std::fs::write(&script, SCRIPT).unwrap();
     let mut spec = shell(world, "");
-    spec.argv = ["/usr/bin/env", "python3"]
+    spec.argv = ["/usr/bin/env", PYTHON]
         .into_iter()
         .map(str::to_owned)
         .chain([script.display().to_string(), "/tare-work".into()])
@@ -162,4 +178,161 @@ fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {words}", report(&spec));
     assert_denied(&String::from_utf8_lossy(&output.stdout));
+}
+
+/// What the attacker printed in an instance of this environment, which has its interpreter as any tool.
+fn printed_inside(
+    driver: &dyn Driver,
+    world: &World,
+    settings: &Params,
+    targets: &[String],
+) -> String {
+    let cx = world.cx();
+    let arm = ArmId::new("arm").unwrap();
+    let mut environment = driver.configure(arm, settings).unwrap();
+    let python = Params::new().with("python", PYTHON);
+    let tool = python_tool::tool(&python, "ctypes, os, socket, stat, sys");
+    let tells = [tool.program.clone()].into_iter();
+    environment.provide(&Wanted {
+        programs: vec![tool.program.clone()],
+        told_by: vec![tells.chain(tool.files_told_by).collect()],
+        ..Wanted::default()
+    });
+    environment.prepare(&cx).unwrap();
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    let reply = ask(instance.as_mut(), &Request::Hello { protocol: PROTOCOL });
+    assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
+    let arguments = ["attack.py".to_owned(), "{folder}".to_owned()];
+    let arguments = arguments.into_iter().chain(targets.iter().cloned());
+    let call = CommandCall::new(&tool.program, arguments).with_file("attack.py", SCRIPT);
+    let request = Request::Run {
+        trial: 1,
+        call: call.to_probe(),
+        target_ns: 0,
+        limit_ns: 20_000_000_000,
+        workdir: instance.workdir(),
+        hold: false,
+        cpu: None,
+        turns: None,
+    };
+    let reply = ask(instance.as_mut(), &request);
+    instance.stop(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+    let Reply::Done { raw, .. } = reply else {
+        panic!("{reply:?}");
+    };
+    let report = command_output::report(&raw).unwrap();
+    String::from_utf8(report.stdout.0).unwrap()
+}
+
+#[test]
+fn nothing_of_the_hosts_is_reached_from_a_container_of_docker() {
+    let Some(world) = crate::docker::world("attack") else {
+        return;
+    };
+    if !has_attacker() {
+        return;
+    }
+    let Availability::Ready(facts) = DOCKER.detect(&world.cx()) else {
+        panic!("the engine is gone");
+    };
+    let allowed: &[&str] = match DockerRelease::of_engine(&facts["engine.version"]) {
+        DockerRelease::V20 => &["io_uring", "vsock"],
+        _ => &[],
+    };
+    let planted = plant(world.folder.path());
+    let output = printed_inside(&DOCKER, &world, &Params::new(), &planted.targets);
+    assert_denied_but(&output, allowed);
+}
+
+#[test]
+fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
+    if !has_attacker() {
+        return;
+    }
+    let Some(place) = crate::podman::place("attack") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let planted = plant(folder.path());
+    let output = printed_inside(
+        &place.driver,
+        &place.world,
+        &Params::new(),
+        &planted.targets,
+    );
+    // Its own defaults allow namespaces of users and every family of sockets.
+    assert_denied_but(&output, &["unshare", "vsock"]);
+}
+
+/// Names the runtime where a test's body runs in a child process of another test.
+const CHILD: &str = "TARE_TEST_ATTACKED";
+
+/// What the child tries to reach, a line each.
+const TARGETS: &str = "TARE_TEST_TARGETS";
+
+#[test]
+#[ignore = "runs in a child process of another test"]
+fn child_is_attacked() {
+    let (Ok(runtime), Ok(targets)) = (std::env::var(CHILD), std::env::var(TARGETS)) else {
+        println!("skipped: only a body for the child process of another test");
+        return;
+    };
+    let world = World::new("attacked");
+    let settings = Params::new().with("runtime", runtime);
+    let targets: Vec<String> = targets.lines().map(str::to_owned).collect();
+    let open = settings.clone().with("private_paths", false);
+    let output = printed_inside(&Oci, &world, &open, &targets);
+    for name in ["shadow", "store", "another-run"] {
+        let is_seen = output.contains(&format!("{name} DONE"));
+        assert!(is_seen, "nothing to protect: {name}\n{output}");
+    }
+    assert_denied(&printed_inside(&Oci, &world, &settings, &targets));
+}
+
+#[test]
+fn nothing_of_the_hosts_is_reached_from_a_container_of_a_runtime() {
+    if !is_root() || !has_attacker() {
+        return;
+    }
+    let _turn = turn();
+    for runtime in ["runc", "crun"] {
+        let world = World::new("attack-runtime");
+        if !crate::oci::is_available(&world, runtime) {
+            continue;
+        }
+        // On the root's file system, or an overlay over it does not hold it.
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let planted = plant(folder.path());
+        // The key has no place that anybody knows.
+        let of_store = |target: &&String| !target.starts_with("key=");
+        let targets = planted.targets.iter().filter(of_store);
+        // Programs of the search path are shown, also those in a home.
+        let targets: Vec<_> = targets
+            .map(|target| target.replace("root=/root", "root=/root/.profile"))
+            .collect();
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "attack::child_is_attacked"])
+            .args(["--ignored", "--nocapture"])
+            .env(CHILD, runtime)
+            .env(TARGETS, targets.join("\n"))
+            .env("TARE_HOME", folder.path().join("home-of-tare"))
+            .env(
+                "CONTAINER_HOST",
+                format!("unix://{}/engine.sock", folder.path().display()),
+            )
+            // No engine: the newest list.
+            .env(
+                "DOCKER_HOST",
+                format!("unix://{}/nobody.sock", folder.path().display()),
+            )
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && told.contains("1 passed"),
+            "{runtime}: {told}{words}"
+        );
+    }
 }

@@ -22,7 +22,7 @@ use crate::world::{World, note_skipped_contract, skip, system_mounts, turn};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether a runtime works here; says why not. The machine is asked once for all tests.
-fn is_available(world: &World, runtime: &str) -> bool {
+pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
     static DETECTED: OnceLock<Availability> = OnceLock::new();
     let why = match DETECTED.get_or_init(|| Oci.detect(&world.cx())) {
         Availability::Ready(facts) => facts[&format!("oci.{runtime}")].strip_prefix("absent: "),

@@ -24,9 +24,9 @@ use account::Account;
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A world and whose podman is tested in it; the account goes after the world, and the turn last.
-struct Place {
-    world: World,
-    driver: Podman,
+pub(crate) struct Place {
+    pub(crate) world: World,
+    pub(crate) driver: Podman,
     account: Account,
     _turn: MutexGuard<'static, ()>,
 }
@@ -35,7 +35,7 @@ struct Place {
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A place, if rootless podman works; else says why not, or fails where it is required.
-fn place(name: &str) -> Option<Place> {
+pub(crate) fn place(name: &str) -> Option<Place> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let account = match Account::take() {
         Ok(account) => account,

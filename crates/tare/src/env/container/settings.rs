@@ -365,7 +365,10 @@ pub(in crate::env) fn limits(settings: &Params) -> Result<Limits, SettingsError>
 }
 
 /// The folders and files to show inside.
-fn binds(settings: &Params, has_mounts: bool) -> Result<Vec<Bind>, SettingsError> {
+pub(in crate::env) fn binds(
+    settings: &Params,
+    has_mounts: bool,
+) -> Result<Vec<Bind>, SettingsError> {
     const NAME: &str = "binds";
     let texts: Vec<String> = match settings.value(NAME) {
         None => return Ok(Vec::new()),

@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use tare_model::launch::{Limits, Network};
+use tare_model::launch::{Bind, Limits, Network};
 use tare_model::{Facts, Params, Value};
 
 use crate::env::container::settings::{
-    CPUS, CPUSET, MEMORY, PIDS, capabilities, choice, limits, shown, switch, words, wrong,
+    CPUS, CPUSET, MEMORY, PIDS, binds, capabilities, choice, limits, shown, switch, words, wrong,
 };
 use crate::env::{SettingSpec, SettingsError};
 
@@ -56,6 +56,16 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     SettingSpec {
         name: "masked_paths",
         doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
+    },
+    SettingSpec {
+        name: "private_paths",
+        doc: "true (default): covers homes, keys, password files, engines' sockets and Tare's own files where the root \
+              is an overlay over the host's; the folders of the search path among them are shown read-only",
+    },
+    SettingSpec {
+        name: "binds",
+        doc: "folders and files of the host to show inside: a list such as [\"/srv/data:/data:ro\"], or one text, with \
+              commas between them",
     },
     CPUS,
     CPUSET,
@@ -116,6 +126,8 @@ pub(super) struct Settings {
     pub(super) has_seccomp: Option<bool>,
     pub(super) no_new_privs: Option<bool>,
     pub(super) masked_paths: Option<bool>,
+    pub(super) private_paths: bool,
+    pub(super) binds: Vec<Bind>,
     pub(super) limits: Limits,
     pub(super) network: Option<Network>,
 }
@@ -300,6 +312,8 @@ impl Settings {
             has_seccomp: choice(settings, "seccomp", &filters)?,
             no_new_privs: switch(settings, "no_new_privs")?,
             masked_paths: switch(settings, "masked_paths")?,
+            private_paths: switch(settings, "private_paths")?.unwrap_or(true),
+            binds: binds(settings, true)?,
             limits: limits(settings)?,
             network,
         })
@@ -328,6 +342,9 @@ impl Settings {
             Rootfs::OverlayHost => "overlay over the host's root file system",
         };
         fact("rootfs", Some(rootfs.to_owned()));
+        if self.rootfs == Rootfs::OverlayHost {
+            fact("private_paths", Some(self.private_paths.to_string()));
+        }
         fact("cpus", self.limits.cpus.map(|cpus| cpus.to_string()));
         fact("cpuset", self.limits.cpuset.clone());
         let memory = self.limits.memory_bytes.map(|bytes| bytes.to_string());

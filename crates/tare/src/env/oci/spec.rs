@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tare_model::launch::{DOCKER_CAPABILITIES, DockerRelease, Network, READ_ONLY_PATHS};
+use tare_model::launch::{Bind, DOCKER_CAPABILITIES, DockerRelease, Network, READ_ONLY_PATHS};
 
 use super::seccomp;
 use super::settings::{Capabilities as Wanted, OPTIONAL_NAMESPACES, Settings};
@@ -170,6 +170,10 @@ pub(super) struct Place<'a> {
     pub(super) available: &'a [String],
     /// The kernel's release.
     pub(super) kernel: &'a str,
+    /// What of the host's files is covered, with whether it is a folder.
+    pub(super) hidden: &'a [(String, bool)],
+    /// What of them is shown, also within what is covered.
+    pub(super) shown: &'a [Bind],
     /// Whose filter and masked paths are Docker's.
     pub(super) release: DockerRelease,
 }
@@ -193,6 +197,27 @@ fn mount(destination: &str, kind: &str, source: &str, options: &[&str]) -> Mount
         options: options.iter().map(ToString::to_string).collect(),
         rest: Rest::new(),
     }
+}
+
+/// Covers a folder with an empty one, another file with one that holds nothing. A mask of the specification
+/// would be laid last, over what is shown.
+fn cover((path, is_folder): &(String, bool)) -> Mount {
+    if *is_folder {
+        let options = ["nosuid", "nodev", "noexec", "mode=755", "size=1m"];
+        mount(path, "tmpfs", "tmpfs", &options)
+    } else {
+        mount(path, "bind", "/dev/null", &["bind"])
+    }
+}
+
+fn show(bind: &Bind) -> Mount {
+    let access = if bind.read_only { "ro" } else { "rw" };
+    mount(
+        &bind.target,
+        "bind",
+        &bind.source,
+        &["rbind", "rprivate", access],
+    )
 }
 
 fn object(value: Value) -> Rest {
@@ -511,6 +536,9 @@ pub(super) fn build(
     set_limits(&mut spec, settings);
 
     spec.root.path.clone_from(&place.root);
+    let covers = place.hidden.iter().map(cover);
+    spec.mounts
+        .splice(0..0, covers.chain(place.shown.iter().map(show)));
     if spec.root.readonly {
         spec.mounts
             .push(mount(WORKDIR, "bind", &place.files, &["rbind", "rw"]));

@@ -50,6 +50,8 @@ fn build_with(base: Option<&str>, params: &Params) -> Result<Value, EnvError> {
         arguments: &["serve"],
         available: &available,
         kernel: "6.1.0",
+        hidden: &[],
+        shown: &[],
         release: DockerRelease::default(),
     };
     let settings = Settings::read(params).unwrap();
@@ -87,7 +89,7 @@ fn the_own_one_is_dockers_default_in_a_cgroup_of_its_own() {
             .len()
             > 30
     );
-    assert_eq!(spec["linux"]["maskedPaths"].as_array().unwrap().len(), 10);
+    assert_eq!(spec["linux"]["maskedPaths"].as_array().unwrap().len(), 12);
 }
 
 #[test]
