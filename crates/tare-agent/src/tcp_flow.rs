@@ -4,6 +4,9 @@
 //! meaning until it closes its direction. The receiver then answers with the number of bytes that came after
 //! the first eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64
 //! bits, little-endian. Both ends are always the same build, so there is no version here.
+//! Where turns are taken, the sender begins with [`BURSTS`] instead and sends bursts: the number of bytes, then so many;
+//! the receiver answers each with the bytes that came after its first read, and how long they took. Nothing is on the
+//! way between two bursts. A burst of no bytes is the end.
 //! What it cannot see: where along the way bytes waited.
 
 use std::io::{ErrorKind, Read, Write};
@@ -12,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tare_model::Failure;
 
-use crate::meter::ProbeError;
+use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, Slices};
 use crate::tcp::broken;
 
@@ -20,6 +23,93 @@ use crate::tcp::broken;
 const CHUNK_BYTES: usize = 128 << 10;
 /// No stream has more slices; the receiver stops keeping them there.
 const MOST_SLICES: usize = 1 << 16;
+
+/// What a sender of bursts begins with; no aim is as long.
+const BURSTS: u64 = u64::MAX;
+/// The first burst whose length is looked at, and the longest that is sent.
+const BURST_BYTES: std::ops::Range<u64> = 1 << 20..1 << 32;
+
+/// Sends one burst in each turn, and collects what the receiver counted of each.
+pub fn send_in_turns(
+    meter: &mut Meter,
+    stream: &TcpStream,
+    slice_ns: u64,
+) -> Result<Vec<Slice>, ProbeError> {
+    let chunk = vec![0x5au8; CHUNK_BYTES];
+    let burst = |bytes: u64| -> Result<Slice, ProbeError> {
+        let mut stream = stream;
+        let failed = |error: &std::io::Error| broken("in a burst", error);
+        stream
+            .write_all(&bytes.to_le_bytes())
+            .map_err(|error| failed(&error))?;
+        let mut left = bytes;
+        while left > 0 {
+            let length = left.min(CHUNK_BYTES as u64) as usize;
+            stream
+                .write_all(&chunk[..length])
+                .map_err(|error| failed(&error))?;
+            left -= length as u64;
+        }
+        Ok(Slice {
+            count: number(stream)?,
+            lasted_ns: number(stream)?,
+        })
+    };
+    let mut ends = stream;
+    ends.write_all(&BURSTS.to_le_bytes())
+        .map_err(|error| broken("at its beginning", &error))?;
+    let mut rounds = meter.rounds(1.0)?;
+    let aim_ns = slice_ns * 9 / 10;
+    let mut bytes = BURST_BYTES.start;
+    loop {
+        let slice = burst(bytes)?;
+        if slice.lasted_ns * 4 >= aim_ns || bytes >= BURST_BYTES.end {
+            let scaled = bytes as f64 * aim_ns as f64 / slice.lasted_ns.max(1) as f64;
+            bytes = (scaled as u64).clamp(CHUNK_BYTES as u64 * 2, BURST_BYTES.end);
+            break;
+        }
+        bytes *= 2;
+    }
+    let mut kept = Vec::new();
+    while rounds.another(meter)? {
+        burst(meter.uncounted(bytes))?;
+        kept.push(burst(bytes)?);
+    }
+    ends.write_all(&0u64.to_le_bytes())
+        .map_err(|error| broken("at its end", &error))?;
+    kept.retain(|slice| slice.count > 0 && slice.lasted_ns > 0);
+    Ok(kept)
+}
+
+/// Receives bursts until the empty one.
+fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
+    let mut buffer = vec![0u8; CHUNK_BYTES];
+    loop {
+        let length = number(stream)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let (mut left, mut first) = (length, None);
+        while left > 0 {
+            let most = left.min(CHUNK_BYTES as u64) as usize;
+            match stream.read(&mut buffer[..most]) {
+                Ok(0) => return Err(broken("in a burst", &ErrorKind::UnexpectedEof.into())),
+                Ok(read) => {
+                    left -= read as u64;
+                    first.get_or_insert((Instant::now(), read as u64));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken("in a burst", &error)),
+            }
+        }
+        let (begin, before) = first.unwrap_or((Instant::now(), 0));
+        let answer = [length - before, begin.elapsed().as_nanos() as u64];
+        let answer: Vec<u8> = answer.into_iter().flat_map(u64::to_le_bytes).collect();
+        stream
+            .write_all(&answer)
+            .map_err(|error| broken("while the sender was answered", &error))?;
+    }
+}
 
 /// Sends for `share_ns` and the warm-up before it, and fetches what the receiver counted.
 pub fn send(mut stream: &TcpStream, share_ns: u64) -> Result<Vec<Slice>, ProbeError> {
@@ -82,7 +172,11 @@ fn number(mut stream: &TcpStream) -> Result<u64, ProbeError> {
 /// Receives until the sender has closed its direction, and tells it what was counted.
 pub fn receive(mut stream: &TcpStream) -> Result<(), ProbeError> {
     let mut buffer = vec![0u8; CHUNK_BYTES];
-    let mut slices = Slices::start(number(stream)?);
+    let aim_ns = number(stream)?;
+    if aim_ns == BURSTS {
+        return receive_bursts(stream);
+    }
+    let mut slices = Slices::start(aim_ns);
     let mut arrived_bytes = 0u64;
     loop {
         match stream.read(&mut buffer) {

@@ -104,6 +104,39 @@ fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
 }
 
 #[test]
+fn every_probe_that_can_be_cut_takes_turns() {
+    let slices = Agent::start().slices.clone();
+    assert!(slices.len() > 25, "{slices:?}");
+    for probe in slices.keys() {
+        let mut agent = Agent::start();
+        let page = page(probe);
+        let mut request = run(0, probe, Some(&page.0), KEY, ANSWER_LIMIT);
+        if let Request::Run {
+            turns: Some(turns), ..
+        } = &mut request
+        {
+            turns.rows = vec![vec![0]];
+        }
+        agent.send(&request);
+        match agent.reply() {
+            Reply::Ready { trial: 1 } => {}
+            // Such as io_uring where a filter forbids it.
+            Reply::Unavailable { reason, .. } => {
+                println!("skipped: {probe}: {reason}");
+                continue;
+            }
+            other => panic!("{probe}: {other:?}"),
+        }
+        agent.send(&Request::Go { trial: 1 });
+        let (_, report) = agent.report();
+        assert!(report.sliced.is_some(), "{probe}");
+        for series in &report.series {
+            assert!(series.values.len() >= 8, "{probe}: {series:?}");
+        }
+    }
+}
+
+#[test]
 fn over_the_channel_the_host_gives_each_turn() {
     let mut agent = Agent::start();
     prepare(&mut agent, ["clock"; 3], None, ANSWER_LIMIT);

@@ -11,11 +11,13 @@
 //! is most of the work. Buffer sizes are the system's own.
 //! Source: iperf3's default test with one stream.
 
+use std::net::SocketAddr;
+
 use tare_model::{Failure, Params, Unit};
 
 use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
-use crate::slices;
+use crate::slices::{self, Slice};
 use crate::tcp::{self, Peer};
 use crate::tcp_flow;
 
@@ -31,15 +33,22 @@ pub static PROBE: Probe = Probe {
 /// The metric.
 pub const RATE: &str = "net.tcp.throughput.rate";
 
+fn send(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, ProbeError> {
+    let stream = tcp::connect(address)?;
+    match meter.slice_ns() {
+        None => tcp_flow::send(&stream, meter.target_ns()),
+        Some(slice_ns) => tcp_flow::send_in_turns(meter, &stream, slice_ns),
+    }
+}
+
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let share_ns = meter.target_ns();
     let received = match tcp::peer(params)? {
-        Peer::There(address) => tcp_flow::send(&tcp::connect(address)?, share_ns)?,
+        Peer::There(address) => send(meter, address)?,
         Peer::Here => {
             let (listener, address) = tcp::listen_on_loopback()?;
             tcp::with_server(
                 move || tcp_flow::receive(&tcp::accept(&listener)?),
-                || tcp_flow::send(&tcp::connect(address)?, share_ns),
+                || send(meter, address),
             )?
         }
     };

@@ -14,6 +14,9 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Agent {
     pub(crate) child: Child,
     pub(crate) input: Option<ChildStdin>,
+    /// Its probes that can be cut, with what a slice aims at.
+    #[allow(dead_code, reason = "only some of the tests that share this file look")]
+    pub(crate) slices: std::collections::BTreeMap<String, u64>,
     pub(crate) replies: Receiver<Result<Reply, FrameError>>,
 }
 
@@ -40,10 +43,14 @@ impl Agent {
         let mut agent = Self {
             child,
             input,
+            slices: std::collections::BTreeMap::new(),
             replies,
         };
         agent.send(&Request::Hello { protocol: PROTOCOL });
-        assert!(matches!(agent.reply(), Reply::Hello { .. }));
+        match agent.reply() {
+            Reply::Hello { slices, .. } => agent.slices = slices,
+            other => panic!("no hello but {other:?}"),
+        }
         agent
     }
 
