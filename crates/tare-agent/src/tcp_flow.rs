@@ -5,8 +5,8 @@
 //! the first eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64
 //! bits, little-endian. Both ends are always the same build, so there is no version here.
 //! Where turns are taken, the sender begins with [`BURSTS`] instead and sends bursts: the number of bytes, then so many;
-//! the receiver answers each with the bytes that came after its first read, and how long they took. Nothing is on the
-//! way between two bursts. A burst of no bytes is the end.
+//! the receiver answers each, when it has read all of it, with that number, and the sender times from its first write
+//! to this answer. Nothing is on the way between two bursts. A burst of no bytes is the end.
 //! What it cannot see: where along the way bytes waited.
 
 use std::io::{ErrorKind, Read, Write};
@@ -29,7 +29,7 @@ const BURSTS: u64 = u64::MAX;
 /// The first burst whose length is looked at, and the longest that is sent.
 const BURST_BYTES: std::ops::Range<u64> = 1 << 20..1 << 32;
 
-/// Sends one burst in each turn, and collects what the receiver counted of each.
+/// Sends one burst in each turn: its bytes, and the time until the receiver had read the last of them.
 pub fn send_in_turns(
     meter: &mut Meter,
     stream: &TcpStream,
@@ -39,6 +39,7 @@ pub fn send_in_turns(
     let burst = |bytes: u64| -> Result<Slice, ProbeError> {
         let mut stream = stream;
         let failed = |error: &std::io::Error| broken("in a burst", error);
+        let begin = Instant::now();
         stream
             .write_all(&bytes.to_le_bytes())
             .map_err(|error| failed(&error))?;
@@ -50,22 +51,25 @@ pub fn send_in_turns(
                 .map_err(|error| failed(&error))?;
             left -= length as u64;
         }
+        let count = number(stream)?;
         Ok(Slice {
-            count: number(stream)?,
-            lasted_ns: number(stream)?,
+            count,
+            lasted_ns: begin.elapsed().as_nanos() as u64,
         })
     };
     let mut ends = stream;
     ends.write_all(&BURSTS.to_le_bytes())
         .map_err(|error| broken("at its beginning", &error))?;
     let mut rounds = meter.rounds(1.0)?;
-    let aim_ns = slice_ns * 9 / 10;
+    let aim_ns = slice_ns as f64 * 0.9;
+    // The window opens first.
+    burst(BURST_BYTES.start)?;
     let mut bytes = BURST_BYTES.start;
     loop {
-        let slice = burst(bytes)?;
-        if slice.lasted_ns * 4 >= aim_ns || bytes >= BURST_BYTES.end {
-            let scaled = bytes as f64 * aim_ns as f64 / slice.lasted_ns.max(1) as f64;
-            bytes = (scaled as u64).clamp(CHUNK_BYTES as u64 * 2, BURST_BYTES.end);
+        let lasted_ns = burst(bytes)?.lasted_ns as f64;
+        if lasted_ns * 4.0 >= aim_ns || bytes >= BURST_BYTES.end {
+            bytes = ((bytes as f64 * aim_ns / lasted_ns) as u64)
+                .clamp(BURST_BYTES.start, BURST_BYTES.end);
             break;
         }
         bytes *= 2;
@@ -73,15 +77,21 @@ pub fn send_in_turns(
     let mut kept = Vec::new();
     while rounds.another(meter)? {
         burst(meter.uncounted(bytes))?;
-        kept.push(burst(bytes)?);
+        let slice = burst(bytes)?;
+        if slice.count != bytes {
+            return Err(ProbeError::Failed(Failure::Void(format!(
+                "{bytes} bytes were sent and {} arrived",
+                slice.count
+            ))));
+        }
+        kept.push(slice);
     }
     ends.write_all(&0u64.to_le_bytes())
         .map_err(|error| broken("at its end", &error))?;
-    kept.retain(|slice| slice.count > 0 && slice.lasted_ns > 0);
     Ok(kept)
 }
 
-/// Receives bursts until the empty one.
+/// Receives bursts until the empty one, and answers each with how many bytes came.
 fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
     let mut buffer = vec![0u8; CHUNK_BYTES];
     loop {
@@ -89,24 +99,18 @@ fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
         if length == 0 {
             return Ok(());
         }
-        let (mut left, mut first) = (length, None);
+        let mut left = length;
         while left > 0 {
             let most = left.min(CHUNK_BYTES as u64) as usize;
             match stream.read(&mut buffer[..most]) {
                 Ok(0) => return Err(broken("in a burst", &ErrorKind::UnexpectedEof.into())),
-                Ok(read) => {
-                    left -= read as u64;
-                    first.get_or_insert((Instant::now(), read as u64));
-                }
+                Ok(read) => left -= read as u64,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(broken("in a burst", &error)),
             }
         }
-        let (begin, before) = first.unwrap_or((Instant::now(), 0));
-        let answer = [length - before, begin.elapsed().as_nanos() as u64];
-        let answer: Vec<u8> = answer.into_iter().flat_map(u64::to_le_bytes).collect();
         stream
-            .write_all(&answer)
+            .write_all(&length.to_le_bytes())
             .map_err(|error| broken("while the sender was answered", &error))?;
     }
 }

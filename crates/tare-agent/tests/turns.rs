@@ -84,7 +84,7 @@ fn let_go(agent: &mut Agent) {
 fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
     for probe in ["getppid", "clock", "stat", "files", "pipe"] {
         let mut agent = Agent::start();
-        let page = page(probe);
+        let page = page(&format!("equal-{probe}"));
         prepare(&mut agent, [probe; 3], Some(&page.0), ANSWER_LIMIT);
         let_go(&mut agent);
         let mut reports: Vec<_> = (0..3).map(|_| agent.report().1).collect();
@@ -109,7 +109,7 @@ fn every_probe_that_can_be_cut_takes_turns() {
     assert!(slices.len() > 25, "{slices:?}");
     for probe in slices.keys() {
         let mut agent = Agent::start();
-        let page = page(probe);
+        let page = page(&format!("each-{probe}"));
         let mut request = run(0, probe, Some(&page.0), KEY, ANSWER_LIMIT);
         if let Request::Run {
             turns: Some(turns), ..

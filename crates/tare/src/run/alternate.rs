@@ -223,6 +223,7 @@ impl Block<'_, '_, '_, '_> {
                 .group
                 .dispatcher
                 .request(number, &call, self.limit_ns, workdir);
+            self.sent_ns[place] = self.group.now_ns();
             self.group
                 .send(both.client, &bound(request, self.cycle.cpu, Some(turns)))?;
         }
@@ -230,7 +231,6 @@ impl Block<'_, '_, '_, '_> {
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();
         self.group.wait_until(is_prepared, false)?;
         if self.group.members[self.cycle.baseline].has_ended() {
-            self.sent_ns[place] = self.group.now_ns();
             self.group.end_the_others()?;
             return Ok(Vec::new());
         }
