@@ -96,6 +96,9 @@ pub struct DossierCell {
     pub summary: String,
     /// Blocks that entered.
     pub n_blocks: u32,
+    /// Whether the arms took turns slice by slice in these blocks; they ran whole trials otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
     /// The baseline's value (pseudo-median over blocks).
     pub base: Option<Span>,
     /// The arm's value.

@@ -111,6 +111,7 @@ impl Judge<'_> {
             },
             summary: "typical".to_owned(),
             n_blocks: n as u32,
+            in_turn: n > 0 && pairs.all.iter().all(|pair| !pair.env.0.slices.is_empty()),
             base: level_of(&base),
             env: level_of(&env),
             ratio: None,

@@ -44,6 +44,7 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         better: "lower".into(),
         summary: "typical".into(),
         n_blocks: 20,
+        in_turn: false,
         base: span(100.0),
         env: span(100.0 * ratio),
         ratio: span(ratio),

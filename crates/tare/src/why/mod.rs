@@ -271,6 +271,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
         better: "lower".to_owned(),
         summary: "typical".to_owned(),
         n_blocks: 1,
+        in_turn: false,
         base: Some(base),
         env: Some(env),
         ratio: Some(Span {

@@ -325,6 +325,28 @@ fn how_it_ended(stopped_by: &str) -> String {
     clause.to_owned()
 }
 
+/// Which rows were measured by whole trials, where others were measured slice by slice.
+fn by_whole_trials(dossier: &Dossier) -> Option<String> {
+    if !dossier.cells.iter().any(|cell| cell.in_turn) {
+        return None;
+    }
+    let whole = dossier
+        .cells
+        .iter()
+        .filter(|cell| !cell.in_turn && cell.n_blocks > 0);
+    let mut workloads: Vec<String> = whole.map(|cell| harmless(&cell.workload)).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let exceptions = if workloads.is_empty() {
+        String::new()
+    } else {
+        format!("; whole trials for {}", workloads.join(", "))
+    };
+    Some(format!(
+        "The arms took turns slice by slice, milliseconds each{exceptions}."
+    ))
+}
+
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
@@ -336,6 +358,9 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         dossier.study.seed
     );
     paragraph(out, "", &cost, style.width);
+    if let Some(text) = by_whole_trials(dossier) {
+        paragraph(out, "", &text, style.width);
+    }
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let fact = |name: &str, otherwise: &str| {
         let value = baseline.and_then(|arm| arm.facts.get(name));
