@@ -11,7 +11,7 @@
 //! less than 93.8 %, where t and bootstraps of the mean fell below 50 %.
 //!
 //! What it cannot see: the mean. With a heavy tail on one side only, the mean cost
-//! (what a bill pays) differs from this typical cost; [`crate::fieller`] is for that.
+//! (what a bill pays) differs from this typical cost; see [`crate::mean`].
 
 use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
 use crate::mann_whitney::MannWhitney;

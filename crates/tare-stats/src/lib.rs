@@ -11,13 +11,11 @@
 //! The default path is [`hodges_lehmann_paired`] on `ln(y_env / y_base)` per block,
 //! judged by [`verdict()`]. Everything else is a cross-check, a diagnosis or a design.
 
-pub mod anytime;
 pub mod binomial;
 pub mod bootstrap;
 pub mod concurrency;
 pub mod design;
 pub mod diagnostics;
-pub mod fieller;
 pub mod hodges_lehmann;
 pub mod interval;
 mod lattice;
@@ -33,31 +31,23 @@ mod selection;
 pub mod signed_rank;
 pub mod simulation;
 pub mod special;
-pub mod superiority;
-pub mod tail;
-pub mod variance_components;
 pub mod verdict;
 pub mod warm_up;
 
-pub use anytime::{anytime_interval, asymptotic_margin, log_evidence};
 pub use binomial::{acceptance_region, binomial_quantile, clopper_pearson};
 pub use bootstrap::{BootstrapMethod, block_bootstrap};
 pub use concurrency::{efficiency, expected_makespan, jain, makespan, makespan_excess, stretch};
 pub use design::{BlockOrders, seeded_shuffle, williams_rows};
-pub use fieller::{fieller_paired, fieller_unpaired};
 pub use hodges_lehmann::{hodges_lehmann_paired, hodges_lehmann_unpaired};
 pub use interval::{Estimate, Interval, Undetermined};
 pub use mann_whitney::mann_whitney_p;
 pub use mean::{mean_paired, mean_paired_p};
-pub use multiplicity::{benjamini_hochberg, benjamini_yekutieli, fcr_level};
-pub use power::{blocks_needed, detectable_effect, further_blocks, planned_blocks, planned_effect};
+pub use multiplicity::{benjamini_hochberg, benjamini_yekutieli};
+pub use power::{blocks_needed, detectable_effect, further_blocks, planned_effect};
 pub use precision::should_stop;
 pub use quantile::{median, quantile};
 pub use random::Stream;
 pub use scalability::{ScalingFit, ScalingLaw, best_scaling, fit_scaling};
 pub use signed_rank::{equivalence_p, signed_rank_k, signed_rank_p};
-pub use superiority::{superiority_paired, superiority_unpaired};
-pub use tail::{harrell_davis, quantile_interval, quantile_ranks};
-pub use variance_components::{VarianceComponents, variance_components};
 pub use verdict::{Verdict, verdict, verdict_of};
 pub use warm_up::{WarmUp, mser5};

@@ -39,12 +39,3 @@ fn step_up(p: &[f64], penalty: f64) -> Option<Vec<f64>> {
     }
     Some(adjusted)
 }
-
-/// Level of the intervals of `selected` out of `total` cells so that on average at
-/// most a share `q` of them misses: 1 − R·q/N.
-///
-/// `None` if nothing is selected, more than there is, or `q` is not in (0, 1).
-pub fn fcr_level(selected: usize, total: usize, q: f64) -> Option<f64> {
-    let usable = selected > 0 && selected <= total && q > 0.0 && q < 1.0;
-    usable.then(|| 1.0 - selected as f64 * q / total as f64)
-}

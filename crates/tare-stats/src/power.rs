@@ -3,8 +3,7 @@
 //! What: the effect that a study of n blocks finds with probability 80 % at the 5 %
 //! level, (t_.975 + t_.80)·s/√n with n − 1 degrees of freedom, and the number of
 //! blocks for a wanted half-width, from halving the width costing four times the
-//! blocks. Signed ranks need 1/0.955 as many blocks as t on normal data (their
-//! Pitman efficiency 3/π; Hodges & Lehmann 1956).
+//! blocks.
 //!
 //! Why: an inconclusive cell without this reads as "no difference".
 //!
@@ -13,9 +12,6 @@
 
 use crate::interval::Interval;
 use crate::special::t_quantile;
-
-/// Efficiency of signed ranks relative to t on normal data: 3/π.
-const RANK_EFFICIENCY: f64 = 0.955;
 
 /// The relative effect that had an 80 % chance, from the interval achieved:
 /// exp( (U−L)/2 · (t_.975 + t_.80)/t_.975 ) − 1 with n − 1 degrees of freedom.
@@ -58,33 +54,4 @@ pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
 /// target is met.
 pub fn further_blocks(n: usize, half_width: f64, target: f64) -> Option<usize> {
     blocks_needed(n, half_width, target).map(|needed| needed.saturating_sub(n))
-}
-
-/// Blocks to plan for a relative margin, from a pilot's standard deviation of d:
-/// the smallest n ≥ 6 with n ≥ (t_{.975,n−1}·sd / h)²/0.955, h = ln(1+margin)/2.
-///
-/// `None` unless `sd` is finite and not negative and the margin finite and positive,
-/// or if more than a million blocks would be needed.
-pub fn planned_blocks(sd: f64, margin: f64) -> Option<usize> {
-    let half = margin.ln_1p() / 2.0;
-    if !sd.is_finite() || sd < 0.0 || !half.is_finite() || half <= 0.0 {
-        return None;
-    }
-    let enough = |n: usize| {
-        let t = t_quantile(0.975, (n - 1) as f64);
-        n as f64 >= (t * sd / half).powi(2) / RANK_EFFICIENCY
-    };
-    let (mut low, mut high) = (6, 1_000_000);
-    if !enough(high) {
-        return None;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if enough(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Some(low)
 }

@@ -1,8 +1,7 @@
 //! Median and quantiles of raw values.
 //!
 //! Why linear interpolation (type 7 of Hyndman & Fan 1996): it is what NumPy, R and
-//! most readers mean by default, and the median is the usual one. For tails of few
-//! values see [`crate::harrell_davis`].
+//! most readers mean by default, and the median is the usual one.
 //!
 //! What it cannot see: how uncertain a quantile is.
 
