@@ -27,6 +27,8 @@ fn every_test_that_the_method_names_exists() {
     let page = std::fs::read_to_string(root.join("METHODOLOGY.md")).unwrap();
     let mut found = BTreeSet::new();
     for folder in [
+        "crates/tare-agent/src",
+        "crates/tare-agent/tests",
         "crates/tare-stats/src",
         "crates/tare-stats/tests",
         "crates/tare/src",
