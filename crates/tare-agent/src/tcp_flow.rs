@@ -4,7 +4,7 @@
 //! meaning until it closes its direction. The receiver then answers with the number of bytes that came after
 //! the first eight, the number of slices, and for each slice its bytes and its duration; all numbers are 64
 //! bits, little-endian. Both ends are always the same build, so there is no version here.
-//! Where turns are taken, the sender begins with [`BURSTS`] instead and sends bursts: the number of bytes, then so many;
+//! Where turns are taken, the sender begins with `BURSTS` instead and sends bursts: the number of bytes, then so many;
 //! the receiver answers each, when it has read all of it, with that number, and the sender times from its first write
 //! to this answer. Nothing is on the way between two bursts. A burst of no bytes is the end.
 //! What it cannot see: where along the way bytes waited.

@@ -10,6 +10,8 @@
 use std::fs::File;
 
 use tare_model::Failure;
+#[cfg(target_os = "linux")]
+use tare_model::turns::HERE;
 use tare_model::turns::Turns;
 use tare_model::wire::{Reply, Request, read_frame, write_frame};
 
@@ -60,7 +62,12 @@ impl TurnTaker {
         let way = match &turns.page {
             None => Way::Channel,
             #[cfg(target_os = "linux")]
-            Some(page) => Way::Page(page::Page::open(page)?),
+            Some(page) => {
+                let page = page::Page::open(page)?;
+                // By this the host knows its page from another.
+                page.set_phase(turns.place, HERE);
+                Way::Page(page)
+            }
             #[cfg(not(target_os = "linux"))]
             Some(_) => {
                 return Err(ProbeError::Unavailable(tare_model::Reason::Unsupported(

@@ -19,6 +19,9 @@ pub const PAGE_KEY: usize = 0;
 /// Where the page holds how far each worker is: a word of 4 bytes for each place.
 pub const PAGE_PHASES: usize = 64;
 
+/// The word of a worker that has found the page and is not prepared yet.
+pub const HERE: u32 = u32::MAX - 1;
+
 /// The word of a worker that takes no more turns.
 pub const DONE: u32 = u32::MAX;
 

@@ -4,14 +4,15 @@
 //! keys, password files and engines' sockets are covered before anything is shown on purpose; what is shown on
 //! purpose then lies on top. A cover that cannot be laid is a refusal.
 //! Folders are covered by small file systems in memory, which may be written to, because programs expect a home;
-//! files by the null device.
+//! files by the null device. Of a file of passwords the names stay in a node of a cluster: a server of ssh takes an
+//! account that is not in it for a locked one.
 //! What it cannot see: secrets in places that nobody named.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tare_model::launch::{Bind, LaunchError, LaunchSpec, Rootfs};
@@ -71,13 +72,41 @@ pub(super) fn cover(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
     }
     let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
     for place in places {
-        cover_one(&below(root, &place), &null).map_err(|error| {
+        let names = names_only(spec, &place);
+        cover_one(&below(root, &place), names.as_ref().unwrap_or(&null)).map_err(|error| {
             let mut refusal = refused(&format!("hide `{}`", place.display()))(error);
             refusal.hint = Some("private_paths = false shows it and all the others".into());
             refusal
         })?;
     }
     Ok(())
+}
+
+/// The file of passwords without any, in the instance's own folder, for a node of a cluster; `None` for everything
+/// else, and where this process may not read it either.
+fn names_only(spec: &LaunchSpec, place: &Path) -> Option<File> {
+    if spec.shared.is_none() || place != Path::new("/etc/shadow") {
+        return None;
+    }
+    let text = fs::read_to_string(place).ok()?;
+    let mut names = String::new();
+    for (name, rest) in text.lines().filter_map(|line| line.split_once(':')) {
+        // As many fields as before, the first of them a password that nothing matches.
+        names.push_str(name);
+        names.push_str(":*");
+        names.extend(std::iter::repeat_n(':', rest.matches(':').count()));
+        names.push('\n');
+    }
+    let path = Path::new(&spec.scratch).join("names");
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mut file| file.write_all(names.as_bytes()))
+        .ok()?;
+    sys::open_path(&path).ok()
 }
 
 fn cover_one(target: &Path, null: &File) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! `<state folder>/runs/<run>/owner.lock` is locked by the process that carries the run out. The system
 //! gives the lock back however that process ends, so a run whose lock is free is dead, and what carries
 //! its label may be removed. A process id in a file could not tell that: numbers are used again.
-//! The lock's file holds a text ([`MARK`]), written before anything else is put into the folder and removed after
+//! The lock's file holds a text (`MARK`), written before anything else is put into the folder and removed after
 //! all the rest: a folder without it is somebody else's, whatever its name is, and is left alone.
 //! A second lock, `<state folder>/runs/.lock`, is held for the moment in which a run is made, looked at or
 //! removed, so that nobody takes a run for dead whose lock is just about to be taken.

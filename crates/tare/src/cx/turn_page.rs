@@ -25,7 +25,8 @@ pub fn to_show(scratch: &Path) -> Option<String> {
     path.exists().then(|| path.display().to_string())
 }
 
-/// Makes the page, which every user may write: an arm's worker need not be the one who runs Tare.
+/// Makes the page, for the user who runs Tare alone. Where an arm's worker is somebody else, its turns go over the
+/// channels.
 ///
 /// # Errors
 /// The file cannot be made.
@@ -35,7 +36,7 @@ pub fn create(scratch: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .map_err(|source| failed(&path, source))?;
     }
     Ok(())

@@ -230,16 +230,12 @@ impl Block<'_, '_, '_, '_> {
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();
         self.group.wait_until(is_prepared, false)?;
-        if self.group.members[self.cycle.baseline].has_ended() {
+        let strangers = pages.as_ref().map_or_else(Vec::new, |_| self.strangers());
+        if !strangers.is_empty() || self.group.members[self.cycle.baseline].has_ended() {
             self.group.end_the_others()?;
-            return Ok(Vec::new());
+            return Ok(strangers);
         }
         if pages.is_some() {
-            let strangers = self.strangers();
-            if !strangers.is_empty() {
-                self.group.end_the_others()?;
-                return Ok(strangers);
-            }
             for (place, member) in self.group.members.iter().enumerate() {
                 if member.has_ended() && turn_page::leave_out(scratch, place).is_err() {
                     self.group.end_the_others()?;
@@ -338,16 +334,23 @@ impl Block<'_, '_, '_, '_> {
         None
     }
 
-    /// Workers that are ready and have left no trace on the host's page: theirs is another one.
+    /// Workers that have left no trace on the host's page although they began: theirs is another one, or they may not
+    /// write to it.
     fn strangers(&self) -> Vec<NotShared> {
         let scratch = self.group.dispatcher.cx.scratch;
         let members = &self.group.members;
         let phases = turn_page::phases(scratch, members.len()).unwrap_or_default();
+        let has_begun = |member: &Member| match &member.state {
+            State::Ended { outcome, at_ns } => {
+                *at_ns > 0 && matches!(outcome, Outcome::Failed(Failure::Probe(_)))
+            }
+            _ => true,
+        };
         members
             .iter()
             .enumerate()
             .filter(|(place, member)| {
-                matches!(member.state, State::Ready) && phases.get(*place).is_none_or(|at| *at == 0)
+                has_begun(member) && phases.get(*place).is_none_or(|at| *at == 0)
             })
             .map(|(place, _)| NotShared(place))
             .collect()

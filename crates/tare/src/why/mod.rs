@@ -5,7 +5,7 @@
 //! host, the environment, suspects switched off ([`counterfactual`]) and the steps between ([`ladder`]), all in the
 //! same randomised blocks ([`studies`]). After the run of any other study, [`proof`] tries its suspects. What is
 //! concluded ([`conclude`](mod@conclude)) is a pure function of the stored runs, which count as one
-//! ([`joined`](mod@joined)): the studies carry all that is needed as notes in their arms' settings ([`arm`]).
+//! (`joined`): the studies carry all that is needed as notes in their arms' settings ([`arm`]).
 //! What it cannot see: causes that none of the rules knows; their cost stays unexplained, and is said to.
 
 use std::collections::BTreeMap;

@@ -306,8 +306,10 @@ fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
     }
     let product = Product::new();
     // The program and the agent are copied to where every user may execute them.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-    std::fs::set_permissions(product.folder(), open).unwrap();
+    for folder in [product.folder(), product.home().parent().unwrap()] {
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        std::fs::set_permissions(folder, open).unwrap();
+    }
     let (program, agent) = (
         product.folder().join("tare"),
         product.folder().join("agent"),

@@ -261,9 +261,10 @@ fn a_state_folder_that_others_can_put_something_into_is_refused() {
     refused("another user");
     // Root's own folder in one of somebody else's, who can put another in its place.
     std::os::unix::fs::chown(product.home(), Some(0), Some(0)).unwrap();
-    std::os::unix::fs::chown(product.folder(), Some(65534), Some(65534)).unwrap();
+    let above = product.home().parent().unwrap().to_owned();
+    std::os::unix::fs::chown(&above, Some(65534), Some(65534)).unwrap();
     refused("another user");
-    std::os::unix::fs::chown(product.folder(), Some(0), Some(0)).unwrap();
+    std::os::unix::fs::chown(&above, Some(0), Some(0)).unwrap();
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl Product {
 
     /// `TARE_HOME`.
     pub(crate) fn home(&self) -> PathBuf {
-        self.home.path().to_owned()
+        self.home.path().join("home")
     }
 
     /// The default store.
