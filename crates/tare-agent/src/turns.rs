@@ -117,12 +117,11 @@ impl TurnTaker {
     /// # Errors
     /// As for [`TurnTaker::enter`].
     pub fn take_next(&mut self) -> Result<(), ProbeError> {
-        let is_holding = std::mem::replace(&mut self.is_holding, false);
         match &self.way {
             #[cfg(target_os = "linux")]
             Way::Page(page) => {
                 page.set_phase(self.turns.place, self.phase);
-                if is_holding {
+                if std::mem::take(&mut self.is_holding) {
                     page.pass_on(&self.turns);
                 }
                 page.wait(&self.turns)?;
