@@ -12,6 +12,7 @@ use tare_model::{Outcome, Recipe, Trial};
 
 use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
+use super::rig::Arm;
 use super::session::{Break, Session};
 use crate::cx::turn_page;
 use crate::env::Charged;
@@ -69,7 +70,7 @@ impl Session<'_> {
         let indices: Vec<usize> = trials
             .iter()
             .filter_map(|trial| {
-                let of_trial = |arm: &super::rig::Arm| arm.spec.id == trial.cell.arm;
+                let of_trial = |arm: &Arm| arm.spec.id == trial.cell.arm;
                 self.rig.arms.iter().position(of_trial)
             })
             .collect();
@@ -77,7 +78,7 @@ impl Session<'_> {
         let Some(place) = trials.iter().position(|trial| trial.cell.arm == baseline) else {
             return Ok(());
         };
-        let cycle = Cycle {
+        let mut cycle = Cycle {
             rows: self.plan.turn_rows(first.block, workload, trials.len()),
             key: u64::from(first.sequence) + 1,
             cpu: self.cpu_of(first.block, trials),
@@ -90,9 +91,10 @@ impl Session<'_> {
             .map(|index| self.rig.arms[*index].charged())
             .collect();
         let before: Vec<_> = charged.iter().map(charges::read).collect();
-        let (measured, strangers) = {
-            let mut arms: Vec<Option<&mut super::rig::Arm>> =
-                self.rig.arms.iter_mut().map(Some).collect();
+        let mut measured = Vec::new();
+        // A second time only where the page was found to be of no use: then over the channels.
+        for _ in 0..2 {
+            let mut arms: Vec<Option<&mut Arm>> = self.rig.arms.iter_mut().map(Some).collect();
             let parts = trials
                 .iter()
                 .zip(&indices)
@@ -103,14 +105,24 @@ impl Session<'_> {
                     })
                 })
                 .collect();
-            self.dispatcher.alternate(
+            let (came, strangers) = self.dispatcher.alternate(
                 &self.recipes[workload],
                 first.cell.path,
                 parts,
                 self.rig.peer.as_mut(),
                 &cycle,
-            )?
-        };
+            )?;
+            measured = came;
+            let Some(NotShared(place)) = strangers.first() else {
+                break;
+            };
+            self.turns.has_page = false;
+            cycle.has_page = false;
+            self.say(format!(
+                "a worker in `{}` cannot use the host's page for the turns, which go over the channels from now on",
+                trials[*place].cell.arm
+            ))?;
+        }
         let mut records = Vec::with_capacity(trials.len());
         for (place, trial) in trials.iter().enumerate() {
             let charged = match self.recipes[workload] {
@@ -134,13 +146,6 @@ impl Session<'_> {
             self.count(&record.trial, is_completed, slot_ns);
             self.after(&record.trial, indices[place], &measured[place])?;
             self.tell_done(&record.trial, rest, is_completed);
-        }
-        for NotShared(place) in strangers {
-            self.turns.has_page = false;
-            self.say(format!(
-                "`{}` found another page for the turns than the host's: turns go over the channels from now on",
-                trials[place].cell.arm
-            ))?;
         }
         Ok(())
     }

@@ -174,8 +174,10 @@ impl DockerEnvironment {
     }
 
     /// The page by which workers pass the turn, where the engine's machine is this one.
-    fn turn_page(cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
-        let is_here = prepared.elsewhere.is_none() && mode == StartMode::Resident;
+    fn turn_page(&self, cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
+        // Another user may not write to it.
+        let is_own = self.settings.user.is_none();
+        let is_here = is_own && prepared.elsewhere.is_none() && mode == StartMode::Resident;
         turn_page::to_show(cx.scratch).filter(|_| is_here)
     }
 
@@ -193,7 +195,7 @@ impl DockerEnvironment {
         let is_attached = is_once && self.settings.entry.is_empty();
         let shared = self.shared(cx).filter(|_| !is_once);
         let shared = shared.map(|name| self.volume(cx, &name, SHARED));
-        let turn_page = Self::turn_page(cx, prepared, mode).map(|source| Mount {
+        let turn_page = self.turn_page(cx, prepared, mode).map(|source| Mount {
             target: Some(TURN_PAGE.to_owned()),
             source: Some(source),
             typ: Some(MountType::BIND),
@@ -482,7 +484,9 @@ impl Environment for DockerEnvironment {
                     number: self.numbers.take(),
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
                         .then(|| SHARED.to_owned()),
-                    turn_page: Self::turn_page(cx, prepared, mode).map(|_| TURN_PAGE.to_owned()),
+                    turn_page: self
+                        .turn_page(cx, prepared, mode)
+                        .map(|_| TURN_PAGE.to_owned()),
                 },
                 self.patience(),
             ))),
