@@ -468,25 +468,14 @@ impl Block<'_, '_, '_, '_> {
 }
 
 /// The request, of a worker on this processor, which may take turns.
-fn bound(request: Request, cpu: Option<u32>, turns: Option<Turns>) -> Request {
-    match request {
-        Request::Run {
-            trial,
-            call,
-            target_ns,
-            limit_ns,
-            workdir,
-            ..
-        } => Request::Run {
-            trial,
-            call,
-            target_ns,
-            limit_ns,
-            workdir,
-            hold: turns.is_some(),
-            turns,
-            cpu,
-        },
-        other => other,
+fn bound(mut request: Request, on: Option<u32>, in_turn: Option<Turns>) -> Request {
+    if let Request::Run {
+        hold, turns, cpu, ..
+    } = &mut request
+    {
+        *hold = in_turn.is_some();
+        *turns = in_turn;
+        *cpu = on;
     }
+    request
 }

@@ -240,25 +240,9 @@ impl Group<'_, '_, '_> {
 }
 
 /// The request, with the worker held until all are ready.
-fn held(request: Request) -> Request {
-    match request {
-        Request::Run {
-            trial,
-            call,
-            target_ns,
-            limit_ns,
-            workdir,
-            ..
-        } => Request::Run {
-            trial,
-            call,
-            target_ns,
-            limit_ns,
-            workdir,
-            hold: true,
-            turns: None,
-            cpu: None,
-        },
-        other => other,
+fn held(mut request: Request) -> Request {
+    if let Request::Run { hold, .. } = &mut request {
+        *hold = true;
     }
+    request
 }
