@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         command: None,
         span: None,
         sliced: None,
+        timed_ns: None,
     };
     if json {
         println!(

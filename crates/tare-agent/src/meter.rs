@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tare_model::wire::Reply;
 use tare_model::{CommandReport, Failure, Reason, Series, Sliced, SpanClock, Unit, WorkSpan};
@@ -110,6 +110,8 @@ pub struct Meter {
     gate: Option<Gate>,
     went_on: Option<Moment>,
     alternation: Option<Alternation>,
+    /// Time in which values were taken, all stretches together.
+    timed: Duration,
 }
 
 /// Taking turns with the workers of other arms.
@@ -131,6 +133,8 @@ pub struct Rounds {
     /// How many there are, where that is fixed: the same in every arm.
     fixed: Option<usize>,
     begin: Instant,
+    /// When the round that is under way began.
+    under_way: Option<Instant>,
 }
 
 impl Rounds {
@@ -140,12 +144,18 @@ impl Rounds {
     /// # Errors
     /// The other arms are gone.
     pub fn another(&mut self, meter: &mut Meter) -> Result<bool, ProbeError> {
+        if let Some(begin) = self.under_way.take() {
+            meter.timed += begin.elapsed();
+        }
         let goes_on = match self.fixed {
             Some(count) => self.done < count,
             None => self.done < FEWEST || (self.begin.elapsed().as_nanos() as f64) < self.share_ns,
         };
-        if goes_on && let Some(alternation) = &mut meter.alternation {
-            alternation.turns.take_next()?;
+        if goes_on {
+            if let Some(alternation) = &mut meter.alternation {
+                alternation.turns.take_next()?;
+            }
+            self.under_way = Some(Instant::now());
         }
         self.done += 1;
         Ok(goes_on)
@@ -185,6 +195,7 @@ impl Meter {
             gate: None,
             went_on: None,
             alternation: None,
+            timed: Duration::ZERO,
         }
     }
 
@@ -211,6 +222,17 @@ impl Meter {
             by_page: alternation.turns.is_by_page(),
             cpu: alternation.cpu,
         })
+    }
+
+    /// The time in which values were taken, for the report: without preparing and calibrating; `None` where the probe
+    /// took its time itself. To be asked before [`Meter::finish`].
+    pub fn timed_ns(&self) -> Option<u64> {
+        (!self.timed.is_zero()).then_some(self.timed.as_nanos() as u64)
+    }
+
+    /// Counts time in which values were taken, for a probe that times stretches itself.
+    pub fn count_timed(&mut self, time: Duration) {
+        self.timed += time;
     }
 
     /// Takes no more turns; see [`TurnTaker::finish`].
@@ -241,6 +263,7 @@ impl Meter {
             done: 0,
             fixed,
             begin: Instant::now(),
+            under_way: None,
         })
     }
 

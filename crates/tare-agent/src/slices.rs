@@ -118,8 +118,10 @@ impl Meter {
         mut work: impl FnMut(&mut Slices) -> Result<(), ProbeError>,
     ) -> Result<Vec<Slice>, ProbeError> {
         let Some(slice_ns) = self.slice_ns() else {
+            let begin = Instant::now();
             let mut slices = Slices::start((self.target_ns() as f64 * share) as u64);
             work(&mut slices)?;
+            self.count_timed(begin.elapsed());
             return Ok(slices.into_inner());
         };
         let mut rounds = self.rounds(share)?;

@@ -175,7 +175,7 @@ fn run(
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let command = meter.take_command();
-    let sliced = meter.sliced();
+    let (sliced, timed_ns) = (meter.sliced(), meter.timed_ns());
     let (series, checksum, timer) = meter.finish();
     Ok(ProbeReport {
         probe: probe.name.to_owned(),
@@ -193,6 +193,7 @@ fn run(
         command,
         span,
         sliced,
+        timed_ns,
     })
 }
 

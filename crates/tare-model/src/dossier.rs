@@ -472,6 +472,10 @@ pub struct CheckItem {
 pub struct RunCost {
     /// Wall time, seconds.
     pub wall_s: f64,
+    /// Time in which values were taken, seconds: without starting, preparing, calibrating and storing. Absent where a
+    /// trial does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_s: Option<f64>,
     /// Trials executed.
     pub trials: u32,
 }

@@ -87,4 +87,7 @@ pub struct ProbeReport {
     /// series are its slices, and the value at one place belongs to the same cycle in every arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sliced: Option<Sliced>,
+    /// Time in which values were taken, nanoseconds: `elapsed_ns` without preparing, calibrating and waiting for turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_ns: Option<u64>,
 }

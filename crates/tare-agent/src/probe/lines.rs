@@ -78,6 +78,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         write(path, few, 0)?;
         direct.push(start.elapsed().as_nanos() as f64 / (few.lines * few.files) as f64);
     }
+    meter.count_timed(begin.elapsed());
     meter.record("fs.line-write.time", Unit::Nanosecond, written, all);
     meter.record(
         "fs.line-write-direct.time",

@@ -12,6 +12,7 @@
 //! Source: iperf3's default test with one stream.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
@@ -36,7 +37,12 @@ pub const RATE: &str = "net.tcp.throughput.rate";
 fn send(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, ProbeError> {
     let stream = tcp::connect(address)?;
     match meter.slice_ns() {
-        None => tcp_flow::send(&stream, meter.target_ns()),
+        None => {
+            let begin = Instant::now();
+            let received = tcp_flow::send(&stream, meter.target_ns());
+            meter.count_timed(begin.elapsed());
+            received
+        }
         Some(slice_ns) => tcp_flow::send_in_turns(meter, &stream, slice_ns),
     }
 }

@@ -111,6 +111,8 @@ impl ServeOptions {
 /// # Errors
 /// A frame that cannot be read or a system call that the server needs.
 pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), ServeError> {
+    #[cfg(unix)]
+    lead_a_session();
     if let Some(cpus) = &options.cpus {
         pin(cpus)
             .map_err(|error| ServeError::System("cannot use the processors asked for", error))?;
@@ -121,6 +123,17 @@ pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), 
     return poll::serve(input, output, options, extra);
     #[cfg(not(unix))]
     return threads::serve(input, output, options, extra);
+}
+
+/// Makes a session of its own, if this process does not lead one already.
+///
+/// Where the scheduler groups processes by session (`sched_autogroup_enabled`), workers would share their group's part
+/// of a processor with whatever else runs at the user's terminal, while those in a container share it with nobody: on
+/// a busy machine a loop on the host then lost its processor half again as often, and seemed 0.1 to 0.2 % slower.
+#[cfg(unix)]
+fn lead_a_session() {
+    // SAFETY: setsid takes no arguments. It is refused to the leader of a group, which may have no session to make.
+    let _ = unsafe { libc::setsid() };
 }
 
 /// The standard streams as files of their own, which no child inherits.

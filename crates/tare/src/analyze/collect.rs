@@ -109,6 +109,8 @@ struct Extras<'a> {
     span: Option<WorkSpan>,
     #[serde(default)]
     sliced: Option<IgnoredAny>,
+    #[serde(default)]
+    timed_ns: Option<u64>,
 }
 
 /// What a program used; its output is not read again.
@@ -141,6 +143,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
     trials: u32,
+    /// Time in which values were taken, all trials together; `None` as soon as one does not say.
+    timed_ns: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -153,6 +157,7 @@ impl<'a> Collector<'a> {
             groups: BTreeMap::new(),
             tally: Tally::default(),
             trials: 0,
+            timed_ns: Some(0),
         }
     }
 
@@ -164,6 +169,11 @@ impl<'a> Collector<'a> {
     /// Trials seen, whatever became of them.
     pub(crate) fn trials(&self) -> u32 {
         self.trials
+    }
+
+    /// Time in which values were taken, seconds, all trials together; `None` where one does not say.
+    pub(crate) fn timed_s(&self) -> Option<f64> {
+        self.timed_ns.map(|ns| ns as f64 / 1e9)
     }
 
     /// The place of an arm in the study.
@@ -251,6 +261,13 @@ impl<'a> Collector<'a> {
         };
         match decoded {
             Ok(mut decoded) => {
+                self.timed_ns = match (decoded.timed_ns, &decoded.probe) {
+                    // A program that times nothing of its own is timed from its start to its end.
+                    (None, None) => Some(data.host_elapsed_ns),
+                    (told, _) => told,
+                }
+                .zip(self.timed_ns)
+                .map(|(timed_ns, before_ns)| timed_ns + before_ns);
                 if let Some(probe) = &mut decoded.probe {
                     evidence::replace(&mut probe.counters, |name| data.charged.get(name).copied());
                 }
@@ -295,6 +312,8 @@ pub(super) struct Decoded {
     pub(super) probe: Option<ProbeFacts>,
     pub(super) remarks: Vec<Remark>,
     pub(super) span: Option<WorkSpan>,
+    /// Time in which its values were taken, where it says so.
+    pub(super) timed_ns: Option<u64>,
     pub(super) joint: Option<Box<Joint>>,
 }
 
@@ -355,6 +374,10 @@ pub(super) fn decode(
             "none of the workload's metrics is in the output".to_owned(),
         ));
     }
+    let timed_ns = extras.as_ref().and_then(|extras| {
+        let command = extras.command.as_ref().map(|command| command.wall_ns);
+        command.or(extras.timed_ns)
+    });
     let (unavailable, probe, span) = match extras {
         Some(extras) => {
             let observations = samples.iter().map(|it| it.observations.len()).sum();
@@ -370,6 +393,7 @@ pub(super) fn decode(
         probe,
         remarks: workload.remarks(raw),
         span,
+        timed_ns,
         joint: None,
     })
 }

@@ -158,6 +158,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,
+            timed_s: collected.timed_s(),
             trials: collected.trials(),
         },
     };

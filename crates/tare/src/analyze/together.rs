@@ -114,6 +114,8 @@ pub(super) fn decode(
         probe: merged,
         remarks,
         span: None,
+        // They ran at once.
+        timed_ns: each.iter().filter_map(|it| it.timed_ns).max(),
         joint: Some(Box::new(Joint {
             values: values.into_boxed_slice(),
             spans: spans.unwrap_or_default(),

@@ -137,7 +137,7 @@ pub(super) fn resolve(
         margins,
         blocks_min,
         blocks_max,
-        blocks_per_launch: count(&design.blocks_per_launch, 5, "`blocks_per_launch`")?,
+        blocks_per_launch: count(&design.blocks_per_launch, 1, "`blocks_per_launch`")?,
         precision,
         budget_ns,
         trial_ns,

@@ -47,6 +47,15 @@ impl CommandLine {
         }
     }
 
+    /// The same for a program that makes itself a session of its own, as the agent does.
+    #[must_use]
+    pub fn that_leads_a_session(self) -> Self {
+        Self {
+            is_session: true,
+            ..self
+        }
+    }
+
     /// The same with one more variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {

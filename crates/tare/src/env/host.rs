@@ -240,6 +240,7 @@ impl Environment for HostEnvironment {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
         }
         let mut command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
+            .that_leads_a_session()
             .variable("TARE_RUN", cx.run.as_str());
         for (name, value) in &self.variables {
             command = command.variable(name.as_str(), value.as_str());

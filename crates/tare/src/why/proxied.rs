@@ -41,21 +41,32 @@ fn of_threads(tasks: &Path) -> u64 {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
     use super::*;
 
     #[test]
     fn the_time_of_a_process_is_that_of_its_threads() {
-        let before = of_threads(Path::new("/proc/self/task"));
-        let worker = std::thread::spawn(|| {
-            // Some work that cannot be left out, whatever it takes.
-            (0..2_000_000u64).fold(1u64, |sum, n| std::hint::black_box(sum.rotate_left(3) ^ n))
+        // Other tests' threads come and go meanwhile; this one stays.
+        let own = || {
+            let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            text.split(' ').next().unwrap().parse::<u64>().unwrap()
+        };
+        let (worked, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    worked.store(own(), Ordering::SeqCst);
+                }
+            });
+            while worked.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let at_least = own() + worked.load(Ordering::SeqCst);
+            let all = of_threads(Path::new("/proc/self/task"));
+            stop.store(true, Ordering::SeqCst);
+            assert!(all >= at_least, "{all} of {at_least}");
         });
-        while !worker.is_finished() {
-            std::thread::yield_now();
-        }
-        let after = of_threads(Path::new("/proc/self/task"));
-        worker.join().unwrap();
-        assert!(after > before, "{before} then {after}");
         assert_eq!(of_threads(Path::new("/proc/self/no-such")), 0);
     }
 }

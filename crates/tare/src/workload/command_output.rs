@@ -115,6 +115,7 @@ pub(crate) mod tests {
             }),
             span: None,
             sliced: None,
+            timed_ns: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

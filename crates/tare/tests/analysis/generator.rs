@@ -308,6 +308,7 @@ impl Plan {
             command: None,
             span: None,
             sliced: None,
+            timed_ns: None,
         }
     }
 }

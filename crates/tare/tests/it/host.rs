@@ -42,6 +42,47 @@ fn an_agent_on_one_processor_says_so() {
     instance.stop(&world.cx()).unwrap();
 }
 
+/// The session that a process belongs to.
+#[cfg(target_os = "linux")]
+fn session(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    // State, parent, group, session.
+    fields.split(' ').nth(3).unwrap().parse().unwrap()
+}
+
+/// Or the scheduler would have them share a processor with what runs at the user's terminal, and nothing in a
+/// container does.
+#[test]
+#[cfg(target_os = "linux")]
+fn two_arms_on_the_host_share_a_session_with_nobody() {
+    let world = World::new("sessions");
+    let sessions: Vec<u32> = ["host", "a-prime"]
+        .into_iter()
+        .map(|id| {
+            let before = labelled(world.run.as_str());
+            let arm = ArmId::new(id).unwrap();
+            let mut environment = Host.configure(arm, &Params::new()).unwrap();
+            let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+            instance
+                .channel()
+                .send(&Request::Hello { protocol: PROTOCOL })
+                .unwrap();
+            let answer = instance.channel().receive(Duration::from_secs(20)).unwrap();
+            assert!(matches!(answer, Reply::Hello { .. }), "{answer:?}");
+            let (agent, _) = labelled(world.run.as_str())
+                .into_iter()
+                .find(|(pid, _)| !before.contains_key(pid))
+                .unwrap();
+            let session = session(agent);
+            instance.stop(&world.cx()).unwrap();
+            session
+        })
+        .collect();
+    assert_ne!(sessions[0], session(std::process::id()));
+    assert_ne!(sessions[0], sessions[1]);
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_processor_that_does_not_exist_is_told_in_the_agents_own_words() {

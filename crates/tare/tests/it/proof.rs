@@ -55,7 +55,7 @@ fn what_is_suspected_after_a_run_is_switched_off_and_told_with_the_run() {
     assert_eq!(quota(&plain)["status"], "supported");
     assert_eq!(quota(&plain)["tried"], Value::Null);
 
-    let ended = product.run(["run", &file, "--prove", "30s", "--json", "-"]);
+    let ended = product.run(["run", &file, "--prove", "3m", "--json", "-"]);
     let ended = ended.expect(0);
     assert!(ended.stderr.contains("trying"), "{}", ended.stderr);
     let dossier = ended.json();

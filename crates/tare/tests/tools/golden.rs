@@ -141,6 +141,7 @@ impl Capture {
             }),
             span: None,
             sliced: None,
+            timed_ns: None,
         };
         RawOutput {
             format: PROBE_FORMAT.into(),

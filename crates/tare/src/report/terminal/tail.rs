@@ -347,11 +347,23 @@ fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     ))
 }
 
+/// How much of the run was timed work.
+fn timed_share(dossier: &Dossier) -> String {
+    match dossier.cost.timed_s {
+        Some(timed_s) if dossier.cost.wall_s > 0.0 => {
+            let share = 100.0 * timed_s / dossier.cost.wall_s;
+            format!(", {share:.0} % of it timed work,")
+        }
+        _ => String::new(),
+    }
+}
+
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
-        "The run took {:.0} s for {} trial{}{}; order drawn from `--seed {}`.",
+        "The run took {:.0} s{} for {} trial{}{}; order drawn from `--seed {}`.",
         dossier.cost.wall_s,
+        timed_share(dossier),
         dossier.cost.trials,
         if dossier.cost.trials == 1 { "" } else { "s" },
         how_it_ended(&dossier.stopped_by),

@@ -75,6 +75,7 @@ fn good() -> ProbeReport {
         command: None,
         span: None,
         sliced: None,
+        timed_ns: None,
     }
 }
 

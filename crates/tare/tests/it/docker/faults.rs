@@ -119,7 +119,8 @@ fn child_owns_a_run_until_it_is_killed() {
     let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
     hello(instance.as_mut());
     println!("\nRUN {}", world.run);
-    std::thread::sleep(Duration::from_secs(60));
+    // Ends when it is killed, or with the test that started it.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 #[test]
@@ -152,7 +153,8 @@ fn what_a_killed_run_left_is_swept_and_a_living_run_is_not_touched() {
     let own = || {
         let mut command = this_program();
         body(&mut command, "child_owns_a_run_until_it_is_killed", folder);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let run = run_of(&mut child);
         (child, run)
     };

@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tare::env::oci::Oci;
 use tare::env::{ChannelError, Driver, EnvError, StartMode};
@@ -252,7 +251,8 @@ fn child_starts_and_waits() {
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     facts(instance.as_mut());
     println!("\nRUN {}", world.run);
-    std::thread::sleep(Duration::from_secs(60));
+    // Ends when it is killed, or with the test that started it.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 /// A host process with a running container, and its run.
@@ -262,6 +262,7 @@ fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, St
         .args(["--ignored", "--nocapture"])
         .env(CHILD, runtime)
         .env("TMPDIR", folder)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
