@@ -8,6 +8,7 @@
 #[cfg(target_os = "linux")]
 pub mod allocate;
 pub mod args;
+pub mod binding;
 pub mod build;
 #[cfg(target_os = "linux")]
 pub mod cgroup;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tare_model::wire::Reply;
 use tare_model::{CommandReport, Failure, Reason, Series, Sliced, SpanClock, Unit, WorkSpan};
 
+use crate::binding::Binding;
 use crate::turns::TurnTaker;
 
 /// How many batches a series aims at.
@@ -120,8 +121,8 @@ struct Alternation {
     slice_ns: u64,
     /// Whether a stretch of work was begun of which nothing is recorded yet.
     is_open: bool,
-    /// The processor to which this worker is bound.
-    cpu: Option<u32>,
+    /// To one processor for all workers.
+    bound: Option<Binding>,
 }
 
 /// The rounds of one stretch of timed work: in a trial of its own until its share of the time is used, in slices
@@ -199,14 +200,14 @@ impl Meter {
         }
     }
 
-    /// Takes turns with the workers of other arms, slices of `slice_ns`; `cpu` is the processor to which this
-    /// worker is bound. To be set before the probe is run.
-    pub fn set_turns(&mut self, turns: TurnTaker, slice_ns: u64, cpu: Option<u32>) {
+    /// Takes turns with the workers of other arms, slices of `slice_ns`, `bound` to one processor
+    /// with them. To be set before the probe is run.
+    pub fn set_turns(&mut self, turns: TurnTaker, slice_ns: u64, bound: Option<Binding>) {
         self.alternation = Some(Alternation {
             turns,
             slice_ns,
             is_open: false,
-            cpu,
+            bound,
         });
     }
 
@@ -220,7 +221,7 @@ impl Meter {
         self.alternation.as_ref().map(|alternation| Sliced {
             slice_ns: alternation.slice_ns,
             by_page: alternation.turns.is_by_page(),
-            cpu: alternation.cpu,
+            cpu: alternation.bound.as_ref().map(Binding::cpu),
         })
     }
 
@@ -239,6 +240,21 @@ impl Meter {
     pub fn finish_turns(&mut self, ended_well: bool) {
         if let Some(alternation) = &mut self.alternation {
             alternation.turns.finish(ended_well);
+        }
+    }
+
+    /// Prepares something large before the first stretch of timed work: on any processor, beside the workers of other
+    /// arms. Nothing that it starts may live on.
+    ///
+    /// # Errors
+    /// The processor on which turns are taken has gone meanwhile.
+    pub fn prepare<T>(&self, work: impl FnOnce() -> T) -> Result<T, ProbeError> {
+        let bound = self.alternation.as_ref().and_then(|it| it.bound.as_ref());
+        match bound {
+            None => Ok(work()),
+            Some(bound) => bound
+                .loosened(work)
+                .map_err(|error| ProbeError::system("bind to one processor", &error)),
         }
     }
 

@@ -23,10 +23,10 @@ use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns};
 
+use crate::binding::Binding;
 use crate::counters::Counters;
 use crate::meter::{Meter, ProbeError, Timer};
 use crate::probe::{self, Cut, Probe};
-use crate::serve::pin;
 use crate::turns::TurnTaker;
 
 /// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so
@@ -63,7 +63,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
             ..
         }) => {
             // Where it is refused, the report says that the worker was not bound.
-            let cpu = cpu.filter(|cpu| pin(&[*cpu as usize]).is_ok());
+            let bound = cpu.and_then(|cpu| Binding::to(cpu).ok());
             let begin = Instant::now();
             let Some(probe) = find(extra, &call.name).or_else(|| probe::find(&call.name)) else {
                 let reason = Reason::Unsupported(format!(
@@ -80,7 +80,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
                 }));
             }
             if let Some(turns) = turns {
-                let taking = take_turns(&mut meter, probe, turns, cpu, trial, [&input, &output]);
+                let taking = take_turns(&mut meter, probe, turns, bound, trial, [&input, &output]);
                 if let Err(error) = taking {
                     return send(&mut output, &error.into_reply(trial));
                 }
@@ -111,7 +111,7 @@ fn take_turns(
     meter: &mut Meter,
     probe: &Probe,
     turns: Turns,
-    cpu: Option<u32>,
+    bound: Option<Binding>,
     trial: u64,
     [input, output]: [&File; 2],
 ) -> Result<(), ProbeError> {
@@ -129,7 +129,7 @@ fn take_turns(
         copied.map_err(|error| ProbeError::system("copy a stream", &error))
     };
     let taker = TurnTaker::new(turns, trial, copy(input)?, copy(output)?)?;
-    meter.set_turns(taker, slice_ns, cpu);
+    meter.set_turns(taker, slice_ns, bound);
     Ok(())
 }
 

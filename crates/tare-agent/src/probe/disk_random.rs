@@ -83,7 +83,7 @@ mod linux {
 
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let file_bytes = args::whole(params, "file_mib", 64, 1..=1 << 20)? << 20;
-        let file = direct_file::open(meter.workdir(), file_bytes)?;
+        let file = meter.prepare(|| direct_file::open(meter.workdir(), file_bytes))??;
         let file_system = direct_file::file_system(meter.workdir());
         let mut places = Places::new(file_bytes / BLOCK_BYTES as u64);
         synchronous(meter, &file, &mut places)?;

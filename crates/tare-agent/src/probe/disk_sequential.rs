@@ -71,7 +71,7 @@ mod linux {
                 "blocks of {block_bytes} bytes are no multiple of 4096 or longer than the file"
             )));
         }
-        let file = direct_file::open(meter.workdir(), file_bytes)?;
+        let file = meter.prepare(|| direct_file::open(meter.workdir(), file_bytes))??;
         let mut offsets = InOrder {
             next: 0,
             block_bytes,

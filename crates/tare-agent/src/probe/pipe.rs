@@ -38,11 +38,15 @@ mod linux {
 
     use tare_model::{Failure, Params};
 
+    use crate::binding::Binding;
     use crate::meter::{Meter, ProbeError};
 
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let bound = match params.text("placement") {
-            None | Some("one") => Some(Bound::to_this_processor()?),
+            None | Some("one") => {
+                let bound = Binding::here();
+                Some(bound.map_err(|error| ProbeError::system("bind to one processor", &error))?)
+            }
             Some("free") => None,
             Some(other) => {
                 return Err(super::super::bad_argument("placement", other, "one, free"));
@@ -58,49 +62,6 @@ mod linux {
         drop(partner);
         drop(bound);
         measured
-    }
-
-    /// The calling thread bound to one processor, until it is dropped.
-    struct Bound {
-        before: libc::cpu_set_t,
-    }
-
-    impl Bound {
-        fn to_this_processor() -> Result<Self, ProbeError> {
-            let bytes = size_of::<libc::cpu_set_t>();
-            // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
-            let (mut before, mut one) = unsafe {
-                (
-                    std::mem::zeroed::<libc::cpu_set_t>(),
-                    std::mem::zeroed::<libc::cpu_set_t>(),
-                )
-            };
-            // SAFETY: thread 0 is the calling one, and `before` has room for `bytes`.
-            if unsafe { libc::sched_getaffinity(0, bytes, &raw mut before) } != 0 {
-                return Err(ProbeError::last("sched_getaffinity"));
-            }
-            // SAFETY: sched_getcpu has no precondition.
-            let processor = unsafe { libc::sched_getcpu() };
-            if processor < 0 {
-                return Err(ProbeError::last("getcpu"));
-            }
-            // SAFETY: the processor's number is one that the kernel gave; CPU_SET checks it against the set.
-            unsafe { libc::CPU_SET(processor as usize, &mut one) };
-            // SAFETY: thread 0 is the calling one, and `one` is a set of `bytes`.
-            if unsafe { libc::sched_setaffinity(0, bytes, &raw const one) } != 0 {
-                return Err(ProbeError::last("sched_setaffinity"));
-            }
-            Ok(Self { before })
-        }
-    }
-
-    impl Drop for Bound {
-        fn drop(&mut self) {
-            // SAFETY: as in `to_this_processor`. A failure would leave the worker bound, and it ends soon.
-            unsafe {
-                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const self.before);
-            }
-        }
     }
 
     /// The process that sends every byte back.
@@ -216,23 +177,6 @@ mod linux {
             // The signal may arrive after the first byte; in the end there is nobody.
             let error = (0..1_000).find_map(|_| partner.round_trip().err());
             assert!(matches!(error, Some(ProbeError::Failed(_))), "{error:?}");
-        }
-
-        #[test]
-        fn the_old_binding_comes_back() {
-            let of_this_thread = || {
-                // SAFETY: as in `to_this_processor`.
-                unsafe {
-                    let mut set = std::mem::zeroed::<libc::cpu_set_t>();
-                    libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
-                    libc::CPU_COUNT(&set)
-                }
-            };
-            let before = of_this_thread();
-            let bound = Bound::to_this_processor().unwrap();
-            assert_eq!(of_this_thread(), 1);
-            drop(bound);
-            assert_eq!(of_this_thread(), before);
         }
     }
 }

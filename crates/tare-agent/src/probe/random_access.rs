@@ -69,10 +69,12 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         Some(other) => return Err(super::bad_argument("pages", other, "small, huge")),
     };
     let mut region = Region::new(mib << 20, pages)?;
-    region.populate();
-    let words = &mut region.words()[..(mib << 20) / size_of::<u64>()];
-    lay_out(words, &cycle((words.len() / LINE) as u32));
-    let words = &*words;
+    let words = meter.prepare(|| {
+        region.populate();
+        let words = &mut region.words()[..(mib << 20) / size_of::<u64>()];
+        lay_out(words, &cycle((words.len() / LINE) as u32));
+        &*words
+    })?;
     meter.checksum(follow(words, 0, 1_000));
     let mut offset = black_box(0);
     meter.loops("mem.random.time", 1.0, |loads| {

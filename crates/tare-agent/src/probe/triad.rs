@@ -137,14 +137,16 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         Region::new(mib << 20, Pages::Huge)?,
         Region::new(mib << 20, Pages::Huge)?,
     ];
-    regions.iter_mut().for_each(Region::populate);
+    meter.prepare(|| regions.iter_mut().for_each(Region::populate))?;
     let elements = (mib << 20) / size_of::<f64>();
     let [a, b, c] = regions
         .each_mut()
         .map(|region| &mut region.floats()[..elements]);
-    fill(b, c);
     let kernel = kernel();
-    kernel(a, b, c, black_box(3.0));
+    meter.prepare(|| {
+        fill(b, c);
+        kernel(a, b, c, black_box(3.0));
+    })?;
     // An odd step, so that the elements looked at do not repeat.
     for value in a.iter().step_by(4_099) {
         meter.checksum(value.to_bits());

@@ -18,6 +18,7 @@ use tare_model::Failure;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{FrameError, PROTOCOL, Reply};
 
+use crate::binding;
 use crate::build;
 use crate::probe::{PROBES, Probe};
 
@@ -114,7 +115,7 @@ pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), 
     #[cfg(unix)]
     lead_a_session();
     if let Some(cpus) = &options.cpus {
-        pin(cpus)
+        binding::restrict(cpus)
             .map_err(|error| ServeError::System("cannot use the processors asked for", error))?;
     }
     let (input, output) =
@@ -160,30 +161,6 @@ pub fn streams() -> io::Result<(File, File)> {
         File::from(io::stdin().as_handle().try_clone_to_owned()?),
         File::from(io::stdout().as_handle().try_clone_to_owned()?),
     ))
-}
-
-/// Restricts this process and its children to these processors.
-#[cfg(target_os = "linux")]
-pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
-    // SAFETY: `cpu_set_t` is plain data for which all zeroes, the empty set, is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for cpu in cpus {
-        if *cpu >= libc::CPU_SETSIZE as usize {
-            return Err(io::Error::from_raw_os_error(libc::EINVAL));
-        }
-        // SAFETY: the number was checked to lie within the set.
-        unsafe { libc::CPU_SET(*cpu, &mut set) };
-    }
-    // SAFETY: `set` is live and its size is given; 0 means this thread, the only one.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn pin(_cpus: &[usize]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The answer to `Hello`.
