@@ -35,6 +35,7 @@ pub mod leash;
 #[cfg(target_os = "linux")]
 pub mod listing;
 pub mod meter;
+mod moment;
 pub mod probe;
 #[cfg(unix)]
 pub mod program;

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::Reply;
-use tare_model::{CommandReport, Failure, Reason, Series, Sliced, SpanClock, Unit, WorkSpan};
+use tare_model::{CommandReport, Failure, Reason, Series, Sliced, Unit, WorkSpan};
 
 use crate::binding::Binding;
+use crate::moment::Moment;
 use crate::turns::TurnTaker;
 
 /// How many batches a series aims at.
@@ -544,39 +545,6 @@ impl Meter {
             .filter(|(_, value)| value.is_finite())
             .map(|(name, value)| (name.to_owned(), value));
         (self.series, self.checksum, timer.collect())
-    }
-}
-
-/// A moment that other processes on the same kernel can compare theirs with, where the system has such a clock.
-#[derive(Debug, Clone, Copy)]
-struct Moment {
-    ns: u64,
-    clock: SpanClock,
-}
-
-impl Moment {
-    #[cfg(unix)]
-    fn now() -> Self {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` is live and exclusively borrowed; the clock exists on every Unix that Rust runs on, so
-        // that the call cannot fail.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-        Self {
-            ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
-            clock: SpanClock::Kernel,
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn now() -> Self {
-        static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        Self {
-            ns: ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64,
-            clock: SpanClock::Worker,
-        }
     }
 }
 

@@ -177,6 +177,14 @@ pub struct Study {
     pub alternate: bool,
 }
 
+impl Study {
+    /// What the trials of one block are expected to take, nanoseconds: each the time that it aims at.
+    pub fn block_ns(&self) -> u64 {
+        let trials = (self.workloads.len() * self.arms.len()) as u64;
+        (self.trial_ns.saturating_add(self.settle_ns)).saturating_mul(trials)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

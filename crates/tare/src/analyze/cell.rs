@@ -209,17 +209,28 @@ impl Judge<'_> {
         if word == Verdict::Inconclusive {
             cell.mde = detectable_effect(&effect.ci95, d.len());
         }
-        let target = target_half_width(self.study, margin);
+        let target = target_half_width(self.study, margin, effect.ci95.point);
         cell.further_blocks = further_blocks(d.len(), effect.ci95.half_width(), target)
             .filter(|blocks| *blocks > 0)
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
     }
 }
 
-/// Half-width on the ln scale at which a cell is measured well enough: that of the study's precision, or
-/// half of the cell's margin.
-pub(crate) fn target_half_width(study: &Study, margin: f64) -> f64 {
-    study.precision.map_or(margin.ln_1p() / 2.0, f64::ln_1p)
+/// A ratio from which on a difference is no matter of percents.
+const FAR: f64 = 1.5;
+
+/// Half-width on the ln scale at which a cell is measured well enough: that of the study's precision, or half of the
+/// cell's margin. What differs by half as much again or more is decided long before that: for it a quarter of the
+/// difference will do.
+pub(crate) fn target_half_width(study: &Study, margin: f64, ln_ratio: f64) -> f64 {
+    if let Some(precision) = study.precision {
+        return precision.ln_1p();
+    }
+    let of_margin = margin.ln_1p() / 2.0;
+    if ln_ratio.abs() < FAR.ln() {
+        return of_margin;
+    }
+    of_margin.max(ln_ratio.abs() / 4.0)
 }
 
 /// The arm's level so that the values of a row give its ratio: the baseline's times the ratio, with the spread that

@@ -2,15 +2,17 @@
 //!
 //! Fixed width (`METHODOLOGY.md`, *Stopping*): a workload is done when, in every arm, every metric's 95 %
 //! interval of ln(ratio) has a half-width of at most ln(1 + margin)/2, or ln(1 + precision) where the study
-//! asks for one. The rule looks at widths only, never at where an interval lies, so that looking repeatedly
-//! hardly biases what is found. It shares the pairing, the estimate and the widening with the report.
+//! asks for one. The rule looks at widths, never at whether an interval leaves out 0, so that looking repeatedly
+//! hardly biases what is found; only what differs by half as much again is asked for less. From widths it also says
+//! how many blocks are still needed. It shares the pairing, the estimate and the widening with the report.
 //! Trials are decoded when they are added, and only workloads that are not done are estimated again.
 //! What it cannot see: diagnostics; a drifting cell can be narrow.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::Study;
 use tare_model::study::A_PRIME;
+use tare_stats::further_blocks;
 
 use super::cell::target_half_width;
 use super::collect::{Collector, Group};
@@ -49,34 +51,40 @@ impl<'a> PrecisionRule<'a> {
         self.collected.add(data);
     }
 
-    /// Places, in the study's list, of the workloads that are done; to be asked after whole blocks. A
-    /// workload that is done stays so. A metric that has no value in an arm, or no ratio, does not hold
-    /// its workload back: no number of blocks would help.
-    pub fn done(&mut self) -> &BTreeSet<u32> {
-        let mut wide = BTreeSet::new();
-        let mut seen = BTreeSet::new();
+    /// For each workload of the study, in its order, how many more blocks it needs: 0 where it is done, infinitely
+    /// many where nothing can be said yet. To be asked after whole blocks. A workload that is done stays so. A metric
+    /// that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
+    pub fn needed(&mut self) -> Vec<f64> {
+        let mut needed = vec![f64::INFINITY; self.study.workloads.len()];
+        let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
         for (key, group) in &self.collected.groups {
             let index = key.workload_index;
-            seen.insert(index);
-            if !self.done.contains(&index) && !wide.contains(&index) && !self.is_narrow(group) {
-                wide.insert(index);
+            if !self.done.contains(&index) {
+                let most = seen.entry(index).or_default();
+                *most = most.max(self.needed_of(group));
             }
         }
-        self.done.extend(seen.difference(&wide));
-        &self.done
+        for (index, blocks) in seen {
+            if blocks <= 0.0 {
+                self.done.insert(index);
+            }
+            if let Some(place) = needed.get_mut(index as usize) {
+                *place = blocks;
+            }
+        }
+        for index in &self.done {
+            if let Some(place) = needed.get_mut(*index as usize) {
+                *place = 0.0;
+            }
+        }
+        needed
     }
 
-    /// For each workload of the study, in its order, whether it is done.
-    pub fn finished(&mut self) -> Vec<bool> {
-        let workloads = self.study.workloads.len() as u32;
-        let done = self.done();
-        (0..workloads).map(|index| done.contains(&index)).collect()
-    }
-
-    fn is_narrow(&self, group: &Group) -> bool {
+    /// The most that a cell of the group still needs.
+    fn needed_of(&self, group: &Group) -> f64 {
         let study = &self.study;
         let Some(workload) = group.workload else {
-            return true;
+            return 0.0;
         };
         // The A′ arm only decides where there is no other: its cells are counted, not quoted.
         let has_others = study
@@ -86,9 +94,10 @@ impl<'a> PrecisionRule<'a> {
         let arms = study.arms.iter().enumerate().filter(|(_, arm)| {
             arm.id != study.baseline && !(has_others && arm.id.as_str() == A_PRIME)
         });
+        let mut most = 0.0;
         for (arm, _) in arms {
             let Some(against) = Against::baseline(study, &self.collected, arm) else {
-                return true;
+                return 0.0;
             };
             for (place, metric) in workload.metrics().iter().enumerate() {
                 let pairs = Pairs::of(group, against, arm, place);
@@ -98,14 +107,15 @@ impl<'a> PrecisionRule<'a> {
                 let Some(d) = pairs.ln_ratios(metric.better, |reading| reading.typical) else {
                     continue;
                 };
-                let target = target_half_width(study, study.margins.of(metric.class));
-                let narrow = effect::interval(&d, &pairs.launches())
-                    .is_ok_and(|it| it.half_width() <= target);
-                if !narrow {
-                    return false;
-                }
+                let Ok(interval) = effect::interval(&d, &pairs.launches()) else {
+                    return f64::INFINITY;
+                };
+                let margin = study.margins.of(metric.class);
+                let target = target_half_width(study, margin, interval.point);
+                let more = further_blocks(d.len(), interval.half_width(), target);
+                most = f64::max(most, more.map_or(f64::INFINITY, |more| more as f64));
             }
         }
-        true
+        most
     }
 }

@@ -14,7 +14,7 @@ use super::{Exit, Failed, output, recount, show};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::store::{StoppedBy, Store, TrialRecord};
@@ -104,11 +104,8 @@ impl Precision for Rule {
         self.0.add(&recount::trial_data(record.clone()));
     }
 
-    fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {
-        let done = self.0.done();
-        (0..study.workloads.len())
-            .map(|index| done.contains(&(index as u32)))
-            .collect()
+    fn needed(&mut self, _study: &Study, _n_blocks: u32) -> Vec<f64> {
+        self.0.needed()
     }
 }
 
@@ -122,7 +119,7 @@ struct Hopeless {
 impl Hopeless {
     fn of(study: &Study, budget_ns: u64) -> Option<Self> {
         let enough = u64::from(why::FEWEST.min(study.blocks_max));
-        let block_ns = plan::block_ns(study).max(1);
+        let block_ns = study.block_ns().max(1);
         let blocks = budget_ns / block_ns;
         (blocks < enough).then(|| Self {
             budget_ns,

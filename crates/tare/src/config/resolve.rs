@@ -124,7 +124,7 @@ pub(super) fn resolve(
         ));
     }
     let publication = publication::of(&source, file, &arms, &workloads, adjustments)?;
-    Ok(Study {
+    let mut study = Study {
         id: id.clone(),
         title: file.title.clone().unwrap_or_else(|| id.clone()),
         seed: adjustments
@@ -147,7 +147,23 @@ pub(super) fn resolve(
         publication,
         alternate: design.alternate.unwrap_or(true),
         allow_different_tools: design.allow_different_tools || adjustments.allow_different_tools,
-    })
+    };
+    let is_bound_by_time = adjustments.budget_ns.is_some() || design.blocks_max.is_none();
+    if adjustments.blocks.is_none() && is_bound_by_time {
+        lift_the_bound_of_blocks(&mut study);
+    }
+    Ok(study)
+}
+
+/// Lets a study with a budget go on until the budget is used up: blocks enough for ten times as many trials as the
+/// budget holds at the time that a trial aims at.
+fn lift_the_bound_of_blocks(study: &mut Study) {
+    let Some(budget_ns) = study.budget_ns else {
+        return;
+    };
+    let blocks = budget_ns.saturating_mul(10) / study.block_ns().max(1);
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    study.blocks_max = study.blocks_max.max(blocks);
 }
 
 /// The arms: baseline first, its copy A′ second, then the others in the file's order.

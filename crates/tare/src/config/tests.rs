@@ -172,6 +172,27 @@ fn a_workload_chosen_by_name_gets_its_defaults() {
     assert!(!study.workloads[0].params.is_empty());
 }
 
+#[test]
+fn a_budget_is_what_ends_a_study_unless_blocks_are_counted() {
+    let longer = |budget_ns: Option<u64>, blocks: Option<u32>| {
+        let adjustments = Adjustments {
+            budget_ns,
+            blocks,
+            workloads: vec!["integer".into()],
+            ..Adjustments::default()
+        };
+        let study = built_in("ram-disk", &adjustments).unwrap().unwrap();
+        (study.blocks_max, study.block_ns())
+    };
+    let (as_written, block_ns) = longer(None, None);
+    assert_eq!(as_written, 16);
+    let (with_ten_minutes, _) = longer(Some(600_000_000_000), None);
+    assert!(u64::from(with_ten_minutes) * block_ns >= 600_000_000_000);
+    assert_eq!(longer(Some(600_000_000_000), Some(7)).0, 7);
+    // What holds less than the study's own blocks does not take any away.
+    assert!(longer(Some(1_000_000_000), None).0 >= 16);
+}
+
 const WITH_PUBLICATION: &str = r#"
 id = "s"
 [[arm]]

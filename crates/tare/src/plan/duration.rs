@@ -10,13 +10,7 @@ use tare_model::Study;
 pub fn expected_ns(study: &Study) -> u64 {
     study
         .budget_ns
-        .unwrap_or_else(|| block_ns(study).saturating_mul(u64::from(study.blocks_max)))
-}
-
-/// What the trials of one block are expected to take, nanoseconds.
-pub fn block_ns(study: &Study) -> u64 {
-    let trials = (study.workloads.len() * study.arms.len()) as u64;
-    (study.trial_ns.saturating_add(study.settle_ns)).saturating_mul(trials)
+        .unwrap_or_else(|| study.block_ns().saturating_mul(u64::from(study.blocks_max)))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use tare_stats::{BlockOrders, Stream};
 
 mod duration;
 
-pub use duration::{block_ns, expected_ns};
+pub use duration::expected_ns;
 
 /// The plan of a study.
 #[derive(Debug, Clone)]

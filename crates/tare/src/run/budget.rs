@@ -4,6 +4,10 @@
 //! it alone is left out of the further blocks: what it gave stays, and the others get their intervals. That is
 //! decided by how long things took and never by what they measured, for all arms alike, so it biases no ratio.
 //! Where all workloads are slow alike, none is left out: then there are fewer blocks of everything.
+//!
+//! Once there are enough blocks to tell from the widths of intervals how many each workload still needs, the rest of
+//! the budget goes to those that it can decide, the nearest first; the others rest meanwhile, and get what is left
+//! when nothing more can be decided.
 //! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
 //! `--workload`, or gives a longer budget.
 
@@ -14,6 +18,8 @@ use crate::store::{StoreError, WorkloadEnd};
 
 /// Fewer blocks give no interval.
 const ENOUGH_BLOCKS: u32 = 6;
+/// From so many blocks on widths say how many more are needed.
+const TELLING_BLOCKS: u32 = 8;
 /// A workload is left out for its length only if it takes so many times as long as the others on average.
 const DISPROPORTION: u64 = 3;
 
@@ -75,15 +81,37 @@ impl Session<'_> {
         } else {
             format!(", and of block {} without {}", block + 1, names.join(", "))
         };
-        let planned = if study.blocks_min < study.blocks_max {
-            format!("{} to {}", study.blocks_min, study.blocks_max)
-        } else {
-            study.blocks_max.to_string()
-        };
         self.say(format!(
-            "the time budget of {} ended the run after {block} of {planned} blocks{begun}",
-            seconds(study.budget_ns.unwrap_or(0))
+            "the time budget of {} ended the run after {block} block{}{begun}",
+            seconds(study.budget_ns.unwrap_or(0)),
+            if block == 1 { "" } else { "s" }
         ))
+    }
+
+    /// Before a block: has the workloads rest that the budget cannot decide, while there are others that it can.
+    pub(super) fn spend_where_it_decides(&mut self, block: u32) {
+        self.resting.fill(false);
+        // A block that was begun is brought to its end as it was begun.
+        let has_begun = self.next_sequence > block * self.plan.trials_per_block();
+        let Some(left_ns) = self.budget_left_ns() else {
+            return;
+        };
+        if has_begun || block < TELLING_BLOCKS.max(self.study().blocks_min) {
+            return;
+        }
+        let needed = self.precision.needed(self.study(), block);
+        let arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
+        let live: Vec<usize> = self.live_workloads(block).collect();
+        let needs_ns: Vec<f64> = live
+            .iter()
+            .map(|workload| {
+                let block_ns = arms * self.pace.expected_trial_ns(*workload);
+                needed.get(*workload).copied().unwrap_or(f64::INFINITY) * block_ns as f64
+            })
+            .collect();
+        for (workload, chosen) in live.iter().zip(worthwhile(&needs_ns, left_ns as f64)) {
+            self.resting[*workload] = !chosen;
+        }
     }
 
     /// Before a block: leaves out the longest workloads if the blocks that make an interval do not fit
@@ -135,6 +163,30 @@ impl Session<'_> {
     }
 }
 
+/// Which workloads to measure, so that as many as possible become precise enough in the time that is left: those
+/// that need least, one after the other. `needs` holds the time that each still takes, infinite where nothing can
+/// be said. All of them where none would become so.
+fn worthwhile(needs_ns: &[f64], left_ns: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..needs_ns.len()).collect();
+    order.sort_by(|one, other| needs_ns[*one].total_cmp(&needs_ns[*other]));
+    let mut chosen = vec![false; needs_ns.len()];
+    let mut spent_ns = 0.0;
+    for place in order.into_iter().filter(|place| needs_ns[*place] > 0.0) {
+        spent_ns += needs_ns[place];
+        if spent_ns > left_ns {
+            break;
+        }
+        chosen[place] = true;
+    }
+    if !chosen.contains(&true) {
+        chosen = needs_ns.iter().map(|need_ns| *need_ns > 0.0).collect();
+    }
+    if !chosen.contains(&true) {
+        chosen.fill(true);
+    }
+    chosen
+}
+
 /// A length for a reader.
 fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
@@ -142,6 +194,24 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::worthwhile;
+
+    #[test]
+    fn time_goes_to_what_it_can_decide_and_to_all_where_it_decides_nothing() {
+        let inf = f64::INFINITY;
+        // The nearest first, as far as the time goes.
+        assert_eq!(
+            worthwhile(&[30.0, 5.0, inf, 10.0], 20.0),
+            [false, true, false, true]
+        );
+        // What is precise enough already waits for the others.
+        assert_eq!(worthwhile(&[0.0, 5.0], 20.0), [false, true]);
+        // Nothing can be decided: then all that is open goes on.
+        assert_eq!(worthwhile(&[0.0, 50.0, inf], 20.0), [false, true, true]);
+        // Nothing is open: then the time makes everything narrower.
+        assert_eq!(worthwhile(&[0.0, 0.0], 20.0), [true, true]);
+    }
+
     #[test]
     fn enough_blocks_are_those_that_the_analysis_needs_for_an_interval() {
         assert_eq!(super::ENOUGH_BLOCKS as usize, crate::analyze::FEWEST_BLOCKS);

@@ -59,14 +59,14 @@ impl Registry<'static> {
     }
 }
 
-/// Says which workloads have been measured well enough. Must look at the width of intervals only, never at
+/// Says how far each workload is from being measured well enough. Must look at the width of intervals, never at
 /// significance: then looking does not bias (METHOD 1.4).
 pub trait Precision {
     /// Takes in a trial, after it was stored; on resume first every stored one, in the plan's order.
     fn add(&mut self, record: &TrialRecord);
-    /// For each workload of the study, in its order, whether every cell of it is precise enough after
-    /// `n_blocks` blocks.
-    fn finished_workloads(&mut self, study: &Study, n_blocks: u32) -> Vec<bool>;
+    /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks` of them: 0 where
+    /// every cell of it is precise enough, infinitely many where nothing can be said.
+    fn needed(&mut self, study: &Study, n_blocks: u32) -> Vec<f64>;
 }
 
 /// Runs every block of the plan, whatever the precision.
@@ -76,8 +76,8 @@ pub struct AllBlocks;
 impl Precision for AllBlocks {
     fn add(&mut self, _record: &TrialRecord) {}
 
-    fn finished_workloads(&mut self, study: &Study, _n_blocks: u32) -> Vec<bool> {
-        vec![false; study.workloads.len()]
+    fn needed(&mut self, study: &Study, _n_blocks: u32) -> Vec<f64> {
+        vec![f64::INFINITY; study.workloads.len()]
     }
 }
 

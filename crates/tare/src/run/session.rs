@@ -40,6 +40,8 @@ pub(super) struct Session<'a> {
     pub(super) inside: BTreeMap<ArmId, Facts>,
     /// After how many blocks each workload was precise enough.
     pub(super) ended: Vec<Option<u32>>,
+    /// Which workloads the block at hand leaves out, so that others are decided within the budget.
+    pub(super) resting: Vec<bool>,
     pub(super) pace: Pace,
     pub(super) turns: TurnState,
     /// The launch that the instances belong to.
@@ -157,6 +159,7 @@ impl<'a> Session<'a> {
                 .collect(),
             inside: BTreeMap::new(),
             ended: vec![None; study.workloads.len()],
+            resting: vec![false; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
             turns: TurnState::new(study.workloads.len()),
             launched: None,
@@ -261,6 +264,7 @@ impl<'a> Session<'a> {
             if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
                 return Ok(StoppedBy::Precision);
             }
+            self.spend_where_it_decides(block);
             let trials = self.trials_of(block);
             if !self.fits(&trials, block) {
                 self.say_what_the_budget_left_out(block, &[])?;
@@ -313,7 +317,10 @@ impl<'a> Session<'a> {
         let live: Vec<usize> = self.live_workloads(block).collect();
         let mut trials = self.plan.block(block);
         trials.retain(|trial| {
-            trial.sequence >= self.next_sequence && live.contains(&(trial.workload_index as usize))
+            let workload = trial.workload_index as usize;
+            trial.sequence >= self.next_sequence
+                && live.contains(&workload)
+                && !self.resting[workload]
         });
         trials
     }
@@ -328,11 +335,11 @@ impl<'a> Session<'a> {
         if !is_due || has_begun {
             return Ok(());
         }
-        let finished = self.precision.finished_workloads(study, block);
-        for (workload, _) in finished
+        let needed = self.precision.needed(study, block);
+        for (workload, _) in needed
             .iter()
             .enumerate()
-            .filter(|(_, is_finished)| **is_finished)
+            .filter(|(_, blocks)| **blocks <= 0.0)
         {
             if self.ended.get(workload) != Some(&None) {
                 continue;

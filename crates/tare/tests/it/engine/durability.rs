@@ -144,8 +144,8 @@ impl Precision for Telling {
         println!("stored");
     }
 
-    fn finished_workloads(&mut self, study: &Study, _: u32) -> Vec<bool> {
-        vec![false; study.workloads.len()]
+    fn needed(&mut self, study: &Study, _: u32) -> Vec<f64> {
+        vec![f64::INFINITY; study.workloads.len()]
     }
 }
 

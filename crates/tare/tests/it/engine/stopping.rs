@@ -10,10 +10,11 @@ impl Precision for After {
         assert!(is_completed(record));
     }
 
-    fn finished_workloads(&mut self, study: &Study, n_blocks: u32) -> Vec<bool> {
+    fn needed(&mut self, study: &Study, n_blocks: u32) -> Vec<f64> {
         assert_eq!(study.workloads.len(), self.0.len());
         self.1.push(n_blocks);
-        self.0.iter().map(|after| n_blocks >= *after).collect()
+        let left = |after: &u32| f64::from(after.saturating_sub(n_blocks));
+        self.0.iter().map(left).collect()
     }
 }
 
@@ -103,6 +104,39 @@ fn the_smallest_budget_still_gives_one_block() {
     assert_eq!((summary.n_blocks, summary.n_trials), (1, 6));
 }
 
+/// Needs these blocks of each workload in all, however many there are.
+struct Needing([f64; 2]);
+
+impl Precision for Needing {
+    fn add(&mut self, _: &TrialRecord) {}
+
+    fn needed(&mut self, _: &Study, n_blocks: u32) -> Vec<f64> {
+        let left = |all: &f64| (all - f64::from(n_blocks)).max(0.0);
+        self.0.iter().map(left).collect()
+    }
+}
+
+#[test]
+fn what_the_budget_cannot_decide_rests_until_the_others_are_precise_enough() {
+    let scene = Scene::new(Script::default());
+    let mut study = study();
+    (study.blocks_min, study.blocks_max) = (8, 16);
+    study.budget_ns = Some(3_600_000_000_000);
+    let mut rule = Needing([12.0, f64::INFINITY]);
+    scene.execute_until(&study, &mut rule).unwrap();
+    let stored = scene.stored();
+    let blocks_of = |workload: u32| -> Vec<u32> {
+        let own = stored.records.iter().map(|record| &record.trial);
+        let own = own.filter(|trial| trial.workload_index == workload);
+        let mut blocks: Vec<u32> = own.map(|trial| trial.block).collect();
+        blocks.dedup();
+        blocks
+    };
+    assert_eq!(blocks_of(0), (0..12).collect::<Vec<_>>());
+    assert_eq!(blocks_of(1), (0..8).chain(12..16).collect::<Vec<_>>());
+    scene.assert_all_removed();
+}
+
 /// What every arm's requests do: `act` says it for a block and a workload.
 fn acts(study: &Study, act: impl Fn(u32, u32) -> u64) -> Script {
     let plan = Plan::new(study);
@@ -164,7 +198,7 @@ fn where_all_workloads_are_slow_alike_none_is_left_out() {
     let said = scene.said();
     assert!(
         said.iter()
-            .any(|text| text.contains("the time budget of 3.0 s ended the run after 3 of ")),
+            .any(|text| text.contains("the time budget of 3.0 s ended the run after 3 blocks")),
         "{said:?}"
     );
 }
@@ -185,7 +219,8 @@ fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what
     let said = scene.said();
     assert!(
         said.iter()
-            .any(|text| text.contains("after 2 of ") && text.contains("and of block 3 without `w")),
+            .any(|text| text.contains("after 2 blocks")
+                && text.contains("and of block 3 without `w")),
         "{said:?}"
     );
     scene.assert_all_removed();
@@ -202,7 +237,8 @@ fn a_first_block_that_outlasts_a_budget_for_many_is_cut_short() {
     let said = scene.said();
     assert!(
         said.iter()
-            .any(|text| text.contains("after 0 of ") && text.contains("and of block 1 without `w")),
+            .any(|text| text.contains("after 0 blocks")
+                && text.contains("and of block 1 without `w")),
         "{said:?}"
     );
     scene.assert_all_removed();

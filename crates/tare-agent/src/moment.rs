@@ -1,0 +1,40 @@
+//! Moments that workers on one kernel can compare.
+//!
+//! What it cannot see: another kernel's clock; there only the length of a stretch means something.
+
+use tare_model::SpanClock;
+
+/// A moment that other processes on the same kernel can compare theirs with, where the system has such a clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Nanoseconds of the clock.
+    pub(crate) ns: u64,
+    /// Which clock that is.
+    pub(crate) clock: SpanClock,
+}
+
+impl Moment {
+    #[cfg(unix)]
+    pub(crate) fn now() -> Self {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is live and exclusively borrowed; the clock exists on every Unix that Rust runs on, so
+        // that the call cannot fail.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        Self {
+            ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+            clock: SpanClock::Kernel,
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn now() -> Self {
+        static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        Self {
+            ns: ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64,
+            clock: SpanClock::Worker,
+        }
+    }
+}
