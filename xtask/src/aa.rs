@@ -1,77 +1,162 @@
-//! `cargo xtask aa [-n N]`: live comparisons of the host with itself, through the whole of `tare run`.
+//! `cargo xtask aa [-n N]`: live comparisons of equals, through the whole of `tare run`.
 //!
-//! Every comparison is one metric of the A′ arm over ten fresh blocks. An alarm is an interval of 95 % that
-//! excludes "no difference", whatever its size. The last line is `alarms K of N`.
+//! Four arms: the host, its copy A′, and two clones of the built-in container. The copy is held against the host, and
+//! one clone against the other; loops, system calls, files, a disk and a network, each over ten fresh blocks. An alarm
+//! is an interval of 95 % that leaves out "no difference", whatever its size: five in a hundred are chance. The last
+//! line is `alarms K of N host, L of N clone`.
+//! `TARE` names a program that is built already.
+//! What it cannot see: what is different between machines; it is about the one that it runs on.
 
+use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::dist;
-use crate::shell::{how_many, program, step};
+use crate::shell::{flags, number, program, step};
 use crate::workspace::target_folder;
 
-/// Workloads with one metric each.
-const WORKLOADS: [&str; 5] = ["integer", "chase", "getppid", "float", "pipe"];
 /// Seeds begin here, so that they are not those of anybody's studies.
 const FIRST_SEED: u64 = 7_001;
 
-/// Runs `N` comparisons (100 by default) and counts the alarms.
-pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let wanted = how_many("aa", arguments, 100)? as usize;
-    let tare = dist::dist()?;
-    let store = target_folder().join("aa.sqlite");
-    let (mut n_done, mut n_alarms, mut seed) = (0, 0, FIRST_SEED);
-    while n_done < wanted {
-        let workloads = WORKLOADS[..WORKLOADS.len().min(wanted - n_done)].join(",");
-        let seed_text = seed.to_string();
-        let dossier = program(
-            &tare,
-            &[
-                "run",
-                "quick",
-                "--env",
-                "host",
-                "--workload",
-                &workloads,
-                "--blocks",
-                "10",
-                "--budget",
-                "10m",
-                "--seed",
-                &seed_text,
-                "--json",
-                "-",
-            ],
-        )
-        .arguments(&["--store", &store.to_string_lossy()])
-        .json()?;
-        for cell in dossier["aa"]
-            .as_array()
-            .context("the dossier has no `aa`")?
-        {
-            let (low, high) = (
-                cell["ratio"]["low"].as_f64(),
-                cell["ratio"]["high"].as_f64(),
-            );
-            let (Some(low), Some(high)) = (low, high) else {
-                bail!("{} has no interval: {cell}", cell["metric"]);
+const STUDY: &str = r#"id = "aa"
+title = "Equals"
+baseline = "host"
+
+[design]
+trial = "60ms"
+blocks_min = 10
+blocks_max = 10
+
+[[arm]]
+id = "host"
+
+[[arm]]
+id = "one"
+driver = "container"
+required = true
+
+[[arm]]
+id = "two"
+driver = "container"
+required = true
+
+[[workload]]
+id = "integer"
+[[workload]]
+id = "float"
+[[workload]]
+id = "getppid"
+[[workload]]
+id = "clock"
+[[workload]]
+id = "stat"
+[[workload]]
+id = "pipe"
+[[workload]]
+id = "files"
+[[workload]]
+id = "fsync"
+[[workload]]
+id = "random-access"
+[[workload]]
+id = "tcp-round-trip"
+"#;
+
+/// Alarms among comparisons.
+#[derive(Default)]
+struct Count {
+    alarms: u64,
+    of: u64,
+}
+
+impl Count {
+    /// Counts each cell that has an interval, up to `wanted`, and prints those that alarm.
+    fn add<'v>(&mut self, seed: u64, cells: impl Iterator<Item = &'v Value>, wanted: u64) {
+        for cell in cells {
+            let ratio = |name: &str| cell["ratio"][name].as_f64();
+            let (Some(point), Some(low), Some(high)) =
+                (ratio("point"), ratio("low"), ratio("high"))
+            else {
+                continue;
             };
-            n_done += 1;
+            if self.of == wanted {
+                return;
+            }
+            self.of += 1;
             if low > 1.0 || high < 1.0 {
-                n_alarms += 1;
+                self.alarms += 1;
                 println!(
-                    "seed {seed}: {} {:.4} [{low:.4}, {high:.4}] {}",
-                    cell["metric"], cell["ratio"]["point"], cell["verdict"]
+                    "seed {seed}: {} {} {point:.4} [{low:.4}, {high:.4}] {}",
+                    cell["arm"], cell["metric"], cell["verdict"]
                 );
             }
         }
-        step(&format!("{n_done} of {wanted}, {n_alarms} alarms so far"));
+    }
+}
+
+fn cells<'v>(dossier: &'v Value, list: &str) -> Result<&'v Vec<Value>> {
+    dossier[list]
+        .as_array()
+        .with_context(|| format!("the dossier has no `{list}`"))
+}
+
+/// Runs `N` comparisons of each kind (100 by default) and counts the alarms.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let [wanted] = flags("aa", arguments, [("-n", "100")])?;
+    let wanted: u64 = number(&wanted)?;
+    let tare = dist::named_or_built()?;
+    let folder = target_folder().join("aa");
+    fs::create_dir_all(&folder)?;
+    let study = folder.join("aa.toml");
+    fs::write(&study, STUDY)?;
+    let (mut host, mut clone) = (Count::default(), Count::default());
+    let mut seed = FIRST_SEED;
+    while host.of < wanted || clone.of < wanted {
+        let tare = |words: &[&str]| {
+            program(&tare, words)
+                .arguments(&["--store", &folder.join("store.sqlite").to_string_lossy()])
+                .variable("TARE_HOME", folder.join("home"))
+        };
+        let study = study.to_string_lossy();
+        let run = tare(&["run", &study, "--prove", "0s", "--json", "-"]);
+        let dossier = run.arguments(&["--seed", &seed.to_string()]).json()?;
+        host.add(seed, cells(&dossier, "aa")?.iter(), wanted);
+        let against = tare(&["show", "latest", "--against", "one", "--json"]).json()?;
+        let of_two = cells(&against, "cells")?.iter();
+        clone.add(seed, of_two.filter(|cell| cell["arm"] == "two"), wanted);
+        step(&format!(
+            "{} of {} host, {} of {} clone so far",
+            host.alarms, host.of, clone.alarms, clone.of
+        ));
         seed += 1;
     }
-    for suffix in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(format!("{}{suffix}", store.display()));
-    }
-    println!("alarms {n_alarms} of {n_done}");
+    fs::remove_dir_all(&folder)?;
+    println!(
+        "alarms {} of {} host, {} of {} clone",
+        host.alarms, host.of, clone.alarms, clone.of
+    );
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_alarm_is_an_interval_beside_one_and_what_has_none_is_not_counted() {
+        let cell = |low: f64, high: f64| json!({"ratio": {"point": 1.0, "low": low, "high": high}});
+        let all = [
+            cell(0.99, 1.01),
+            cell(1.001, 1.01),
+            json!({ "ratio": null }),
+            cell(0.9, 0.99),
+            cell(1.1, 1.2),
+        ];
+        let mut count = Count::default();
+        count.add(1, all.iter(), 3);
+        assert_eq!((count.alarms, count.of), (2, 3));
+    }
 }

@@ -74,12 +74,12 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "aa",
-        "live comparisons of the host with itself; `-n N` of them",
+        "live comparisons of the host with itself and of a container with its clone; `-n N` of them",
         aa::main,
     ),
     (
         "slower",
-        "how often a loop that is 5 % longer in one arm is found out in a minute; `-n N` comparisons",
+        "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`",
         slower::main,
     ),
     (

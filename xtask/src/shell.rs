@@ -14,15 +14,28 @@ pub(crate) fn step(what: &str) {
     eprintln!("== {what}");
 }
 
-/// The number of a command that takes nothing but `-n N`.
-pub(crate) fn how_many(command: &str, arguments: &[String], default: u64) -> Result<u64> {
-    match arguments {
-        [] => Ok(default),
-        [flag, count] if flag == "-n" => count
-            .parse()
-            .with_context(|| format!("`{count}` is no number")),
-        _ => bail!("usage: cargo xtask {command} [-n N]"),
+/// The values of a command's flags, each of which takes one: what is given, else its default.
+pub(crate) fn flags<const N: usize>(
+    command: &str,
+    arguments: &[String],
+    known: [(&str, &str); N],
+) -> Result<[String; N]> {
+    let mut values = known.map(|(_, default)| default.to_owned());
+    for pair in arguments.chunks(2) {
+        let place = known.iter().position(|(flag, _)| *flag == pair[0]);
+        let (Some(place), Some(value)) = (place, pair.get(1)) else {
+            let usage = known.map(|(flag, default)| format!("[{flag} {default}]"));
+            bail!("usage: cargo xtask {command} {}", usage.join(" "));
+        };
+        values[place].clone_from(value);
     }
+    Ok(values)
+}
+
+/// A flag's value as a number.
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T> {
+    text.parse()
+        .map_err(|_| anyhow::anyhow!("`{text}` is no number"))
 }
 
 /// A program to be run, in the repository's root if no other folder is named.
@@ -150,5 +163,25 @@ impl std::fmt::Display for Program {
         self.arguments
             .iter()
             .try_for_each(|argument| write!(out, " {}", argument.to_string_lossy()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_have_defaults_and_others_are_refused() {
+        let read = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
+            flags("aa", &arguments, [("-n", "100"), ("--budget", "1m")])
+        };
+        assert_eq!(read(&[]).unwrap(), ["100", "1m"]);
+        assert_eq!(read(&["--budget", "15s"]).unwrap(), ["100", "15s"]);
+        for wrong in [&["-n"][..], &["-m", "3"], &["-n", "3", "x"]] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains("[-n 100] [--budget 1m]"), "{error}");
+        }
+        assert!(number::<u64>("x").is_err());
     }
 }

@@ -1,97 +1,153 @@
-//! `cargo xtask slower [-n N]`: how often a processor loop that is 5 % longer in one arm is found out in a minute.
+//! `cargo xtask slower [--percent P] [--budget T] [-n N]`: how often work that is a little longer in one arm is found
+//! out.
 //!
-//! Both arms are the host; the loop's length comes from a variable that each arm sets for itself, so the slowdown
-//! is exactly as large as planted, and everything else is `tare run` as users have it. It is found where the
-//! interval of the ratio lies above 1. The last line is `found K of N`.
+//! Both arms are the host, with an agent of which the loop and the system call do so many percent more where a variable
+//! says so: the slowdown is exactly as large as planted, and everything else is `tare run` as users have it. It is
+//! found where the interval of the ratio lies above 1. The last line is `found K of N, truth inside L of N`: an interval
+//! of 95 % holds what was planted 95 times in a hundred.
 //! `TARE` names a program that is built already.
-//! What it cannot see: the start of the interpreter is as long in both arms, which takes a little from the 5 %.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::dist;
-use crate::shell::{how_many, program, step};
+use crate::shell::{cargo, flags, number, program, step};
 use crate::workspace::target_folder;
 
 /// Seeds begin here, so that they are not those of anybody's studies.
 const FIRST_SEED: u64 = 9_001;
+/// What is compared: a loop and a system call.
+const METRICS: [&str; 2] = ["cpu.integer.time", "syscall.getppid.time"];
 
-const STUDY: &str = r#"id = "slower"
-title = "A loop that is longer in one arm"
+/// The study for so many thousandths.
+fn study(per_mille: u64) -> String {
+    format!(
+        r#"id = "slower"
+title = "Work that is longer in one arm"
 baseline = "host"
 
 [design]
-budget = "60s"
+trial = "60ms"
 
 [[arm]]
 id = "host"
-settings.env = ["ROUNDS=1000000"]
 
 [[arm]]
 id = "slower"
 driver = "host"
-settings.env = ["ROUNDS=1050000"]
+settings.env = ["PLANTED_PER_MILLE={per_mille}"]
 
 [[workload]]
-id = "command"
-params.argv = ["awk", "BEGIN { n = ENVIRON[\"ROUNDS\"]; for (i = 0; i < n; i++) s += i * i % 7; print s > \"/dev/null\" }"]
-"#;
+id = "integer"
+[[workload]]
+id = "getppid"
+"#
+    )
+}
 
-/// Runs `N` comparisons (20 by default) and counts those in which the slowdown was found.
+/// The agent whose loops can be made longer.
+fn agent() -> Result<PathBuf> {
+    let target = "x86_64-unknown-linux-musl";
+    let folder = target_folder().join("agent");
+    cargo(&[
+        "build",
+        "--locked",
+        "--profile",
+        "agent",
+        "--package",
+        "tare-agent",
+    ])
+    .arguments(&["--example", "slower_agent", "--target", target])
+    .arguments(&["--target-dir", &folder.to_string_lossy()])
+    .run()?;
+    Ok(folder.join(target).join("agent/examples/slower_agent"))
+}
+
+/// Runs `N` comparisons and counts those in which the slowdown was found, and those whose interval holds it.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let wanted = how_many("slower", arguments, 20)?;
+    let known = [("--percent", "1"), ("--budget", "15s"), ("-n", "24")];
+    let [percent, budget, wanted] = flags("slower", arguments, known)?;
+    let wanted: usize = number(&wanted)?;
+    let per_mille = (number::<f64>(&percent)? * 10.0).round();
+    ensure!(
+        (1.0..=10_000.0).contains(&per_mille),
+        "`--percent` is from 0.1 to 1000"
+    );
+    let planted = 1.0 + per_mille / 1_000.0;
     let tare = dist::named_or_built()?;
+    let agent = agent()?;
     let folder = target_folder().join("slower");
     fs::create_dir_all(&folder)?;
-    let study = folder.join("slower.toml");
-    fs::write(&study, STUDY)?;
-    let mut n_found = 0;
-    for seed in FIRST_SEED..FIRST_SEED + wanted {
+    let file = folder.join("slower.toml");
+    fs::write(&file, study(per_mille as u64))?;
+    let mut told: Vec<Told> = Vec::new();
+    for seed in FIRST_SEED.. {
+        if told.len() >= wanted {
+            break;
+        }
         let dossier = program(&tare, &["run"])
-            .arguments(&[&study.to_string_lossy(), "--seed", &seed.to_string()])
-            .arguments(&["--json", "-"])
-            .variable("TARE_HOME", &folder)
+            .arguments(&[&file.to_string_lossy(), "--seed", &seed.to_string()])
+            .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
+            .arguments(&["--agent", &agent.to_string_lossy()])
+            .variable("TARE_HOME", folder.join("home"))
             .json()?;
-        let told = told(&dossier)?;
-        n_found += u64::from(told.is_found);
-        println!("seed {seed}: {}", told.line);
-        step(&format!("{n_found} found of {}", seed + 1 - FIRST_SEED));
+        for metric in METRICS.iter().take(wanted - told.len()) {
+            let one = Told::of(&dossier, metric, planted)?;
+            println!("seed {seed}: {metric} {}", one.line);
+            told.push(one);
+        }
+        step(&summary(&told));
     }
     fs::remove_dir_all(&folder)?;
-    println!("found {n_found} of {wanted}");
+    println!("{}", summary(&told));
     Ok(ExitCode::SUCCESS)
+}
+
+fn summary(told: &[Told]) -> String {
+    let count = |what: fn(&Told) -> bool| told.iter().filter(|one| what(one)).count();
+    let all = told.len();
+    let (found, inside) = (count(|one| one.is_found), count(|one| one.is_inside));
+    format!("found {found} of {all}, truth inside {inside} of {all}")
 }
 
 /// What came of one comparison.
 struct Told {
     is_found: bool,
+    /// Whether the interval holds what was planted.
+    is_inside: bool,
     line: String,
 }
 
-fn told(dossier: &Value) -> Result<Told> {
-    let cells = dossier["cells"].as_array();
-    let cell = cells
-        .into_iter()
-        .flatten()
-        .find(|cell| cell["arm"] == "slower" && cell["metric"] == "command.run.wall")
-        .context("the dossier has no cell of the loop")?;
-    let ratio = |name: &str| cell["ratio"][name].as_f64();
-    let (Some(point), Some(low), Some(high)) = (ratio("point"), ratio("low"), ratio("high")) else {
-        return Ok(Told {
-            is_found: false,
-            line: format!("no interval: {}", cell["verdict"]),
-        });
-    };
-    Ok(Told {
-        is_found: low > 1.0,
-        line: format!(
-            "{point:.3} [{low:.3}, {high:.3}] in {} blocks, {}",
-            cell["n_blocks"], cell["verdict"]
-        ),
-    })
+impl Told {
+    fn of(dossier: &Value, metric: &str, planted: f64) -> Result<Self> {
+        let cells = dossier["cells"].as_array();
+        let cell = cells
+            .into_iter()
+            .flatten()
+            .find(|cell| cell["arm"] == "slower" && cell["metric"] == metric)
+            .with_context(|| format!("the dossier has no cell of {metric}"))?;
+        let ratio = |name: &str| cell["ratio"][name].as_f64();
+        let (Some(point), Some(low), Some(high)) = (ratio("point"), ratio("low"), ratio("high"))
+        else {
+            return Ok(Self {
+                is_found: false,
+                is_inside: false,
+                line: format!("no interval: {}", cell["verdict"]),
+            });
+        };
+        Ok(Self {
+            is_found: low > 1.0,
+            is_inside: low <= planted && planted <= high,
+            line: format!(
+                "{point:.4} [{low:.4}, {high:.4}] in {} blocks, {}",
+                cell["n_blocks"], cell["verdict"]
+            ),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -100,17 +156,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_an_interval_above_one_is_a_find() {
-        let found = |low: f64, high: f64| {
-            let cell = json!({"arm": "slower", "metric": "command.run.wall", "verdict": "v", "n_blocks": 20,
+    fn only_an_interval_above_one_is_a_find_and_only_one_around_the_truth_holds_it() {
+        let told = |low: f64, high: f64| {
+            let cell = json!({"arm": "slower", "metric": METRICS[0], "verdict": "v", "n_blocks": 20,
                               "ratio": {"point": 1.04, "low": low, "high": high}});
-            told(&json!({"cells": [cell]})).unwrap().is_found
+            let told = Told::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
+            (told.is_found, told.is_inside)
         };
-        assert!(found(1.01, 1.07));
-        assert!(!found(0.99, 1.07));
-        let undecided =
-            json!({"cells": [{"arm": "slower", "metric": "command.run.wall", "ratio": null}]});
-        assert!(!told(&undecided).unwrap().is_found);
-        assert!(told(&json!({"cells": []})).is_err());
+        assert_eq!(told(1.01, 1.07), (true, true));
+        assert_eq!(told(0.99, 1.07), (false, true));
+        assert_eq!(told(1.01, 1.04), (true, false));
+        let none = json!({"cells": [{"arm": "slower", "metric": METRICS[1], "ratio": null}]});
+        let none = Told::of(&none, METRICS[1], 1.05).unwrap();
+        assert!(!none.is_found && !none.is_inside);
+        assert!(Told::of(&json!({"cells": []}), METRICS[0], 1.05).is_err());
+    }
+
+    #[test]
+    fn the_study_says_how_much_is_planted() {
+        assert!(study(5).contains("PLANTED_PER_MILLE=5"));
     }
 }

@@ -1,7 +1,8 @@
 //! From a stored run to its dossier: every number is derived again from the raw output.
 
-use tare_model::RunId;
 use tare_model::dossier::Dossier;
+use tare_model::study::A_PRIME;
+use tare_model::{ArmSpec, RunId};
 
 use super::{Exit, Failed};
 use crate::analyze::{Analysis, ArmData, RunData, RunHead, TrialData};
@@ -62,6 +63,44 @@ pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
         }
     }
     Ok(dossier)
+}
+
+/// The dossier of a stored run with another of its arms in the place of the baseline: from the same blocks. Without
+/// A′, which is a copy of another, and without what was published or proved, which is about another pair.
+pub(super) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, Failed> {
+    let mut stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        return Err(Failed::new(
+            Exit::Usage,
+            "an answer of `tare why` has two sides, and none to choose",
+        ));
+    }
+    let arms = &mut stored.study.arms;
+    let copy = |spec: &ArmSpec| spec.id.as_str() == A_PRIME;
+    arms.retain(|spec| !copy(spec));
+    let Some(place) = arms.iter().position(|spec| spec.id.as_str() == arm) else {
+        let names: Vec<String> = arms.iter().map(|spec| format!("`{}`", spec.id)).collect();
+        return Err(Failed::new(
+            Exit::Usage,
+            format!(
+                "run {run} has no arm `{}` to compare with",
+                arm.escape_debug()
+            ),
+        )
+        .hint(format!("its arms are {}", names.join(", "))));
+    };
+    let baseline = arms.remove(place);
+    stored.study.baseline = baseline.id.clone();
+    arms.insert(0, baseline);
+    stored.study.publication = None;
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find);
+    store.each_record(&head.run, |record| {
+        if record.trial.cell.arm.as_str() != A_PRIME {
+            analysis.add(&trial_data(record));
+        }
+    })?;
+    Ok(analysis.dossier())
 }
 
 /// The dossier of a stored run by itself, and what is suspected.

@@ -91,6 +91,40 @@ fn a_dossier_goes_to_a_file_and_the_table_to_standard_output() {
 }
 
 #[test]
+fn a_stored_run_is_shown_against_another_of_its_arms() {
+    let product = Product::new();
+    let study = "id = \"pair\"\n[design]\nblocks_min = 7\nblocks_max = 7\n[[arm]]\nid = \"host\"\n[[arm]]\n\
+                 id = \"again\"\ndriver = \"host\"\n[[workload]]\nid = \"getppid\"\n";
+    let file = product.file("pair.toml", study);
+    product.run(["run", &file]).expect(0);
+
+    let against = |arm| product.run(["show", "--against", arm, "--json"]);
+    let turned = against("again").expect(0).json();
+    assert_valid_dossier(&turned);
+    let ids = |list: &Value, name: &str| -> Vec<String> {
+        let of = |entry: &Value| entry[name].as_str().unwrap().to_owned();
+        list.as_array().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(ids(&turned["arms"], "id"), ["again", "host"]);
+    assert_eq!(turned["arms"][0]["baseline"], true);
+    assert_eq!(ids(&turned["cells"], "arm"), ["host"]);
+    assert_eq!(turned["aa"], Value::Array(vec![]));
+    // The same blocks and levels, the other way round.
+    let straight = product.run(["show", "--json"]).expect(0).json();
+    let cell = |dossier: &Value| dossier["cells"][0].clone();
+    assert_eq!(cell(&turned)["n_blocks"], 7);
+    let host_alone = &cell(&turned)["env"]["point"];
+    assert!(host_alone.is_f64() && cell(&straight)["base"]["point"].is_f64());
+    let text = product.run(["show", "--against", "again"]).expect(0).stdout;
+    assert!(text.starts_with("again has no second copy here"), "{text}");
+
+    for (arm, said) in [("nix", "`host`, `again`"), ("a-prime", "`host`, `again`")] {
+        let refused = against(arm).expect(2);
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+}
+
+#[test]
 fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     let product = Product::new();
     std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();

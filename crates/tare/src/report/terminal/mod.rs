@@ -8,6 +8,7 @@
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
+use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
@@ -102,6 +103,12 @@ fn aa(dossier: &Dossier) -> String {
         .filter(|cell| cell.ratio.is_some())
         .collect();
     let name = format!("A′ ({baseline} against itself)");
+    let has_copy = |arm: &DossierArm| arm.id == A_PRIME;
+    if !dossier.arms.iter().any(has_copy) {
+        return format!(
+            "{baseline} has no second copy here that would say how far these numbers can be trusted."
+        );
+    }
     if compared.is_empty() {
         return format!(
             "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
