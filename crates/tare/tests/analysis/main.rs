@@ -7,6 +7,7 @@
     reason = "a test may end where its own generator fails"
 )]
 
+mod before;
 mod concurrency;
 mod generator;
 mod inference;
