@@ -9,6 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::params::Params;
+use crate::recipe::Path;
+use crate::study::Spread;
+use crate::unit::Better;
+use crate::words::{
+    Absence, CheckResult, ClaimVerdict, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
+    Verdict, WhyOutcome,
+};
 
 /// The dossier's version.
 pub const DOSSIER_VERSION: u32 = 1;
@@ -81,19 +88,19 @@ pub struct DossierCell {
     pub instances: u32,
     /// Where the instances ran, `processes` or `environments`; absent where one ran as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<String>,
+    pub spread: Option<Spread>,
     /// Path of a two-ended workload.
-    pub path: Option<String>,
+    pub path: Option<Path>,
     /// The metric.
     pub metric: String,
     /// Revision of the probe's kernel.
     pub revision: u32,
     /// Unit of `base`, `env` and `difference`.
     pub unit: String,
-    /// `lower` or `higher`.
-    pub better: String,
-    /// Which in-trial summary this is: `typical` (median) or `floor` (best).
-    pub summary: String,
+    /// Which direction is the better one.
+    pub better: Better,
+    /// Which in-trial summary this is.
+    pub summary: Summary,
     /// Blocks that entered.
     pub n_blocks: u32,
     /// Whether the arms took turns slice by slice in these blocks; they ran whole trials otherwise.
@@ -119,8 +126,8 @@ pub struct DossierCell {
     pub q: Option<f64>,
     /// The margin that the verdict used.
     pub margin: f64,
-    /// `material-cost`, `cost`, `negligible-cost`, `equivalent`, `inconclusive`, `negligible-gain`, `gain`, `material-gain`.
-    pub verdict: String,
+    /// What it shows.
+    pub verdict: Verdict,
     /// Minimum detectable effect as a fraction; given where the verdict is `inconclusive`.
     pub mde: Option<f64>,
     /// Further blocks that the wanted precision would need, where it was missed.
@@ -138,15 +145,15 @@ pub struct Concurrency {
     /// Its parameters.
     pub params: Params,
     /// Path of a two-ended workload.
-    pub path: Option<String>,
+    pub path: Option<Path>,
     /// Where the instances ran: `processes` of one environment, or each in one of several `environments`.
-    pub spread: String,
+    pub spread: Spread,
     /// The metric.
     pub metric: String,
     /// Unit of `value` and `worst`.
     pub unit: String,
-    /// `lower` or `higher`.
-    pub better: String,
+    /// Which direction is the better one.
+    pub better: Better,
     /// Unit of `throughput`; `null` where the metric is neither a time nor a rate.
     pub throughput_unit: Option<String>,
     /// The arms, baseline first, the A′ arm among them.
@@ -217,14 +224,14 @@ pub struct Doubling {
     /// The margin that the verdict used.
     pub margin: f64,
     /// As that of a cell.
-    pub verdict: String,
+    pub verdict: Verdict,
 }
 
 /// X(N) = γN/(1 + α(N − 1) + βN(N − 1)) (Gunther 2007), or a simpler case of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    /// `linear`, `amdahl` or `universal`, whichever has the smallest corrected Akaike criterion.
-    pub law: String,
+    /// Whichever has the smallest corrected Akaike criterion.
+    pub law: ScalingLaw,
     /// Throughput of one instance, in `throughput_unit`.
     pub gamma: f64,
     /// The share that is done one at a time.
@@ -255,8 +262,8 @@ pub struct DossierFailure {
     pub arm: String,
     /// The workload; `null` where the whole arm is meant.
     pub workload: Option<String>,
-    /// `unavailable` or `failed`.
-    pub kind: String,
+    /// How it is missing.
+    pub kind: Absence,
     /// Why.
     pub reason: String,
     /// How many trials it befell.
@@ -271,8 +278,8 @@ pub struct DossierFailure {
 pub struct DossierFinding {
     /// The cause.
     pub cause: String,
-    /// `confirmed`, `supported`, `refuted` or `untested`.
-    pub status: String,
+    /// What was proved of it.
+    pub status: Status,
     /// Indices into `cells`.
     pub cells: Vec<u32>,
     /// The claim.
@@ -361,8 +368,8 @@ pub struct DossierWhy {
     pub metric: String,
     /// How the command was carried there, a line each.
     pub carried: Vec<String>,
-    /// `cost`, `start-up` (only creating the environment costs), `none` or `undecided`.
-    pub outcome: String,
+    /// The answer in a word.
+    pub outcome: WhyOutcome,
     /// The answer.
     pub answer: String,
     /// The part of the cost that confirmed causes explain.
@@ -382,8 +389,8 @@ pub struct DossierClaim {
     pub id: String,
     /// What was published.
     pub published: String,
-    /// `holds`, `fails`, `undecided` or `not-testable`.
-    pub verdict: String,
+    /// How it came out.
+    pub verdict: ClaimVerdict,
     /// Why.
     pub because: String,
 }
@@ -393,8 +400,8 @@ pub struct DossierClaim {
 pub struct DossierLayout {
     /// Its caption.
     pub title: String,
-    /// `table`, `bars` or `lines`.
-    pub kind: String,
+    /// How it is laid out.
+    pub kind: LayoutKind,
     /// Headings of the columns, or names of the series.
     pub columns: Vec<String>,
     /// From top to bottom.
@@ -461,8 +468,8 @@ pub struct DossierPublication {
 pub struct CheckItem {
     /// Its name.
     pub id: String,
-    /// `pass`, `fail`, `differs` (not equal, and part of what is compared) or `n.a.`.
-    pub result: String,
+    /// How it came out.
+    pub result: CheckResult,
     /// With what.
     pub detail: String,
 }
@@ -493,8 +500,8 @@ pub struct Dossier {
     pub started: String,
     /// Whether it ran to the end of its plan or rule; `false` after an interruption.
     pub complete: bool,
-    /// Why it stopped: `precision`, `blocks`, `budget`, `interrupted`, `failed`.
-    pub stopped_by: String,
+    /// Why it stopped.
+    pub stopped_by: StoppedBy,
     /// The study.
     pub study: DossierStudy,
     /// The arms, baseline first.

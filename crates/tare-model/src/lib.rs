@@ -26,6 +26,7 @@ pub mod trial;
 pub mod turns;
 pub mod unit;
 pub mod wire;
+pub mod words;
 
 pub use cluster::ClusterView;
 pub use command::{CommandCall, CommandReport};
@@ -42,3 +43,7 @@ pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};
 pub use trial::{CellKey, Trial};
 pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};
+pub use words::{
+    Absence, CheckResult, ClaimVerdict, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
+    Verdict, WhyOutcome,
+};

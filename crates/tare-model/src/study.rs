@@ -7,6 +7,7 @@ use crate::params::Params;
 use crate::publication::Publication;
 use crate::recipe::Path;
 use crate::unit::ResourceClass;
+use crate::words::words;
 
 /// The identifier of the second copy of the baseline, which every study gets by itself.
 pub const A_PRIME: &str = "a-prime";
@@ -75,27 +76,15 @@ pub struct ArmSpec {
     pub required: bool,
 }
 
-/// Where several instances of a workload run at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Spread {
-    /// As processes of one environment.
-    #[default]
-    Processes,
-    /// Each in an environment of its own.
-    Environments,
-}
-
-impl Spread {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Processes, Self::Environments];
-
-    /// The word of study files, stores and reports.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Processes => "processes",
-            Self::Environments => "environments",
-        }
+words! {
+    /// Where several instances of a workload run at once.
+    #[derive(Default)]
+    pub enum Spread {
+        /// As processes of one environment.
+        #[default]
+        Processes = "processes",
+        /// Each in an environment of its own.
+        Environments = "environments",
     }
 }
 
@@ -195,13 +184,5 @@ mod tests {
         let spec: WorkloadSpec = serde_json::from_str(stored).unwrap();
         assert_eq!((spec.instances, spec.spread), (1, None));
         assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
-    }
-
-    #[test]
-    fn where_instances_run_is_stored_under_the_word_of_study_files() {
-        for spread in Spread::ALL {
-            let json = serde_json::to_string(&spread).unwrap();
-            assert_eq!(json, format!("\"{}\"", spread.label()));
-        }
     }
 }

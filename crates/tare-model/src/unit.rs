@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// One tick of `/proc/stat` and `/proc/<pid>/stat`, nanoseconds (USER_HZ is 100 on every Linux that Tare runs on).
 pub const TICK_NS: f64 = 10_000_000.0;
 
@@ -42,30 +44,30 @@ impl Unit {
     }
 }
 
-/// Which direction of a metric is the better one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// Smaller is better: times, sizes.
-    Lower,
-    /// Larger is better: rates. Inverted before a ratio is taken, so that a ratio above 1 always means a cost.
-    Higher,
+words! {
+    /// Which direction of a metric is the better one.
+    pub enum Better {
+        /// Smaller is better: times, sizes.
+        Lower = "lower",
+        /// Larger is better: rates. Inverted before a ratio is taken, so that a ratio above 1 always means a cost.
+        Higher = "higher",
+    }
 }
 
-/// What a metric loads; decides its default margin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResourceClass {
-    /// Processor and memory.
-    Compute,
-    /// Kernel entries: system calls, faults, processes.
-    Kernel,
-    /// File systems and block devices.
-    Disk,
-    /// Sockets.
-    Network,
-    /// Creating and removing the environment itself.
-    StartUp,
+words! {
+    /// What a metric loads; decides its default margin.
+    pub enum ResourceClass {
+        /// Processor and memory.
+        Compute = "compute",
+        /// Kernel entries: system calls, faults, processes.
+        Kernel = "kernel",
+        /// File systems and block devices.
+        Disk = "disk",
+        /// Sockets.
+        Network = "network",
+        /// Creating and removing the environment itself.
+        StartUp = "start-up",
+    }
 }
 
 /// One metric of a workload.

@@ -11,22 +11,13 @@
 //! What it cannot see: mechanisms. α and β summarise a curve; intervals come from
 //! [`crate::block_bootstrap`], and a peak outside of what was measured is a guess.
 
+pub use tare_model::ScalingLaw;
+
 use crate::interval::{Undetermined, check};
 
 /// Distinct sizes needed for a fit.
 const FEWEST_SIZES: usize = 6;
 const MOST_STEPS: usize = 500;
-
-/// Which of γ, α, β are free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScalingLaw {
-    /// α = β = 0.
-    Linear,
-    /// β = 0.
-    Amdahl,
-    /// α and β free, not negative.
-    Universal,
-}
 
 /// A fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,87 +14,8 @@
 
 use crate::hodges_lehmann::hodges_lehmann_paired;
 use crate::interval::{Interval, Undetermined};
-use std::fmt;
 
-/// What a cell shows, costs first. `ratio > 1` means that the environment costs more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verdict {
-    /// The whole interval lies beyond the margin.
-    MaterialCost,
-    /// A cost whose size relative to the margin is not resolved.
-    Cost,
-    /// A real cost that lies within the margin.
-    NegligibleCost,
-    /// No difference shown and none beyond the margin possible.
-    Equivalent,
-    /// Neither a difference nor equivalence can be shown.
-    Inconclusive,
-    /// A real gain that lies within the margin.
-    NegligibleGain,
-    /// A gain whose size relative to the margin is not resolved.
-    Gain,
-    /// The whole interval lies beyond the margin, on the side of gains.
-    MaterialGain,
-}
-
-impl Verdict {
-    /// All eight, costs first.
-    pub const ALL: [Self; 8] = [
-        Self::MaterialCost,
-        Self::Cost,
-        Self::NegligibleCost,
-        Self::Equivalent,
-        Self::Inconclusive,
-        Self::NegligibleGain,
-        Self::Gain,
-        Self::MaterialGain,
-    ];
-
-    /// The name used in stored results. It never changes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MaterialCost => "material-cost",
-            Self::Cost => "cost",
-            Self::NegligibleCost => "negligible-cost",
-            Self::Equivalent => "equivalent",
-            Self::Inconclusive => "inconclusive",
-            Self::NegligibleGain => "negligible-gain",
-            Self::Gain => "gain",
-            Self::MaterialGain => "material-gain",
-        }
-    }
-
-    /// The verdict with this [`name`](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
-    }
-
-    /// What it would be if baseline and environment changed places.
-    #[must_use]
-    pub fn mirrored(self) -> Self {
-        match self {
-            Self::MaterialCost => Self::MaterialGain,
-            Self::Cost => Self::Gain,
-            Self::NegligibleCost => Self::NegligibleGain,
-            Self::Equivalent => Self::Equivalent,
-            Self::Inconclusive => Self::Inconclusive,
-            Self::NegligibleGain => Self::NegligibleCost,
-            Self::Gain => Self::Cost,
-            Self::MaterialGain => Self::MaterialCost,
-        }
-    }
-
-    /// Does it claim a difference, of whatever size? This is what an A/A run counts.
-    pub fn is_difference(self) -> bool {
-        !matches!(self, Self::Equivalent | Self::Inconclusive)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use tare_model::Verdict;
 
 /// The verdict of a 95 % and a 90 % interval on the ln scale and a relative margin
 /// such as 0.02. The first condition that holds decides.

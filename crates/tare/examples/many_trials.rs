@@ -8,9 +8,9 @@
 use std::path::Path;
 
 use tare::plan::Plan;
-use tare::store::{RunStart, SessionEnd, StoppedBy, Store, TrialRecord};
+use tare::store::{RunStart, SessionEnd, Store, TrialRecord};
 use tare_model::outcome::Bytes;
-use tare_model::{Outcome, ProbeReport, RunId, Trial};
+use tare_model::{Outcome, ProbeReport, RunId, StoppedBy, Trial};
 use tare_stats::Stream;
 
 /// Standard deviation of the noise on the ln scale.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tare_model::dossier::CheckItem;
-use tare_model::{Facts, Params};
+use tare_model::{CheckResult, Facts, Params};
 
 use tare_model::unit::bytes;
 
@@ -21,15 +21,6 @@ mod tools;
 
 use compared::{COMPARED, Compared, LIMITS, Limit};
 pub(crate) use tools::{Mismatch, fix, mismatches, missing};
-
-/// Equal.
-pub(crate) const PASS: &str = "pass";
-/// Not equal, and it should be.
-pub(crate) const FAIL: &str = "fail";
-/// Not equal, and that is part of what is compared.
-pub(crate) const DIFFERS: &str = "differs";
-/// Not known on at least one side.
-pub(crate) const NOT_KNOWN: &str = "n.a.";
 
 const KERNEL: &[&str] = &["kernel.release"];
 
@@ -54,7 +45,7 @@ pub(crate) struct Side<'a> {
 pub(crate) struct Finding {
     arm: String,
     what: String,
-    pub(crate) result: &'static str,
+    pub(crate) result: CheckResult,
     /// In one sentence that names both arms; the value where both are equal.
     detail: String,
     /// What is there, what is here, what that means; where the two differ.
@@ -62,7 +53,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn new(arm: Side<'_>, what: &str, result: &'static str, detail: String) -> Self {
+    fn new(arm: Side<'_>, what: &str, result: CheckResult, detail: String) -> Self {
         Self {
             arm: arm.id.to_owned(),
             what: what.to_owned(),
@@ -83,7 +74,7 @@ impl Finding {
     pub(crate) fn into_item(self) -> CheckItem {
         CheckItem {
             id: format!("{}.{}", self.arm, self.what),
-            result: self.result.to_owned(),
+            result: self.result,
             detail: self.detail,
         }
     }
@@ -111,7 +102,10 @@ pub(crate) fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) 
 /// differ in the same way from the baseline share a line; where nothing differs there is none.
 pub(crate) fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (result, word) in [(FAIL, "not equal"), (DIFFERS, "differs")] {
+    for (result, word) in [
+        (CheckResult::Fail, "not equal"),
+        (CheckResult::Differs, "differs"),
+    ] {
         let mut arms_by_difference: BTreeMap<(usize, &[String; 3]), Vec<String>> = BTreeMap::new();
         let mut order: Vec<&str> = Vec::new();
         for finding in findings.iter().filter(|finding| finding.result == result) {
@@ -168,12 +162,12 @@ impl Limit {
                 &here,
                 &Told {
                     what: self.id,
-                    result: FAIL,
+                    result: CheckResult::Fail,
                     meaning: self.meaning,
                     settings: &[self.setting],
                 },
             ),
-            _ => Finding::new(arm, self.id, NOT_KNOWN, unread(base, arm, &[])),
+            _ => Finding::new(arm, self.id, CheckResult::NotKnown, unread(base, arm, &[])),
         }
     }
 }
@@ -182,14 +176,14 @@ impl Limit {
 struct Told<'a> {
     what: &'a str,
     /// Of a difference that no setting of the arm asks for.
-    result: &'static str,
+    result: CheckResult,
     meaning: &'a str,
     settings: &'a [&'a str],
 }
 
 fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Told<'_>) -> Finding {
     if there == here {
-        return Finding::new(arm, told.what, PASS, here.to_owned());
+        return Finding::new(arm, told.what, CheckResult::Pass, here.to_owned());
     }
     let read = [there, here].map(|value| readable(told.what, value));
     // What is written alike and is not is told as it is.
@@ -207,11 +201,13 @@ fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Tol
     match asked {
         Some(name) => {
             let by = format!("(asked for by `{name}`)");
-            Finding::new(arm, told.what, DIFFERS, format!("{detail} {by}")).with_difference(
-                there,
-                here,
-                &format!("{} {by}", told.meaning),
+            Finding::new(
+                arm,
+                told.what,
+                CheckResult::Differs,
+                format!("{detail} {by}"),
             )
+            .with_difference(there, here, &format!("{} {by}", told.meaning))
         }
         None => Finding::new(arm, told.what, told.result, detail).with_difference(
             there,
@@ -260,12 +256,17 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
             &here,
             &Told {
                 what: "workdir",
-                result: DIFFERS,
+                result: CheckResult::Differs,
                 meaning: "files are worked on in another file system",
                 settings: &[],
             },
         ),
-        _ => Finding::new(arm, "workdir", NOT_KNOWN, unread(base, arm, &[])),
+        _ => Finding::new(
+            arm,
+            "workdir",
+            CheckResult::NotKnown,
+            unread(base, arm, &[]),
+        ),
     }
 }
 
@@ -285,7 +286,12 @@ impl Compared {
             picked(arm.facts, self.names),
         );
         let (Some(mut there), Some(mut here)) = (there, here) else {
-            return Finding::new(arm, self.id, NOT_KNOWN, unread(base, arm, self.names));
+            return Finding::new(
+                arm,
+                self.id,
+                CheckResult::NotKnown,
+                unread(base, arm, self.names),
+            );
         };
         if there != here && self.names.iter().any(|name| name.ends_with('*')) {
             // Of a long list only what differs is worth reading.
@@ -344,16 +350,17 @@ fn agent(base: Side<'_>, arm: Side<'_>) -> Finding {
     const MEANING: &str = "not the same bytes, so that nothing is attributable to the environment";
     match (base.agent_sha256, arm.agent_sha256) {
         (Some(there), Some(here)) if there == here => {
-            Finding::new(arm, "agent", PASS, here.to_owned())
+            Finding::new(arm, "agent", CheckResult::Pass, here.to_owned())
         }
         (Some(there), Some(here)) => {
             let detail = format!("`{there}` and `{here}`: {MEANING}");
-            Finding::new(arm, "agent", FAIL, detail).with_difference(there, here, MEANING)
+            Finding::new(arm, "agent", CheckResult::Fail, detail)
+                .with_difference(there, here, MEANING)
         }
         _ => Finding::new(
             arm,
             "agent",
-            NOT_KNOWN,
+            CheckResult::NotKnown,
             "the hash of an agent is not recorded".to_owned(),
         ),
     }
@@ -366,7 +373,7 @@ fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
     let (there, here) = (boot(base)?, boot(arm)?);
     if there == here {
         let detail = format!("one machine: `{here}`");
-        return Some(Finding::new(arm, "machine", PASS, detail));
+        return Some(Finding::new(arm, "machine", CheckResult::Pass, detail));
     }
     let detail = format!(
         "`{}` runs on another machine than `{}` (virtual or real; boot `{here}`, not `{there}`): what is compared are machines, not only environments",
@@ -374,7 +381,7 @@ fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
     );
     let meaning =
         "another machine, virtual or real: what is compared are machines, not only environments";
-    let finding = Finding::new(arm, "machine", DIFFERS, detail);
+    let finding = Finding::new(arm, "machine", CheckResult::Differs, detail);
     Some(finding.with_difference(&there, &here, meaning))
 }
 
@@ -388,12 +395,17 @@ fn kernel(base: Side<'_>, arm: Side<'_>) -> Finding {
             &here,
             &Told {
                 what: "kernel",
-                result: DIFFERS,
+                result: CheckResult::Differs,
                 meaning: "what is compared are platforms, not the container",
                 settings: &[],
             },
         ),
-        _ => Finding::new(arm, "kernel", NOT_KNOWN, unread(base, arm, KERNEL)),
+        _ => Finding::new(
+            arm,
+            "kernel",
+            CheckResult::NotKnown,
+            unread(base, arm, KERNEL),
+        ),
     }
 }
 

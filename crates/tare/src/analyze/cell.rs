@@ -10,10 +10,8 @@
 //! failing and being slow go together, what is left flatters the arm.
 
 use tare_model::dossier::{DossierCell, Flag, Span};
-use tare_model::{Better, MetricSpec, Study};
-use tare_stats::{
-    Interval, Verdict, detectable_effect, further_blocks, hodges_lehmann_paired, median,
-};
+use tare_model::{Better, MetricSpec, Study, Summary, Verdict};
+use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
 
 use super::collect::{Collector, Group, GroupKey};
 use super::diagnostics::{self, Evidence, flag};
@@ -100,16 +98,13 @@ impl Judge<'_> {
             workload: group.name.clone(),
             params: group.params.clone(),
             instances: key.instances,
-            spread: group.spread.map(|spread| spread.label().to_owned()),
-            path: group.path.map(|path| path.label().to_owned()),
+            spread: group.spread,
+            path: group.path,
             metric: self.metric.id.to_owned(),
             revision: revision.map_or(0, |probe| probe.revision),
             unit: self.metric.unit.symbol().to_owned(),
-            better: match self.metric.better {
-                Better::Lower => "lower".to_owned(),
-                Better::Higher => "higher".to_owned(),
-            },
-            summary: "typical".to_owned(),
+            better: self.metric.better,
+            summary: Summary::Typical,
             n_blocks: n as u32,
             in_turn: n > 0 && pairs.all.iter().all(|pair| !pair.env.0.slices.is_empty()),
             base: level_of(&base),
@@ -121,7 +116,7 @@ impl Judge<'_> {
             p: None,
             q: None,
             margin,
-            verdict: Verdict::Inconclusive.name().to_owned(),
+            verdict: Verdict::Inconclusive,
             mde: None,
             further_blocks: None,
             flags: self.qualifications(group),
@@ -191,7 +186,7 @@ impl Judge<'_> {
         };
         cell.flags.extend(diagnostics::examine(&evidence));
         let word = effect.verdict(margin);
-        word.name().clone_into(&mut cell.verdict);
+        cell.verdict = word;
         cell.ratio = Some(Span {
             level: Some(LEVEL),
             ..span(effect.ci95.exp())

@@ -5,14 +5,13 @@
 //! breaks a rule says so itself. Rules that need a sentence of the author's or a drawing are not here.
 //! What it cannot see: whether the workloads were well chosen.
 
-use tare_model::ResourceClass;
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, Span};
+use tare_model::{Better, CheckResult, ResourceClass};
 use tare_stats::Verdict;
 
 use super::cell::counted;
 use super::collect::Collector;
 use super::diagnostics::{INCOMPLETE_BLOCKS, NO_RATIO, NOT_MEASURED, TOO_FEW_BLOCKS};
-use crate::parity::{FAIL, NOT_KNOWN, PASS};
 
 /// Flags that say that a number is missing rather than doubtful.
 const ABSENCES: &[&str] = &[NOT_MEASURED, TOO_FEW_BLOCKS, NO_RATIO, INCOMPLETE_BLOCKS];
@@ -42,16 +41,24 @@ pub(crate) fn filled_in(dossier: &Dossier, collected: &Collector<'_>) -> Vec<Che
     ]
 }
 
-fn item(id: &str, result: &str, detail: String) -> CheckItem {
+fn item(id: &str, result: CheckResult, detail: String) -> CheckItem {
     CheckItem {
         id: id.to_owned(),
-        result: result.to_owned(),
+        result,
         detail,
     }
 }
 
 fn judged(id: &str, holds: bool, detail: String) -> CheckItem {
-    item(id, if holds { PASS } else { FAIL }, detail)
+    item(
+        id,
+        if holds {
+            CheckResult::Pass
+        } else {
+            CheckResult::Fail
+        },
+        detail,
+    )
 }
 
 fn all(dossier: &Dossier) -> impl Iterator<Item = &DossierCell> {
@@ -87,7 +94,7 @@ fn cost_orientation(dossier: &Dossier) -> CheckItem {
         let Some(difference) = cell.difference else {
             continue;
         };
-        let is_rate = cell.better == "higher";
+        let is_rate = cell.better == Better::Higher;
         rates += u32::from(is_rate);
         let more = if is_rate {
             difference.high < 0.0
@@ -145,7 +152,7 @@ fn diagnostics(dossier: &Dossier) -> CheckItem {
     if examined == 0 {
         return item(
             "diagnostics",
-            NOT_KNOWN,
+            CheckResult::NotKnown,
             "there is no ratio to examine".to_owned(),
         );
     }
@@ -161,9 +168,7 @@ fn diagnostics(dossier: &Dossier) -> CheckItem {
 
 /// HB7: the interval is that of the ratio itself; two overlapping intervals are never compared.
 fn interval_of_the_ratio(dossier: &Dossier) -> CheckItem {
-    let claims = all(dossier).filter(|cell| {
-        Verdict::from_name(&cell.verdict).is_some_and(|word| word != Verdict::Inconclusive)
-    });
+    let claims = all(dossier).filter(|cell| cell.verdict != Verdict::Inconclusive);
     let without = claims.filter(|cell| cell.ratio.is_none()).count();
     judged(
         "interval-of-the-ratio",
@@ -197,7 +202,7 @@ fn concurrency(dossier: &Dossier) -> CheckItem {
     if most <= 1 {
         return item(
             "concurrency",
-            NOT_KNOWN,
+            CheckResult::NotKnown,
             "one instance at a time everywhere".to_owned(),
         );
     }
@@ -268,8 +273,7 @@ fn aa(dossier: &Dossier) -> CheckItem {
 
 /// A′ cells that claim a difference.
 pub(crate) fn false_alarms(dossier: &Dossier) -> usize {
-    let alarm =
-        |cell: &&DossierCell| Verdict::from_name(&cell.verdict).is_some_and(Verdict::is_difference);
+    let alarm = |cell: &&DossierCell| cell.verdict.is_difference();
     dossier.aa.iter().filter(alarm).count()
 }
 
@@ -311,7 +315,7 @@ pub(crate) fn alarms_allowed(cells: &[&DossierCell]) -> usize {
 
 /// P6: what could not be decided says what could have been seen.
 fn mde(dossier: &Dossier) -> CheckItem {
-    let undecided = ratios(dossier).filter(|(cell, _)| cell.verdict == "inconclusive");
+    let undecided = ratios(dossier).filter(|(cell, _)| cell.verdict == Verdict::Inconclusive);
     let (told, silent): (Vec<_>, Vec<_>) = undecided.partition(|(cell, _)| cell.mde.is_some());
     judged(
         "detectable-effect",
@@ -339,7 +343,7 @@ fn many_cells(dossier: &Dossier) -> CheckItem {
 
 /// P7: a unit and a direction everywhere.
 fn units(dossier: &Dossier) -> CheckItem {
-    let without = all(dossier).filter(|cell| cell.unit.is_empty() || cell.better.is_empty());
+    let without = all(dossier).filter(|cell| cell.unit.is_empty());
     let without = without.count();
     judged(
         "units",

@@ -12,27 +12,10 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
+use tare_model::{Better, ClaimVerdict};
 
 use super::cell::counted;
 use super::diagnostics::EMULATED;
-
-/// How a claim came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Holds,
-    Fails,
-    Undecided,
-}
-
-impl Outcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Fails => "fails",
-            Self::Undecided => "undecided",
-        }
-    }
-}
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {
@@ -44,10 +27,10 @@ pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<Dossie
 }
 
 fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> DossierClaim {
-    let told = |verdict: &str, because: String| DossierClaim {
+    let told = |verdict: ClaimVerdict, because: String| DossierClaim {
         id: claim.id.clone(),
         published: claim.published.clone(),
-        verdict: verdict.to_owned(),
+        verdict,
         because,
     };
     let look = Look {
@@ -58,10 +41,10 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         let Rule::NotTestable { because } = &claim.rule else {
             unreachable!("every other rule has bounds");
         };
-        return told("not-testable", because.clone());
+        return told(ClaimVerdict::NotTestable, because.clone());
     };
     let several = match &claim.rule {
-        Rule::NotTestable { .. } => return told("not-testable", String::new()),
+        Rule::NotTestable { .. } => return told(ClaimVerdict::NotTestable, String::new()),
         Rule::Most {
             quantities,
             arm,
@@ -78,11 +61,11 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     };
     let Some((quantities, arm, instances)) = several else {
         return match look.ratio(&claim.rule) {
-            Err(why) => told("not-testable", why),
+            Err(why) => told(ClaimVerdict::NotTestable, why),
             Ok(ratio) => {
                 let outcome = place(&ratio, bounds);
                 told(
-                    outcome.name(),
+                    outcome,
                     format!("{} was claimed to be {}", shown(&ratio), wanted(bounds)),
                 )
             }
@@ -98,15 +81,15 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     }
     let [holds, fails, undecided] = counts;
     if holds + fails + undecided == 0 {
-        return told("not-testable", missing.join("; "));
+        return told(ClaimVerdict::NotTestable, missing.join("; "));
     }
     let n = quantities.len();
     let outcome = match claim.rule {
-        Rule::All { .. } if fails > 0 => Outcome::Fails,
-        Rule::All { .. } if holds == n => Outcome::Holds,
-        Rule::Most { .. } if 2 * holds > n => Outcome::Holds,
-        Rule::Most { .. } if 2 * fails >= n => Outcome::Fails,
-        _ => Outcome::Undecided,
+        Rule::All { .. } if fails > 0 => ClaimVerdict::Fails,
+        Rule::All { .. } if holds == n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * holds > n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * fails >= n => ClaimVerdict::Fails,
+        _ => ClaimVerdict::Undecided,
     };
     let mut because = format!(
         "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
@@ -115,16 +98,16 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     if !missing.is_empty() {
         let _ = write!(because, ", {} not measured", missing.len());
     }
-    told(outcome.name(), because)
+    told(outcome, because)
 }
 
-fn place(ratio: &Span, (low, high): (f64, f64)) -> Outcome {
+fn place(ratio: &Span, (low, high): (f64, f64)) -> ClaimVerdict {
     if ratio.low >= low && ratio.high <= high {
-        Outcome::Holds
+        ClaimVerdict::Holds
     } else if ratio.high < low || ratio.low > high {
-        Outcome::Fails
+        ClaimVerdict::Fails
     } else {
-        Outcome::Undecided
+        ClaimVerdict::Undecided
     }
 }
 
@@ -188,7 +171,7 @@ impl Look<'_> {
                     && quantity
                         .path
                         .as_ref()
-                        .is_none_or(|path| cell.path.as_ref() == Some(path))
+                        .is_none_or(|path| cell.path.is_some_and(|own| own.name() == path))
             })
             .find(|cell| {
                 if is_baseline {
@@ -305,7 +288,7 @@ impl Look<'_> {
                     ));
                 }
             }
-            quotient(&above, &below, cell.better == "higher")
+            quotient(&above, &below, cell.better == Better::Higher)
                 .ok_or_else(|| "a value is not above 0".to_owned())
         };
         match rule {
@@ -370,12 +353,12 @@ mod tests {
     #[test]
     fn an_interval_across_a_bound_decides_nothing() {
         let bounds = (1.5, f64::INFINITY);
-        assert_eq!(place(&span(1.6, 1.8, 2.0), bounds), Outcome::Holds);
-        assert_eq!(place(&span(1.4, 1.8, 2.0), bounds), Outcome::Undecided);
-        assert_eq!(place(&span(1.1, 1.2, 1.4), bounds), Outcome::Fails);
+        assert_eq!(place(&span(1.6, 1.8, 2.0), bounds), ClaimVerdict::Holds);
+        assert_eq!(place(&span(1.4, 1.8, 2.0), bounds), ClaimVerdict::Undecided);
+        assert_eq!(place(&span(1.1, 1.2, 1.4), bounds), ClaimVerdict::Fails);
         assert_eq!(
             place(&span(0.9, 1.0, 1.1), (0.98, 1.02)),
-            Outcome::Undecided
+            ClaimVerdict::Undecided
         );
     }
 

@@ -13,12 +13,13 @@ use serde::de::IgnoredAny;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
 use tare_model::{
-    INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, Trial, WorkSpan,
+    Absence, INSTANCES_FORMAT, Outcome, Params, Path, RawOutput, Reason, Spread, Study, Trial,
+    WorkSpan,
 };
 
 use super::Find;
 use super::evidence::{self, CounterRow};
-use super::failures::{Counted, Kind, Tally};
+use super::failures::{Counted, Tally};
 use super::input::TrialData;
 use super::reading::{Reading, read};
 use super::together::{self, Joint};
@@ -209,7 +210,7 @@ impl<'a> Collector<'a> {
         };
         let Some(arm_index) = self.arm_index(arm) else {
             self.tally
-                .count(counted(Kind::Failed, &"the study has no such arm"));
+                .count(counted(Absence::Failed, &"the study has no such arm"));
             return;
         };
         let key = GroupKey {
@@ -236,7 +237,7 @@ impl<'a> Collector<'a> {
                 let hint = super::failures::hint_for(reason, &self.arm_specs[arm_index]);
                 self.tally.count(Counted {
                     hint,
-                    ..counted(Kind::Unavailable, reason)
+                    ..counted(Absence::Unavailable, reason)
                 });
                 return;
             }
@@ -244,14 +245,14 @@ impl<'a> Collector<'a> {
                 let hint = super::failures::hint_after(failure);
                 self.tally.count(Counted {
                     hint,
-                    ..counted(Kind::Failed, &super::failures::told(failure))
+                    ..counted(Absence::Failed, &super::failures::told(failure))
                 });
                 return;
             }
         };
         let Some(definition) = group.workload else {
             let reason = format!("this version of Tare has no workload `{workload}`");
-            self.tally.count(counted(Kind::Failed, &reason));
+            self.tally.count(counted(Absence::Failed, &reason));
             return;
         };
         let decoded = if raw.format == INSTANCES_FORMAT {
@@ -275,7 +276,7 @@ impl<'a> Collector<'a> {
                     self.tally.count(Counted {
                         reason: format!("{metric}: {reason}"),
                         hint: super::failures::hint_for(reason, &self.arm_specs[arm_index]),
-                        ..counted(Kind::Unavailable, &"")
+                        ..counted(Absence::Unavailable, &"")
                     });
                 }
                 let kept = Kept {
@@ -297,9 +298,9 @@ impl<'a> Collector<'a> {
             }
             Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {
                 hint: super::failures::hint_for(&reason, &self.arm_specs[arm_index]),
-                ..counted(Kind::Unavailable, &reason)
+                ..counted(Absence::Unavailable, &reason)
             }),
-            Err(problem) => self.tally.count(counted(Kind::Failed, &problem)),
+            Err(problem) => self.tally.count(counted(Absence::Failed, &problem)),
         }
     }
 }

@@ -20,8 +20,8 @@ use tare_model::study::A_PRIME;
 use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit};
 use tare_stats::diagnostics::theil_sen_slope;
 use tare_stats::{
-    BootstrapMethod, Interval, ScalingLaw, Verdict, best_scaling, block_bootstrap, efficiency,
-    fit_scaling, jain, makespan, median, stretch,
+    BootstrapMethod, Interval, Verdict, best_scaling, block_bootstrap, efficiency, fit_scaling,
+    jain, makespan, median, stretch,
 };
 
 use super::collect::{Collector, Group, Kept};
@@ -128,14 +128,11 @@ impl Series<'_> {
             told.push(Concurrency {
                 workload: first.name.clone(),
                 params: first.params.clone(),
-                path: first.path.map(|path| path.label().to_owned()),
-                spread: self.spread.label().to_owned(),
+                path: first.path,
+                spread: self.spread,
                 metric: metric.id.to_owned(),
                 unit: metric.unit.symbol().to_owned(),
-                better: match metric.better {
-                    Better::Lower => "lower".to_owned(),
-                    Better::Higher => "higher".to_owned(),
-                },
+                better: metric.better,
                 throughput_unit: throughput_unit(metric).map(|unit| unit.symbol().to_owned()),
                 arms: arms.collect(),
             });
@@ -344,16 +341,13 @@ impl OfMetric<'_> {
             p: None,
             q: None,
             margin,
-            verdict: Verdict::Inconclusive.name().to_owned(),
+            verdict: Verdict::Inconclusive,
         };
         if let Ok(effect) = effect::effect(&slopes, &launches) {
             doubling.p = effect.p;
             doubling.ratio = Some(span(effect.ci95.exp()));
             doubling.ratio90 = Some(span(effect.ci90.exp()));
-            effect
-                .verdict(margin)
-                .name()
-                .clone_into(&mut doubling.verdict);
+            doubling.verdict = effect.verdict(margin);
         }
         doubling
     }
@@ -397,12 +391,7 @@ impl OfMetric<'_> {
         };
         let largest = sizes.last().copied()?;
         Some(Scaling {
-            law: match fit.law {
-                ScalingLaw::Linear => "linear",
-                ScalingLaw::Amdahl => "amdahl",
-                ScalingLaw::Universal => "universal",
-            }
-            .to_owned(),
+            law: fit.law,
             gamma: fit.gamma,
             alpha: fit.alpha,
             alpha_interval: interval(|fit| fit.alpha),

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::DossierFailure;
-use tare_model::{ArmSpec, Failure, Reason};
+use tare_model::{Absence, ArmSpec, Failure, Reason};
 
 use super::collect::Collector;
 use super::input::RunHead;
@@ -17,35 +17,17 @@ use crate::parity;
 /// Different reasons of one kind, arm and workload that are told apart; further ones are told together.
 const REASONS_TOLD: usize = 5;
 
-/// How a measurement is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// It would be so every time.
-    Unavailable,
-    /// It went wrong.
-    Failed,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 /// One trial that left nothing usable.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     pub(crate) arm: String,
     pub(crate) workload: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: Absence,
     pub(crate) reason: String,
     pub(crate) hint: Option<String>,
 }
 
-type Place = (String, String, Kind);
+type Place = (String, String, Absence);
 
 /// Failures by place and reason.
 #[derive(Debug, Default)]
@@ -74,7 +56,7 @@ impl Tally {
     }
 
     /// Trials of this arm that are counted as `kind`.
-    fn of_arm(&self, arm: &str, kind: Kind) -> u32 {
+    fn of_arm(&self, arm: &str, kind: Absence) -> u32 {
         let told = self.by_place.iter();
         let told = told
             .filter(|((of, _, is), _)| of == arm && *is == kind)
@@ -107,12 +89,12 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
         list.push(DossierFailure {
             arm: arm.spec.id.to_string(),
             workload: None,
-            kind: Kind::Unavailable.name().to_owned(),
+            kind: Absence::Unavailable,
             reason: arm
                 .reason
                 .clone()
                 .unwrap_or_else(|| "the run does not say why".to_owned()),
-            trials: tally.of_arm(arm.spec.id.as_str(), Kind::Unavailable),
+            trials: tally.of_arm(arm.spec.id.as_str(), Absence::Unavailable),
             hint: arm.fix.clone(),
         });
     }
@@ -122,7 +104,7 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
             list.push(DossierFailure {
                 arm: head.study.baseline.to_string(),
                 workload: Some(spec.id.to_string()),
-                kind: Kind::Failed.name().to_owned(),
+                kind: Absence::Failed,
                 reason: "it was not reached before the run ended".to_owned(),
                 trials: 0,
                 hint: Some("resume the run".to_owned()),
@@ -130,13 +112,13 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
         }
     }
     for ((arm, workload, kind), reasons) in &tally.by_place {
-        if *kind == Kind::Unavailable && absent.contains(&arm.as_str()) {
+        if *kind == Absence::Unavailable && absent.contains(&arm.as_str()) {
             continue;
         }
         let entry = |reason: String, trials: u32, hint: Option<String>| DossierFailure {
             arm: arm.clone(),
             workload: Some(workload.clone()),
-            kind: kind.name().to_owned(),
+            kind: *kind,
             reason,
             trials,
             hint,

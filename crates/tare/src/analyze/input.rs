@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::{ArmSpec, Facts, Outcome, RunId, Study, Trial};
+use tare_model::{ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial};
 
 use crate::parity::Side;
 
@@ -65,7 +65,7 @@ pub struct RunHead {
     /// The arms, baseline first.
     pub arms: Vec<ArmData>,
     /// Why it stopped: `precision`, `blocks`, `budget`, `interrupted`, `failed`.
-    pub stopped_by: String,
+    pub stopped_by: StoppedBy,
     /// Whether it ran to the end of its plan or rule.
     pub complete: bool,
     /// Wall time, seconds.

@@ -11,8 +11,6 @@
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
 //! gave to the trials.
 
-use std::collections::BTreeMap;
-
 use tare_model::dossier::{
     CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
 };
@@ -138,7 +136,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         run: head.run.to_string(),
         started: rfc3339(head.started_unix_ns),
         complete: head.complete,
-        stopped_by: head.stopped_by.clone(),
+        stopped_by: head.stopped_by,
         study: study(&head.study, &head.plan_sha256),
         arms: head
             .arms
@@ -232,7 +230,7 @@ pub(crate) fn blocks_to_pass(cells: usize) -> u32 {
 }
 
 pub(crate) fn claims_difference(cell: &DossierCell) -> bool {
-    tare_stats::Verdict::from_name(&cell.verdict).is_some_and(tare_stats::Verdict::is_difference)
+    cell.verdict.is_difference()
 }
 
 /// Whether a difference that a cell claims is one that the correction for many cells holds up.
@@ -241,21 +239,14 @@ pub(crate) fn is_held_up(cell: &DossierCell) -> bool {
 }
 
 fn study(study: &Study, plan_sha256: &str) -> DossierStudy {
-    let margins = [
-        ("compute", ResourceClass::Compute),
-        ("kernel", ResourceClass::Kernel),
-        ("disk", ResourceClass::Disk),
-        ("network", ResourceClass::Network),
-        ("start-up", ResourceClass::StartUp),
-    ];
     DossierStudy {
         id: study.id.clone(),
         title: study.title.clone(),
         seed: study.seed,
-        margin: margins
+        margin: ResourceClass::ALL
             .into_iter()
-            .map(|(name, class)| (name.to_owned(), study.margins.of(class)))
-            .collect::<BTreeMap<_, _>>(),
+            .map(|class| (class.name().to_owned(), study.margins.of(class)))
+            .collect(),
         plan_sha256: plan_sha256.to_owned(),
     }
 }

@@ -4,6 +4,7 @@
 //! place stands beside it as it was printed. Nothing is computed from published numbers.
 //! What it cannot see: whether the two are comparable; the report says on what each was measured.
 
+use tare_model::LayoutKind;
 use tare_model::dossier::{
     Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierMistake,
     DossierPublication,
@@ -19,9 +20,9 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         dossier,
     };
     let layout =
-        |title: &str, kind: &str, rows: &[String], columns: &[LayoutColumn]| DossierLayout {
+        |title: &str, kind: LayoutKind, rows: &[String], columns: &[LayoutColumn]| DossierLayout {
             title: title.to_owned(),
-            kind: kind.to_owned(),
+            kind,
             columns: columns
                 .iter()
                 .map(|column| heading(&look, column))
@@ -37,15 +38,15 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         tables: publication
             .tables
             .iter()
-            .map(|table| layout(&table.title, "table", &table.rows, &table.columns))
+            .map(|table| layout(&table.title, LayoutKind::Table, &table.rows, &table.columns))
             .collect(),
         figures: publication
             .figures
             .iter()
             .map(|figure| {
                 let kind = match figure.kind {
-                    FigureKind::Bars => "bars",
-                    FigureKind::Lines => "lines",
+                    FigureKind::Bars => LayoutKind::Bars,
+                    FigureKind::Lines => LayoutKind::Lines,
                 };
                 layout(&figure.title, kind, &figure.rows, &figure.columns)
             })

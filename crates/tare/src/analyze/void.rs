@@ -8,11 +8,11 @@
 //! kernel has the host's clock, so nothing is asked there: on a busy machine the way alone would void it.
 //! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
 
-use tare_model::{ArmId, ArmSpec, Failure};
+use tare_model::{Absence, ArmId, ArmSpec, Failure};
 use tare_stats::median;
 
 use super::collect::{Collector, Group, Kept};
-use super::failures::{Counted, Kind};
+use super::failures::Counted;
 use super::input::RunHead;
 
 /// Largest disagreement of the two clocks, as a share.
@@ -41,7 +41,7 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
             let void = |why: String| Counted {
                 arm: spec.id.to_string(),
                 workload: group.name.clone(),
-                kind: Kind::Failed,
+                kind: Absence::Failed,
                 reason: Failure::Void(why).to_string(),
                 hint: None,
             };

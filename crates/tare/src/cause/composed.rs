@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tare_model::dossier::{DossierCell, Span};
-use tare_model::{Facts, Params, Value};
+use tare_model::{Better, Facts, Params, Summary, Value, Verdict};
 
 use super::entry::Entry;
 use super::{ArmEvidence, Case, Cause, Suspicion};
@@ -24,11 +24,11 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         })
     };
     let verdict = if ratio >= 1.05 {
-        "material-cost"
+        Verdict::MaterialCost
     } else if ratio <= 0.95 {
-        "material-gain"
+        Verdict::MaterialGain
     } else {
-        "equivalent"
+        Verdict::Equivalent
     };
     DossierCell {
         spread: None,
@@ -41,8 +41,8 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         metric: metric.into(),
         revision: 1,
         unit: "ns".into(),
-        better: "lower".into(),
-        summary: "typical".into(),
+        better: Better::Lower,
+        summary: Summary::Typical,
         n_blocks: 20,
         in_turn: false,
         base: span(100.0),
@@ -54,7 +54,7 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         p: None,
         q: None,
         margin: 0.02,
-        verdict: verdict.into(),
+        verdict,
         mde: None,
         further_blocks: None,
         flags: Vec::new(),
@@ -190,7 +190,7 @@ pub(crate) fn check(cause: &Entry, suspected: &[Composed], innocent: &[Composed]
         assert!(suspicion.likelihood > 0.0, "{}", cause.id);
         let mut equal = composed.clone();
         for cell in &mut equal.cells {
-            cell.verdict = "equivalent".into();
+            cell.verdict = Verdict::Equivalent;
         }
         assert!(
             equal.suspects(cause).is_none(),

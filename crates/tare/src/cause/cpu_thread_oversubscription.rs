@@ -9,6 +9,7 @@ use super::kind::{Kind, is_own_probe};
 use super::look::{cpus_in, quota, usable_cpus};
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::Better;
 
 /// Variables that size the usual pools.
 pub(super) const VARIABLES: &[&str] = &[
@@ -140,7 +141,7 @@ fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String
     let mut line = None;
     for index in cells {
         let cell = case.cells.get(*index)?;
-        if cell.instances < 2 || cell.better != "lower" {
+        if cell.instances < 2 || cell.better != Better::Lower {
             continue;
         }
         let single = case.cells.iter().find(|other| {

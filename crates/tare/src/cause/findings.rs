@@ -6,11 +6,10 @@
 //! cost that hide each other.
 
 use tare_model::dossier::{DossierCell, DossierFinding};
+use tare_model::{Status, Verdict};
 
 use super::{ArmEvidence, Case, Suspicion, likely_suspicions};
 
-/// The verdict of a cell that wants a cause.
-pub const MATERIAL: &str = "material-cost";
 /// From this likelihood on a suspicion counts as supported by its evidence.
 const SUPPORTED: f64 = 0.5;
 /// Below this nothing is said: a run without a suspect is better than one with a wild guess.
@@ -42,13 +41,13 @@ impl Suspected {
             ..
         } = &self.suspicion;
         let status = if *likelihood >= SUPPORTED {
-            "supported"
+            Status::Supported
         } else {
-            "untested"
+            Status::Untested
         };
         DossierFinding {
             cause: self.cause.to_owned(),
-            status: status.to_owned(),
+            status,
             cells: cells.iter().map(|cell| *cell as u32).collect(),
             claim: claim.clone(),
             evidence: evidence.clone(),
@@ -73,7 +72,7 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
             .filter(|place| cells[*place].arm == arm.arm)
             .collect();
         let own: Vec<DossierCell> = places.iter().map(|place| cells[*place].clone()).collect();
-        if own.iter().all(|cell| cell.verdict != MATERIAL) {
+        if own.iter().all(|cell| cell.verdict != Verdict::MaterialCost) {
             continue;
         }
         let case = Case {
@@ -86,7 +85,7 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
             let is_material = suspicion
                 .cells
                 .iter()
-                .any(|cell| own[*cell].verdict == MATERIAL);
+                .any(|cell| own[*cell].verdict == Verdict::MaterialCost);
             if !is_material {
                 continue;
             }
@@ -134,8 +133,8 @@ mod tests {
             .cost("syscall.getppid.time", 1.16));
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!(
-            (found[0].cause.as_str(), found[0].status.as_str()),
-            ("security.seccomp-syscall-tax", "supported")
+            (found[0].cause.as_str(), found[0].status),
+            ("security.seccomp-syscall-tax", Status::Supported)
         );
         assert_eq!(found[0].cells, [1]);
         assert!(found[0].effect.is_none());
@@ -146,7 +145,7 @@ mod tests {
         assert!(of(&filtered()).is_empty());
         assert!(of(&filtered().cost("syscall.getppid.time", 1.0)).is_empty());
         let mut small = filtered().cost("syscall.getppid.time", 1.16);
-        small.cells[0].verdict = "cost".into();
+        small.cells[0].verdict = Verdict::Cost;
         assert!(of(&small).is_empty(), "not material");
         assert!(suspected(&[], "host", &[]).is_empty());
     }

@@ -317,12 +317,12 @@ impl<'a> Case<'a> {
 
 /// Whether a cell's verdict is a cost.
 pub fn is_cost(cell: &DossierCell) -> bool {
-    matches!(cell.verdict.as_str(), "material-cost" | "cost")
+    cell.verdict.is_cost()
 }
 
 /// Whether a cell's verdict is a gain.
 pub fn is_gain(cell: &DossierCell) -> bool {
-    matches!(cell.verdict.as_str(), "material-gain" | "gain")
+    cell.verdict.is_gain()
 }
 
 fn matches(cell: &DossierCell, kinds: &[Kind]) -> bool {

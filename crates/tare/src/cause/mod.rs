@@ -22,7 +22,7 @@ mod sources;
 pub mod switch;
 pub mod triage;
 
-pub use findings::{MATERIAL, Suspected, suspected};
+pub use findings::{Suspected, suspected};
 
 mod cpu_arch_emulation;
 mod cpu_cfs_quota_throttle;

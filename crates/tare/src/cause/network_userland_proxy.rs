@@ -8,6 +8,7 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::End;
 
 const FAMILIES: &[Family] = &[
     Family::Waiting,
@@ -53,10 +54,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .into_iter()
         // Only who comes from the host meets the port.
         .filter(|index| {
-            case.cells[*index]
-                .path
-                .as_deref()
-                .is_none_or(|path| path.starts_with("host"))
+            let path = case.cells[*index].path;
+            path.is_none_or(|path| path.client() == End::Host)
         })
         // Somebody looked, and the proxies had nothing to do with the command.
         .filter(|index| busy.is_none() || is_proxied || Kind::of(&case.cells[*index]) != Kind::Any)
@@ -111,7 +110,7 @@ mod tests {
                 .cost("command.wall.time", 3.0)
         };
         let mut away = cell("net.tcp.round-trip.time", 2.7);
-        away.path = Some("arm→host".into());
+        away.path = Some(tare_model::Path::ArmToHost);
         check(
             &super::CAUSE,
             &[

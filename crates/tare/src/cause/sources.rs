@@ -2,12 +2,13 @@
 //! made. Facts and figures are composed from the sources as far as they tell them; what they do not tell is absent
 //! here as well.
 
+use tare_model::Better;
 use tare_model::dossier::{DossierCell, Span};
 
 use super::composed::{Composed, cell};
 
-fn valued(metric: &str, unit: &str, base: f64, env: f64, better: &str) -> DossierCell {
-    let cost = if better == "lower" {
+fn valued(metric: &str, unit: &str, base: f64, env: f64, better: Better) -> DossierCell {
+    let cost = if better == Better::Lower {
         env / base
     } else {
         base / env
@@ -22,7 +23,7 @@ fn valued(metric: &str, unit: &str, base: f64, env: f64, better: &str) -> Dossie
         })
     };
     made.unit = unit.into();
-    made.better = better.into();
+    made.better = better;
     made.base = span(base);
     made.env = span(env);
     made.difference = span(env - base);
@@ -47,7 +48,7 @@ fn ram_and_disk() -> Composed {
         (2, 38.08, 44.4604),
         (3, 90.6951, 56.5963),
     ] {
-        let mut made = valued("blas.inverse.time", "s", host, docker, "lower");
+        let mut made = valued("blas.inverse.time", "s", host, docker, Better::Lower);
         made.instances = instances;
         composed = composed.cell(made);
     }
@@ -85,7 +86,7 @@ fn the_slower_cipher_of_the_first_source_stays_undecided() {
         "s",
         3.585,
         6.204,
-        "lower",
+        Better::Lower,
     ));
     let ranked = composed.ranked();
     // Another interpreter and another system are possible; the filter is not known to have been there.
@@ -101,8 +102,20 @@ fn the_slower_cipher_of_the_first_source_stays_undecided() {
 #[test]
 fn windows_and_linux_containers_are_two_platforms() {
     let composed = Composed::golden("source-os-micro")
-        .cell(valued("cpu.regex.time", "ns", 197.33e6, 204.07e6, "lower"))
-        .cell(valued("fs.mount-list.time", "ns", 579.3, 73_238.8, "lower"));
+        .cell(valued(
+            "cpu.regex.time",
+            "ns",
+            197.33e6,
+            204.07e6,
+            Better::Lower,
+        ))
+        .cell(valued(
+            "fs.mount-list.time",
+            "ns",
+            579.3,
+            73_238.8,
+            Better::Lower,
+        ));
     assert_eq!(first(&composed), "tooling.other-platform");
     for wrong in [
         "disk.shared-folder",
@@ -121,9 +134,15 @@ fn faster_python() -> Composed {
             "ms",
             1486.0,
             2972.0,
-            "lower",
+            Better::Lower,
         ))
-        .cell(valued("python.pi-numpy.time", "s", 0.45, 0.48, "lower"))
+        .cell(valued(
+            "python.pi-numpy.time",
+            "s",
+            0.45,
+            0.48,
+            Better::Lower,
+        ))
 }
 
 #[test]
@@ -167,7 +186,7 @@ fn two_versions_of_a_stress_tool_are_no_slower_container() {
         "1/s",
         6212.4,
         1197.58,
-        "higher",
+        Better::Higher,
     ));
     assert_eq!(first(&composed), "tooling.userland-mismatch");
     assert_eq!(likelihood(&composed, "cpu.cfs-quota-throttle"), 0.0);
@@ -180,7 +199,7 @@ fn sixty_four_gigabytes_a_second_are_no_disk_and_ninety_two_gigabits_no_wire() {
         "kB/s",
         64e6,
         23e6,
-        "higher",
+        Better::Higher,
     ));
     let ranked = disk.ranked();
     let cache = ranked
@@ -192,7 +211,7 @@ fn sixty_four_gigabytes_a_second_are_no_disk_and_ninety_two_gigabits_no_wire() {
         "bit/s",
         394e6,
         92.4e9,
-        "higher",
+        Better::Higher,
     ));
     assert!(likelihood(&wire, "tooling.not-the-thing") >= 0.5);
     assert_eq!(
@@ -211,21 +230,21 @@ fn a_bound_windows_folder_is_a_shared_folder_and_its_queue_is_one_request_deep()
             "1/s",
             157_000.0,
             3610.0,
-            "higher",
+            Better::Higher,
         ))
         .cell(valued(
             "disk.fio-read-submission.time",
             "ns",
             17_970.3,
             70.81e6,
-            "lower",
+            Better::Lower,
         ))
         .cell(valued(
             "disk.fio-read-completion.time",
             "ns",
             1.6073e6,
             31_580.0,
-            "lower",
+            Better::Lower,
         ))
         .counted(
             "disk",

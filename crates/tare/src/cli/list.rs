@@ -101,7 +101,7 @@ fn environments_json() -> serde_json::Value {
 fn workloads() -> String {
     let mut text = String::new();
     for workload in workload::WORKLOADS {
-        let paths: Vec<&str> = workload.paths().iter().map(|path| path.label()).collect();
+        let paths: Vec<&str> = workload.paths().iter().map(|path| path.name()).collect();
         let paths = if paths.is_empty() {
             String::new()
         } else {

@@ -49,6 +49,10 @@ pub struct Failed {
     pub message: String,
     /// What to do.
     pub hint: Option<String>,
+    /// Whether something that was started may still be there, so that the run's folder is kept for `tare clean`.
+    pub may_have_left: bool,
+    /// Whether it is no failure: whoever read the output wants no more of it.
+    pub is_closed_pipe: bool,
 }
 
 impl Failed {
@@ -58,6 +62,17 @@ impl Failed {
             exit,
             message: format!("{message}"),
             hint: None,
+            may_have_left: false,
+            is_closed_pipe: false,
+        }
+    }
+
+    /// The same with a hint, if there is one.
+    #[must_use]
+    pub fn maybe(self, hint: Option<String>) -> Self {
+        Self {
+            hint: hint.or(self.hint),
+            ..self
         }
     }
 
@@ -79,13 +94,19 @@ impl From<crate::config::StudyError> for Failed {
 
 impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
-        Self::new(Exit::Finding, format!("cannot write the output: {error}"))
+        Self {
+            is_closed_pipe: error.kind() == std::io::ErrorKind::BrokenPipe,
+            ..Self::new(Exit::Finding, format!("cannot write the output: {error}"))
+        }
     }
 }
 
 impl From<crate::cx::files::FileError> for Failed {
     fn from(error: crate::cx::files::FileError) -> Self {
-        Self::new(Exit::Finding, error)
+        Self {
+            is_closed_pipe: error.source.kind() == std::io::ErrorKind::BrokenPipe,
+            ..Self::new(Exit::Finding, error)
+        }
     }
 }
 
@@ -157,7 +178,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(failed) if failed.message.contains("Broken pipe") => ExitCode::SUCCESS,
+        Err(failed) if failed.is_closed_pipe => ExitCode::SUCCESS,
         Err(failed) => {
             output::error(&failed);
             ExitCode::from(failed.exit as u8)

@@ -1,6 +1,6 @@
 //! After `tare run`: what is suspected is switched off, as far as the time goes.
 
-use tare_model::{RunId, Study};
+use tare_model::{RunId, StoppedBy, Study};
 
 use super::home::Place;
 use super::output;
@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, AllBlocks, RunError, RunSummary};
-use crate::store::{StoppedBy, Store};
+use crate::store::Store;
 use crate::why::{self, proof};
 
 /// What became of it.
@@ -55,9 +55,9 @@ pub(super) fn tried(
             left_behind: summary.left_behind,
         },
         Err(error) => {
-            output::tell(&format!("the suspects could not be tried: {error}"));
+            output::tell(&format!("the suspects could not be tried: {}", error.told()));
             Proof {
-                is_unclean: matches!(error, RunError::AndCleanup { .. }),
+                is_unclean: error.may_have_left(),
                 ..Proof::default()
             }
         }

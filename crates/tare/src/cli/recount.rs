@@ -2,28 +2,24 @@
 
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, RunId};
+use tare_model::{ArmSpec, RunId, StoppedBy};
 
 use super::{Exit, Failed};
 use crate::analyze::{Analysis, ArmData, RunData, RunHead, TrialData};
 use crate::cause::Suspected;
-use crate::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
+use crate::store::{Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
 use crate::workload;
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        let text = error.to_string();
         let exit = match &error {
             StoreError::NoSuchRun { .. } | StoreError::Ambiguous { .. } | StoreError::Empty(_) => {
                 Exit::Usage
             }
             _ => Exit::Finding,
         };
-        match text.split_once("; hint: ") {
-            Some((message, hint)) => Self::new(exit, message).hint(hint),
-            None => Self::new(exit, text),
-        }
+        Self::new(exit, &error).maybe(error.hint())
     }
 }
 
@@ -194,10 +190,7 @@ fn head(stored: StoredRun) -> RunHead {
         started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
         plan_sha256: stored.plan_sha256,
         arms,
-        stopped_by: stored
-            .stopped_by
-            .map_or("killed", StoppedBy::as_str)
-            .to_owned(),
+        stopped_by: stored.stopped_by.unwrap_or(StoppedBy::Killed),
         complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
         wall_s: stored.wall_ns as f64 / 1e9,
         study: stored.study,

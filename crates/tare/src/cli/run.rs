@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tare_model::dossier::Dossier;
-use tare_model::{Facts, RunId, Spread, Study};
+use tare_model::{Facts, RunId, Spread, StoppedBy, Study};
 
 use super::home::Place;
 use super::progress::Progress;
@@ -17,7 +17,7 @@ use crate::cx::{begun, files};
 use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
-use crate::store::{StoppedBy, Store, TrialRecord};
+use crate::store::{Store, TrialRecord};
 use crate::{why, workload};
 
 #[derive(Debug, Args)]
@@ -88,10 +88,9 @@ impl From<RunError> for Failed {
             | RunError::Complete(_) => Exit::Usage,
             _ => Exit::Finding,
         };
-        let text = error.to_string();
-        match text.split_once("; hint: ") {
-            Some((message, hint)) => Self::new(exit, message).hint(hint),
-            None => Self::new(exit, text),
+        Self {
+            may_have_left: error.may_have_left(),
+            ..Self::new(exit, &error).maybe(error.hint())
         }
     }
 }
@@ -179,7 +178,7 @@ impl Run {
         // The folder marks the run as one that `tare clean` has to look after.
         let is_clean = match &result {
             Ok(summary) => summary.left_behind.is_empty() && !proof.is_unclean,
-            Err(error) => !matches!(error, RunError::AndCleanup { .. }),
+            Err(error) => !error.may_have_left(),
         };
         let outcome = self.report(&store, &run, result, &proof, is_resumed);
         let ended = if is_clean { session.end() } else { Ok(()) };

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
+use tare_model::StoppedBy;
 
 use super::home::Place;
 use super::{Exit, Failed, output};
-use crate::store::{RunLine, StoppedBy, Store};
+use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -22,7 +23,7 @@ impl Runs {
                 .iter()
                 .map(|run| {
                     json!({"run": run.id, "study": run.study, "started": started(run.started_unix_ns), "trials": run.n_trials,
-                           "stopped_by": run.stopped_by.map(StoppedBy::as_str), "wall_s": run.wall_ns as f64 / 1e9})
+                           "stopped_by": run.stopped_by.map(StoppedBy::name), "wall_s": run.wall_ns as f64 / 1e9})
                 })
                 .collect();
             output::data(&format!("{:#}\n", serde_json::Value::Array(rows)))?;
@@ -55,7 +56,7 @@ fn row(run: &RunLine) -> Vec<String> {
         run.n_trials.to_string(),
         format!("{:.0} s", run.wall_ns as f64 / 1e9),
         run.stopped_by
-            .map_or("killed, or still running", StoppedBy::as_str)
+            .map_or("killed, or still running", StoppedBy::name)
             .to_owned(),
     ]
 }

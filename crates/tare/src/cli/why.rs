@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::command::Pick;
 use tare_model::dossier::Dossier;
-use tare_model::{ArmSpec, Params, RunId, Study};
+use tare_model::{ArmSpec, Params, RunId, StoppedBy, Study, WhyOutcome};
 
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
@@ -20,7 +20,7 @@ use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, AllBlocks, RunError};
-use crate::store::{StoppedBy, Store};
+use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
 use crate::why::{self, Ask, First, Trouble, carry, conclude};
 use crate::workload::user_command;
@@ -79,10 +79,9 @@ impl From<Trouble> for Failed {
             Trouble::Cancelled => Exit::Interrupted,
             _ => Exit::Finding,
         };
-        let failed = Self::new(exit, &trouble);
-        match trouble.hint() {
-            Some(hint) => failed.hint(hint),
-            None => failed,
+        Self {
+            may_have_left: trouble.may_have_left(),
+            ..Self::new(exit, &trouble).maybe(trouble.hint())
         }
     }
 }
@@ -148,11 +147,7 @@ impl Why {
             }
             Err(failed) => {
                 // What could not be removed is looked for by `tare clean` where the folder is.
-                if !failed.message.contains("cleaning up failed too")
-                    && !failed
-                        .message
-                        .contains("removing what had been started failed too")
-                {
+                if !failed.may_have_left {
                     session.end()?;
                 }
                 Err(failed)
@@ -399,7 +394,7 @@ fn closer(
 ) -> Result<Measured, Failed> {
     for part in [2, 1] {
         let why = measured.dossier.why.as_ref();
-        let is_undecided = why.is_some_and(|why| why.outcome == "undecided");
+        let is_undecided = why.is_some_and(|why| why.outcome == WhyOutcome::Undecided);
         if measured.is_interrupted || !is_undecided {
             break;
         }
@@ -417,7 +412,7 @@ fn closer(
 /// Whether the environment costs more, be it only to start.
 fn costs(measured: &Measured) -> bool {
     let why = measured.dossier.why.as_ref();
-    why.is_some_and(|why| matches!(why.outcome.as_str(), "cost" | "start-up"))
+    why.is_some_and(|why| matches!(why.outcome, WhyOutcome::Cost | WhyOutcome::StartUp))
 }
 
 /// What is said where the budget holds no six blocks.

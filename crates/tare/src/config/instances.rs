@@ -105,13 +105,11 @@ pub(super) fn adjusted(
 
 /// The way to spread instances that has this name.
 pub(super) fn named(word: &str) -> Option<Spread> {
-    Spread::ALL
-        .into_iter()
-        .find(|spread| spread.label() == word)
+    Spread::ALL.into_iter().find(|spread| spread.name() == word)
 }
 
 fn labels() -> impl Iterator<Item = &'static str> + Clone {
-    Spread::ALL.into_iter().map(Spread::label)
+    Spread::ALL.into_iter().map(Spread::name)
 }
 
 fn numbers(value: &toml::Value) -> Option<Vec<i64>> {

@@ -74,7 +74,7 @@ pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, Stu
 /// The names that there are.
 pub fn spread(word: &str) -> Result<Spread, String> {
     instances::named(word).ok_or_else(|| {
-        let known: Vec<&str> = Spread::ALL.into_iter().map(Spread::label).collect();
+        let known: Vec<&str> = Spread::ALL.into_iter().map(Spread::name).collect();
         format!("known are: {}", known.join(", "))
     })
 }

@@ -221,7 +221,7 @@ fn metric(
             && quantity
                 .path
                 .as_ref()
-                .is_none_or(|path| spec.path.is_some_and(|own| own.label() == path))
+                .is_none_or(|path| spec.path.is_some_and(|own| own.name() == path))
     };
     // Numbers of instances are told apart by the cells' own number.
     let mut meant: Vec<&WorkloadSpec> = Vec::new();

@@ -463,8 +463,8 @@ fn path(
     text: &toml::Spanned<String>,
 ) -> Result<Path, StudyError> {
     let wanted = text.get_ref().replace("->", "→");
-    let labels: Vec<&str> = found.paths().iter().map(|path| path.label()).collect();
-    match found.paths().iter().find(|path| path.label() == wanted) {
+    let labels: Vec<&str> = found.paths().iter().map(|path| path.name()).collect();
+    match found.paths().iter().find(|path| path.name() == wanted) {
         Some(path) => Ok(*path),
         None if labels.is_empty() => Err(source.error(
             Some(text.span()),

@@ -77,12 +77,7 @@ impl Driver for Container {
         }
         match try_out(cx) {
             Ok(report) => Availability::Ready(report_facts(&report)),
-            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
-            Err(EnvError::Denied { what, fix }) => Availability::Absent { why: what, fix },
-            Err(error) => Availability::Absent {
-                why: error.to_string(),
-                fix: None,
-            },
+            Err(error) => error.into(),
         }
     }
 

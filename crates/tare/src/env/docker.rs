@@ -271,15 +271,7 @@ impl Driver for Docker {
         });
         match found {
             Ok(facts) => Availability::Ready(facts),
-            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
-            Err(EnvError::Denied { what, fix }) => Availability::Absent {
-                why: format!("permission denied: {what}"),
-                fix,
-            },
-            Err(other) => Availability::Absent {
-                why: other.to_string(),
-                fix: None,
-            },
+            Err(error) => error.into(),
         }
     }
 

@@ -299,6 +299,26 @@ pub enum EnvError {
     },
 }
 
+impl EnvError {
+    /// What would help.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Absent { fix, .. } | Self::Denied { fix, .. } => fix.clone(),
+            Self::AndCleanup { first, .. } => first.hint(),
+            _ => None,
+        }
+    }
+}
+
+impl From<EnvError> for Availability {
+    fn from(error: EnvError) -> Self {
+        Self::Absent {
+            fix: error.hint(),
+            why: error.to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -86,12 +86,9 @@ impl Driver for Oci {
                     format!("{} ({}){note}", runtime.version, runtime.path.display())
                 }
                 Err(error) => {
-                    let fact = match &error {
-                        EnvError::Absent { fix: Some(fix), .. }
-                        | EnvError::Denied { fix: Some(fix), .. } => {
-                            format!("absent: {error}; {fix}")
-                        }
-                        _ => format!("absent: {error}"),
+                    let fact = match error.hint() {
+                        Some(fix) => format!("absent: {error}; {fix}"),
+                        None => format!("absent: {error}"),
                     };
                     first.get_or_insert(error);
                     fact
@@ -100,7 +97,7 @@ impl Driver for Oci {
             facts.insert(format!("oci.{name}"), fact);
         }
         match first {
-            Some(error) if !is_ready => absence(error),
+            Some(error) if !is_ready => error.into(),
             _ => Availability::Ready(facts),
         }
     }
@@ -124,18 +121,6 @@ impl Driver for Oci {
 
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         container::sweep_run(cx, run)
-    }
-}
-
-/// An error as an answer of `detect`.
-fn absence(error: EnvError) -> Availability {
-    match error {
-        EnvError::Absent { why, fix } => Availability::Absent { why, fix },
-        EnvError::Denied { what, fix } => Availability::Absent { why: what, fix },
-        error => Availability::Absent {
-            why: error.to_string(),
-            fix: None,
-        },
     }
 }
 

@@ -87,11 +87,7 @@ impl Driver for Ssh {
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match version(cx) {
             Ok(version) => Availability::Ready(Facts::from([("ssh.version".to_owned(), version)])),
-            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
-            Err(other) => Availability::Absent {
-                why: other.to_string(),
-                fix: None,
-            },
+            Err(error) => error.into(),
         }
     }
 

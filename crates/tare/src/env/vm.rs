@@ -52,12 +52,7 @@ impl Driver for Vm {
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match detected(cx) {
             Ok(facts) => Availability::Ready(facts),
-            Err(EnvError::Absent { why, fix }) => Availability::Absent { why, fix },
-            Err(EnvError::Denied { what, fix }) => Availability::Absent { why: what, fix },
-            Err(error) => Availability::Absent {
-                why: error.to_string(),
-                fix: None,
-            },
+            Err(error) => error.into(),
         }
     }
 

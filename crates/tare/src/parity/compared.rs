@@ -4,9 +4,7 @@
 //! versions of control groups first, because their files differ and their meaning does not.
 //! What it cannot see: limits that no file of these tells, such as those of a hypervisor.
 
-use tare_model::Facts;
-
-use super::{DIFFERS, FAIL};
+use tare_model::{CheckResult, Facts};
 
 /// What is compared.
 pub(super) struct Compared {
@@ -14,7 +12,7 @@ pub(super) struct Compared {
     /// Facts under one of these names; a name that ends in `*` stands for all that begin so.
     pub(super) names: &'static [&'static str],
     /// Result of a difference.
-    pub(super) result: &'static str,
+    pub(super) result: CheckResult,
     /// What a difference means.
     pub(super) meaning: &'static str,
     /// Settings of the arm that ask for a difference.
@@ -25,98 +23,98 @@ pub(super) const COMPARED: &[Compared] = &[
     Compared {
         id: "cpus",
         names: &["cpu.affinity"],
-        result: FAIL,
+        result: CheckResult::Fail,
         meaning: "not the same processors: work in several threads is not comparable",
         settings: &["cpuset", "cpus"],
     },
     Compared {
         id: "memory",
         names: &["memory.total_bytes"],
-        result: FAIL,
+        result: CheckResult::Fail,
         meaning: "not the same memory: page cache and large buffers are cut off earlier on one side",
         settings: &["memory"],
     },
     Compared {
         id: "cpu-model",
         names: &["cpu.model"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "another processor, or another name for it: programs choose their instructions by it",
         settings: &["cpu"],
     },
     Compared {
         id: "governor",
         names: &["cpu.governor"],
-        result: FAIL,
+        result: CheckResult::Fail,
         meaning: "not the same choice of the processor's frequency",
         settings: &[],
     },
     Compared {
         id: "clocksource",
         names: &["clocksource.current"],
-        result: FAIL,
+        result: CheckResult::Fail,
         meaning: "not the same clock: reading it costs differently, and its steps differ",
         settings: &[],
     },
     Compared {
         id: "huge-pages",
         names: &["thp.enabled", "status.THP_enabled"],
-        result: FAIL,
+        result: CheckResult::Fail,
         meaning: "not the same use of huge pages: first touch and translation cost differently",
         settings: &[],
     },
     Compared {
         id: "mitigations",
         names: &["mitigation.*"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "not the same mitigations: kernel entries cost differently",
         settings: &[],
     },
     Compared {
         id: "store-bypass",
         names: &["status.Speculation_Store_Bypass"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "loads may not pass stores on one side: interpreters are slower there",
         settings: &[],
     },
     Compared {
         id: "indirect-branch",
         names: &["status.SpeculationIndirectBranch"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "indirect branches are predicted differently",
         settings: &[],
     },
     Compared {
         id: "seccomp",
         names: &["status.Seccomp", "status.Seccomp_filters"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "system calls pass a filter on one side",
         settings: &["seccomp", "privileged"],
     },
     Compared {
         id: "open-files",
         names: &["rlimit.nofile"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "not the same limit of open files: programs that close or reserve by it take longer",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "locked-memory",
         names: &["rlimit.memlock"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "not the same limit of locked memory: rings and pinned buffers may be refused",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "stack",
         names: &["rlimit.stack"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "not the same limit of the stack: threads reserve by it",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "shared-memory",
         names: &["shm.size_bytes"],
-        result: DIFFERS,
+        result: CheckResult::Differs,
         meaning: "not the same room in /dev/shm: what shares memory fails earlier on one side",
         settings: &["shm"],
     },

@@ -9,9 +9,9 @@
 use std::fmt;
 
 use tare_model::tool::{NOT_INSTALLED, ToolAnswer};
-use tare_model::{Facts, Params, Reason};
+use tare_model::{CheckResult, Facts, Params, Reason};
 
-use super::{FAIL, Finding, NOT_KNOWN, PASS, Side};
+use super::{Finding, Side};
 
 /// How many digits of a hash tell two programs apart for a reader.
 const DIGITS: usize = 12;
@@ -148,8 +148,13 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
                     parts.join(", ")
                 };
                 let (there, here) = (text(|part| &part.there), text(|part| &part.here));
-                return Finding::new(arm, &what, FAIL, format!("{mismatch}: {MEANING}"))
-                    .with_difference(&there, &here, MEANING);
+                return Finding::new(
+                    arm,
+                    &what,
+                    CheckResult::Fail,
+                    format!("{mismatch}: {MEANING}"),
+                )
+                .with_difference(&there, &here, MEANING);
             }
             let answers = [base, arm].map(|side| (side, ToolAnswer::of(side.facts, program)));
             let untold = answers.iter().find_map(|(side, answer)| {
@@ -167,9 +172,19 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
                 (None, ToolAnswer::Present(tool)) => {
                     let version = tool.version.as_deref().unwrap_or("no version told");
                     let hash = tool.sha256.as_deref().unwrap_or_default();
-                    Finding::new(arm, &what, PASS, format!("{version}; SHA-256 {hash}"))
+                    Finding::new(
+                        arm,
+                        &what,
+                        CheckResult::Pass,
+                        format!("{version}; SHA-256 {hash}"),
+                    )
                 }
-                (untold, _) => Finding::new(arm, &what, NOT_KNOWN, untold.unwrap_or_default()),
+                (untold, _) => Finding::new(
+                    arm,
+                    &what,
+                    CheckResult::NotKnown,
+                    untold.unwrap_or_default(),
+                ),
             }
         })
         .collect()
@@ -190,7 +205,7 @@ mod tests {
         ])
     }
 
-    fn compared(base: &Facts, arm: &Facts) -> (Vec<String>, &'static str) {
+    fn compared(base: &Facts, arm: &Facts) -> (Vec<String>, CheckResult) {
         let settings = Params::new();
         let side = |id: &'static str, facts| Side {
             id,
@@ -209,14 +224,14 @@ mod tests {
     #[test]
     fn version_hash_and_interpreter_each_tell_two_programs_apart() {
         let base = facts("1", "aa", "cc");
-        assert_eq!(compared(&base, &base), (Vec::new(), PASS));
+        assert_eq!(compared(&base, &base), (Vec::new(), CheckResult::Pass));
         for (other, said) in [
             (facts("2", "aa", "cc"), "version `2`, not `1`"),
             (facts("1", "bb", "cc"), "SHA-256 `bb`, not `aa`"),
             (facts("1", "aa", "dd"), "interpreter with SHA-256 `dd`"),
         ] {
             let (told, result) = compared(&base, &other);
-            assert_eq!(result, FAIL);
+            assert_eq!(result, CheckResult::Fail);
             assert!(told[0].contains(said), "{told:?}");
             assert!(told[0].starts_with("`x` in `box` has "), "{told:?}");
         }
@@ -229,7 +244,7 @@ mod tests {
         let mut unreadable = base.clone();
         unreadable.remove(&tool_fact("x", "sha256"));
         for other in [&missing, &unreadable, &Facts::new()] {
-            assert_eq!(compared(&base, other), (Vec::new(), NOT_KNOWN));
+            assert_eq!(compared(&base, other), (Vec::new(), CheckResult::NotKnown));
         }
         assert_eq!(
             super::missing(&missing, "x"),

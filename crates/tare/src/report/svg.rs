@@ -8,6 +8,7 @@
 
 use std::fmt::Write;
 
+use tare_model::LayoutKind;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, Span};
 
 use super::number::{scale_for, significant};
@@ -175,7 +176,7 @@ fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left:
                 y(span.low / scale.factor),
                 y(span.high / scale.factor),
             );
-            if figure.kind == "lines" {
+            if figure.kind == LayoutKind::Lines {
                 points.push(format!("{x:.1},{point:.1}"));
                 let _ = writeln!(
                     out,
@@ -394,10 +395,10 @@ mod tests {
         }
     }
 
-    fn drawn(values: Vec<DossierLayoutValue>, kind: &str) -> String {
+    fn drawn(values: Vec<DossierLayoutValue>, kind: LayoutKind) -> String {
         let figure = DossierLayout {
             title: "A <b>title</b> & \u{1b}[31m".into(),
-            kind: kind.into(),
+            kind,
             columns: values.iter().map(|_| "a column".to_owned()).collect(),
             rows: vec![DossierLayoutRow {
                 label: "a row".into(),
@@ -412,17 +413,20 @@ mod tests {
 
     #[test]
     fn foreign_text_is_neither_a_tag_nor_a_control_character() {
-        let svg = drawn(vec![value(5.0)], "bars");
+        let svg = drawn(vec![value(5.0)], LayoutKind::Bars);
         assert!(!svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
         assert!(svg.contains("&lt;b&gt;"));
     }
 
     #[test]
     fn what_was_not_measured_is_written_and_has_no_bar() {
-        let svg = drawn(vec![value(5.0), DossierLayoutValue::default()], "bars");
+        let svg = drawn(
+            vec![value(5.0), DossierLayoutValue::default()],
+            LayoutKind::Bars,
+        );
         assert_eq!(svg.matches("<rect").count(), 1);
         assert!(svg.contains("not measured"));
-        let lines = drawn(vec![value(5.0), value(9.0)], "lines");
+        let lines = drawn(vec![value(5.0), value(9.0)], LayoutKind::Lines);
         assert_eq!(lines.matches("<circle").count(), 2);
         assert!(lines.contains("<polyline"));
     }
@@ -437,7 +441,7 @@ mod tests {
             };
             whiskers(&DossierLayout {
                 title: String::new(),
-                kind: "bars".into(),
+                kind: LayoutKind::Bars,
                 columns: Vec::new(),
                 rows: vec![DossierLayoutRow {
                     label: String::new(),

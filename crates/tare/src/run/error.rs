@@ -11,9 +11,7 @@ use crate::workload::ParamError;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The study names a driver that does not exist.
-    #[error(
-        "the arm `{arm}` asks for the environment `{driver}`, which does not exist; hint: see `tare list environments`"
-    )]
+    #[error("the arm `{arm}` asks for the environment `{driver}`, which does not exist")]
     UnknownDriver {
         /// The arm.
         arm: ArmId,
@@ -29,7 +27,7 @@ pub enum RunError {
         source: SettingsError,
     },
     /// The study names a workload that does not exist.
-    #[error("there is no workload `{0}`; hint: see `tare list workloads`")]
+    #[error("there is no workload `{0}`")]
     UnknownWorkload(String),
     /// A workload's parameters are not acceptable.
     #[error("the workload `{workload}`: {source}")]
@@ -40,10 +38,7 @@ pub enum RunError {
         source: ParamError,
     },
     /// An arm that was asked for by name, or the baseline, could not be started.
-    #[error(
-        "the environment of the arm `{arm}` could not be started: {why}{}",
-        fix.as_ref().map(|fix| format!("; hint: {fix}")).unwrap_or_default()
-    )]
+    #[error("the environment of the arm `{arm}` could not be started: {why}")]
     RequiredArm {
         /// The arm.
         arm: ArmId,
@@ -54,7 +49,7 @@ pub enum RunError {
     },
     /// An arm has another tool than the baseline, so that a ratio would be one of programs.
     #[error(
-        "the arms do not run the same programs: {}; hint: leave `image` out so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`",
+        "the arms do not run the same programs: {}",
         differences.join("; ")
     )]
     DifferentTools {
@@ -74,11 +69,11 @@ pub enum RunError {
         why: String,
     },
     /// The run ended as its study said it should.
-    #[error("the run `{0}` is complete, there is nothing to resume; hint: see `tare show {0}`")]
+    #[error("the run `{0}` is complete, there is nothing to resume")]
     Complete(RunId),
     /// The plan that this version of Tare makes of the stored study is another one.
     #[error(
-        "the run `{run}` was planned by Tare {tare}, and this version ({}) would plan it otherwise; hint: resume it with that version, or run the study again",
+        "the run `{run}` was planned by Tare {tare}, and this version ({}) would plan it otherwise",
         env!("CARGO_PKG_VERSION")
     )]
     OtherPlan {
@@ -89,7 +84,7 @@ pub enum RunError {
     },
     /// The agent is not the one that the run was begun with.
     #[error(
-        "the run `{run}` was begun with another agent (SHA-256 {stored}, now {present}), and the same bytes must run in every block; hint: resume it with the Tare that began it, or run the study again"
+        "the run `{run}` was begun with another agent (SHA-256 {stored}, now {present}), and the same bytes must run in every block"
     )]
     OtherAgent {
         /// The run.
@@ -106,7 +101,7 @@ pub enum RunError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It failed, and so did removing what had been started.
-    #[error("{first}; and removing what had been started failed too: {}; hint: `tare clean`", then.join("; "))]
+    #[error("{first}; and removing what had been started failed too: {}", then.join("; "))]
     AndCleanup {
         /// The first failure.
         first: Box<RunError>,
@@ -116,6 +111,40 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// What the reader can do.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::UnknownDriver { .. } => "see `tare list environments`".to_owned(),
+            Self::UnknownWorkload(_) => "see `tare list workloads`".to_owned(),
+            Self::RequiredArm { fix, .. } => return fix.clone(),
+            Self::DifferentTools { .. } => "leave `image` out so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`".to_owned(),
+            Self::Complete(run) => format!("see `tare show {run}`"),
+            Self::OtherPlan { .. } => "resume it with that version, or run the study again".to_owned(),
+            Self::OtherAgent { .. } => {
+                "resume it with the Tare that began it, or run the study again".to_owned()
+            }
+            Self::Store(error) => return error.hint(),
+            Self::AndCleanup { first, .. } => match first.hint() {
+                Some(hint) => format!("{hint}; then `tare clean`"),
+                None => "`tare clean`".to_owned(),
+            },
+            Self::Settings { .. } | Self::Param { .. } | Self::BaselineLost { .. } | Self::File(_) => return None,
+        })
+    }
+
+    /// Whether something that was started may still be there.
+    pub fn may_have_left(&self) -> bool {
+        matches!(self, Self::AndCleanup { .. })
+    }
+
+    /// The error with its hint, as a run's end is stored.
+    pub fn told(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}; hint: {hint}"),
+            None => self.to_string(),
+        }
+    }
+
     /// The first failure, without what happened while cleaning up.
     pub fn first(&self) -> &Self {
         match self {

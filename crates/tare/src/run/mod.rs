@@ -7,12 +7,12 @@
 //! writes and questions happen between trials.
 //! What it cannot see: other processes of the machine; `tare doctor` and the A′ arm speak about those.
 
-use tare_model::{ArmId, Facts, RunId, Study};
+use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
 
 use crate::cx::Context;
 use crate::env::Driver;
 use crate::plan::Plan;
-use crate::store::{RunStart, StoppedBy, Store, TrialRecord};
+use crate::store::{RunStart, Store, TrialRecord};
 use crate::workload::Workload;
 
 mod alternate;

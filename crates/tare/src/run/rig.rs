@@ -40,13 +40,9 @@ pub(super) struct Trouble {
 
 impl From<EnvError> for Trouble {
     fn from(error: EnvError) -> Self {
-        let fix = match &error {
-            EnvError::Absent { fix, .. } | EnvError::Denied { fix, .. } => fix.clone(),
-            _ => None,
-        };
         Self {
+            fix: error.hint(),
             why: error.to_string(),
-            fix,
         }
     }
 }

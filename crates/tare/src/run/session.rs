@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tare_model::outcome::Exit;
 use tare_model::tool::ToolQuestion;
 use tare_model::{
-    ArmId, End, Facts, Outcome, Recipe, Spread, Study, Trial, WorkloadId, WorkloadSpec,
+    ArmId, End, Facts, Outcome, Recipe, Spread, StoppedBy, Study, Trial, WorkloadId, WorkloadSpec,
 };
 
 use super::charges;
@@ -21,7 +21,7 @@ use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event, turn_page};
 use crate::env::{Charged, Wanted};
 use crate::plan::Plan;
-use crate::store::{Remark, SessionEnd, StoppedBy, Store, StoreError, TrialRecord, WorkloadEnd};
+use crate::store::{Remark, SessionEnd, Store, StoreError, TrialRecord, WorkloadEnd};
 use crate::workload::Tool;
 
 /// One session of a run.
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
                 ended_unix_ns: self.cx.clock.unix_ns(),
                 wall_ns,
                 stopped_by,
-                reason: error.as_ref().map(ToString::to_string),
+                reason: error.as_ref().map(RunError::told),
             }));
         // Where the store has failed already, its second failure says nothing new.
         let error = error.or_else(|| stored.err().map(RunError::from));

@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// A newer version of Tare wrote it.
     #[error(
-        "the store `{}` has format {found}, and this version of Tare ({}) knows formats up to {known}; hint: use the newer Tare that wrote it, or another file with `--store FILE`",
+        "the store `{}` has format {found}, and this version of Tare ({}) knows formats up to {known}",
         path.display(), env!("CARGO_PKG_VERSION")
     )]
     Newer {
@@ -22,16 +22,16 @@ pub enum StoreError {
     },
     /// There is no room left on its disk. Everything that was stored before is kept.
     #[error(
-        "no space left for the store `{}`; what was measured before is kept; hint: free some space, then go on with `tare run --resume`",
+        "no space left for the store `{}`; what was measured before is kept",
         .0.display()
     )]
     Full(PathBuf),
     /// Another process is writing to it and does not let go.
-    #[error("the store `{}` is locked by another process; hint: try again when it is done", .0.display())]
+    #[error("the store `{}` is locked by another process", .0.display())]
     Locked(PathBuf),
     /// Another run is using it.
     #[error(
-        "another run is using the store `{}`{}; hint: wait for it to end, or use another file with `--store FILE`",
+        "another run is using the store `{}`{}",
         path.display(),
         pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
@@ -43,7 +43,7 @@ pub enum StoreError {
     },
     /// It is damaged.
     #[error(
-        "the store `{}` is damaged: {problem}; hint: keep a copy, and go on with another file with `--store FILE`",
+        "the store `{}` is damaged: {problem}",
         path.display()
     )]
     Corrupt {
@@ -53,15 +53,10 @@ pub enum StoreError {
         problem: String,
     },
     /// The file is something else.
-    #[error("`{}` is not a store of Tare; hint: name another file with `--store FILE`", .0.display())]
+    #[error("`{}` is not a store of Tare", .0.display())]
     NotAStore(PathBuf),
     /// There is no such run in it.
-    #[error(
-        "no run `{}` in the store{}",
-        id.escape_default(),
-        near.as_ref()
-            .map_or_else(|| "; hint: `tare runs` lists them".to_owned(), |near| format!("; hint: did you mean `{near}`?"))
-    )]
+    #[error("no run `{}` in the store", id.escape_default())]
     NoSuchRun {
         /// What was asked for.
         id: String,
@@ -69,7 +64,7 @@ pub enum StoreError {
         near: Option<String>,
     },
     /// There is no run at all in it.
-    #[error("the store `{}` holds no run yet; hint: `tare run` makes one", .0.display())]
+    #[error("the store `{}` holds no run yet", .0.display())]
     Empty(PathBuf),
     /// The beginning of a name fits several runs.
     #[error("`{}` fits {} runs: {}", id.escape_default(), fits.len(), fits.join(", "))]
@@ -92,7 +87,7 @@ pub enum StoreError {
     },
     /// The file or its folder cannot be used.
     #[error(
-        "cannot {action} the store `{}`: {problem}; hint: name another file with `--store FILE`, or another folder with TARE_HOME",
+        "cannot {action} the store `{}`: {problem}",
         path.display()
     )]
     Io {
@@ -103,6 +98,32 @@ pub enum StoreError {
         /// The system's reason.
         problem: String,
     },
+}
+
+impl StoreError {
+    /// What the reader can do.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Newer { .. } => {
+                "use the newer Tare that wrote it, or another file with `--store FILE`"
+            }
+            Self::Full(_) => "free some space, then go on with `tare run --resume`",
+            Self::Locked(_) => "try again when it is done",
+            Self::InUse { .. } => "wait for it to end, or use another file with `--store FILE`",
+            Self::Corrupt { .. } => "keep a copy, and go on with another file with `--store FILE`",
+            Self::NotAStore(_) => "name another file with `--store FILE`",
+            Self::NoSuchRun {
+                near: Some(near), ..
+            } => return Some(format!("did you mean `{near}`?")),
+            Self::NoSuchRun { near: None, .. } => "`tare runs` lists them",
+            Self::Empty(_) => "`tare run` makes one",
+            Self::Io { .. } => {
+                "name another file with `--store FILE`, or another folder with TARE_HOME"
+            }
+            Self::Ambiguous { .. } | Self::RunExists(_) | Self::TrialExists { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// Sorts an error of the file system.

@@ -26,8 +26,8 @@ mod schema;
 
 pub use error::StoreError;
 pub use record::{
-    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoppedBy, StoredRun,
-    TrialRecord, WorkloadEnd,
+    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoredRun, TrialRecord,
+    WorkloadEnd,
 };
 
 use error::{classify, of_file};
@@ -337,7 +337,7 @@ impl Store {
                 writing.session,
                 end.ended_unix_ns,
                 integer(end.wall_ns),
-                end.stopped_by.as_str(),
+                end.stopped_by.name(),
                 end.reason
             ],
         );

@@ -6,10 +6,10 @@ use rusqlite::types::{Type, ValueRef};
 use rusqlite::{OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use tare_model::outcome::Bytes;
-use tare_model::{Outcome, RawOutput, RunId, Trial};
+use tare_model::{Outcome, RawOutput, RunId, StoppedBy, Trial};
 
 use super::{
-    ArmRecord, LaunchRecord, Remark, RunLine, StoppedBy, Store, StoreError, StoredRun, TrialRecord,
+    ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, TrialRecord,
     WorkloadEnd, classify,
 };
 
@@ -53,7 +53,7 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
         n_trials: row.get(3)?,
         stopped_by: stopped_by
             .map(|word| {
-                StoppedBy::parse(&word)
+                StoppedBy::from_name(&word)
                     .ok_or_else(|| unreadable(4, format!("`{}`", word.escape_default())))
             })
             .transpose()?,

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use tare_model::{ArmId, Facts, Outcome, RunId, Study, Trial};
+use tare_model::{ArmId, Facts, Outcome, RunId, StoppedBy, Study, Trial};
 
 /// One trial as it happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,52 +73,6 @@ pub struct Remark {
     pub unix_ns: i64,
     /// One line.
     pub text: String,
-}
-
-/// Why a run stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StoppedBy {
-    /// Every workload was precise enough.
-    Precision,
-    /// All blocks of the plan were done.
-    Blocks,
-    /// The next block would not have ended within the budget.
-    Budget,
-    /// The user stopped it.
-    Interrupted,
-    /// It could not go on.
-    Failed,
-}
-
-impl StoppedBy {
-    /// The word that the store and the dossier hold.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Precision => "precision",
-            Self::Blocks => "blocks",
-            Self::Budget => "budget",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Whether the run ended as its study said it should.
-    pub fn is_complete(self) -> bool {
-        matches!(self, Self::Precision | Self::Blocks | Self::Budget)
-    }
-
-    pub(super) fn parse(word: &str) -> Option<Self> {
-        [
-            Self::Precision,
-            Self::Blocks,
-            Self::Budget,
-            Self::Interrupted,
-            Self::Failed,
-        ]
-        .into_iter()
-        .find(|stopped_by| stopped_by.as_str() == word)
-    }
 }
 
 /// How a session of a run ended.

@@ -2,18 +2,16 @@
 //!
 //! What it cannot see: the trials; it words what was concluded from them.
 
-use tare_model::ArmSpec;
 use tare_model::dossier::{DossierCell, DossierFinding, Span};
-use tare_stats::Verdict;
+use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
 
-use super::counterfactual::Status;
 use crate::analyze::{self, RunData};
 use crate::config::units;
 
 /// Why the command costs more, as far as that was proved, and what that leaves.
 pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> String {
     let first = findings.first();
-    let is = |status: Status| first.filter(|finding| finding.status == status.name());
+    let is = |status: Status| first.filter(|finding| finding.status == status);
     let what = if let Some(finding) = is(Status::Confirmed) {
         format!("mostly because of {}", finding.cause)
     } else if let Some(finding) = is(Status::Supported) {
@@ -45,11 +43,11 @@ pub(super) fn answer(
     env: &ArmSpec,
     because: Option<&str>,
     spent: &Spent,
-) -> (&'static str, String, Option<f64>) {
+) -> (WhyOutcome, String, Option<f64>) {
     let id = env.id.as_str();
     let Some(cell) = cell else {
         return (
-            "undecided",
+            WhyOutcome::Undecided,
             format!("nothing could be compared with `{id}`"),
             None,
         );
@@ -57,7 +55,7 @@ pub(super) fn answer(
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
     let Some(ratio) = cell.ratio else {
         return (
-            "undecided",
+            WhyOutcome::Undecided,
             format!(
                 "{} block{} of host and `{id}` are too few for an interval: it takes six, which `--budget {}` holds",
                 cell.n_blocks,
@@ -67,10 +65,9 @@ pub(super) fn answer(
             None,
         );
     };
-    let word = Verdict::from_name(&cell.verdict).unwrap_or(Verdict::Inconclusive);
-    match word {
+    match cell.verdict {
         Verdict::MaterialCost | Verdict::Cost => (
-            "cost",
+            WhyOutcome::Cost,
             format!(
                 "the command costs {:.2} times as much in `{id}` [{:.2}, {:.2}]{}",
                 ratio.point,
@@ -81,7 +78,7 @@ pub(super) fn answer(
             None,
         ),
         Verdict::Gain | Verdict::MaterialGain => (
-            "none",
+            WhyOutcome::None,
             format!(
                 "no cost found: the command costs less in `{id}`, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
                 ratio.point, ratio.low, ratio.high
@@ -91,7 +88,7 @@ pub(super) fn answer(
         Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => {
             let could_see = (ratio.high - 1.0).max(0.0);
             (
-                "none",
+                WhyOutcome::None,
                 format!(
                     "no cost found in `{id}`: at most {}, and more than that would have been seen",
                     percent(could_see)
@@ -112,7 +109,7 @@ pub(super) fn answer(
                     ratio.low, ratio.high
                 )
             };
-            ("undecided", text, cell.mde)
+            (WhyOutcome::Undecided, text, cell.mde)
         }
     }
 }

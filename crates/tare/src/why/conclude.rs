@@ -8,11 +8,11 @@ use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, CommandCall};
+use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
 use tare_stats::{Interval, Verdict};
 
 use super::answer::{Spent, answer, because};
-use super::counterfactual::{self, Status, Suspect, Trial};
+use super::counterfactual::{self, Suspect, Trial};
 use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
 use super::{arm, ladder};
 use crate::analyze::{self, RunData};
@@ -72,7 +72,7 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
         .cells
         .iter()
         .find(|cell| cell.arm == env.id.as_str() && cell.metric == metric)
-        .and_then(|cell| Verdict::from_name(&cell.verdict));
+        .map(|cell| cell.verdict);
     if !has_start_up(&readings, env, word) {
         suspects.retain(|trial| trial.suspect.metric == metric);
     }
@@ -134,9 +134,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         .map_or("ns", |cell| cell.unit.as_str())
         .to_owned();
     dossier.ladder = ladder::climbed(run, &readings, &metric, &unit, id);
-    let word = cell
-        .as_ref()
-        .and_then(|cell| Verdict::from_name(&cell.verdict));
+    let word = cell.as_ref().map(|cell| cell.verdict);
     let has_start_up = has_start_up(&readings, env, word);
     dossier.findings = findings(run, &readings, &dossier, env, has_start_up);
     dossier
@@ -169,14 +167,14 @@ pub fn conclude(run: &RunData) -> Dossier {
             "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
             lives.point / wall
         );
-        outcome = "start-up";
+        outcome = WhyOutcome::StartUp;
     }
     dossier.why = Some(DossierWhy {
         command: arm::texts(&env.settings, "command.argv"),
         arm: id.to_owned(),
         metric,
         carried: arm::texts(&env.settings, "command.carried"),
-        outcome: outcome.to_owned(),
+        outcome,
         answer,
         explained,
         could_see,
@@ -265,7 +263,7 @@ fn findings(
             // Of the command alone, which is the lesser part of this total.
             finding.share = None;
             status = status.max(Status::Supported);
-            status.name().clone_into(&mut finding.status);
+            finding.status = status;
         }
         let mut weight = finding
             .share
@@ -274,7 +272,7 @@ fn findings(
             && let Some((removed, share)) = kept(&of_command(START_UP), &with_start_up)
         {
             status = counterfactual::status(Some(&removed), Some(&share));
-            status.name().clone_into(&mut finding.status);
+            finding.status = status;
             // Behind what has a switch of its own: keeping takes all of it away.
             weight = share.point - 1.0;
             finding.effect = Some(span(removed));
@@ -364,7 +362,7 @@ fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&s
     let share = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.point);
     let n_confirmed = findings
         .iter()
-        .take_while(|finding| finding.status == Status::Confirmed.name())
+        .take_while(|finding| finding.status == Status::Confirmed)
         .count();
     let confirmed = &mut findings[..n_confirmed];
     let Some(most) = confirmed.first().map(share) else {
@@ -396,7 +394,7 @@ fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
         Some(Verdict::MaterialCost | Verdict::Cost) => true,
         _ if finding.cause.starts_with("startup.") => true,
         None | Some(Verdict::Inconclusive) => {
-            finding.arm.is_some() && finding.status != Status::Refuted.name()
+            finding.arm.is_some() && finding.status != Status::Refuted
         }
         Some(_) => false,
     }
@@ -408,7 +406,7 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
     let mut arms: Vec<&str> = Vec::new();
     let mut shares = Vec::new();
     for finding in findings {
-        let is_confirmed = finding.status == Status::Confirmed.name();
+        let is_confirmed = finding.status == Status::Confirmed;
         let (Some(share), Some(arm)) = (finding.share, finding.arm.as_deref()) else {
             continue;
         };
@@ -482,7 +480,7 @@ pub(super) mod tests {
     ) -> DossierFinding {
         DossierFinding {
             cause: cause.into(),
-            status: status.name().into(),
+            status,
             cells: Vec::new(),
             claim: String::new(),
             evidence: Vec::new(),

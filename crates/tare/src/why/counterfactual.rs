@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 use tare_model::dossier::DossierFinding;
-use tare_model::{ArmSpec, Params, Value};
+use tare_model::{ArmSpec, Params, Status, Value};
 use tare_stats::Interval;
 
 use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
@@ -262,34 +262,6 @@ pub fn note(suspect: &Suspect) -> String {
     serde_json::to_string(suspect).expect("texts and numbers are always JSON")
 }
 
-/// What trying a suspect proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// It explains at least half of the cost.
-    Confirmed,
-    /// It explains a part.
-    Supported,
-    /// It was tried, and may explain nothing or most of it.
-    Undecided,
-    /// Nothing was tried.
-    Untested,
-    /// It does not explain the cost.
-    Refuted,
-}
-
-impl Status {
-    /// As the dossier names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::Supported => "supported",
-            Self::Undecided => "undecided",
-            Self::Untested => "untested",
-            Self::Refuted => "refuted",
-        }
-    }
-}
-
 /// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost.
 pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     let (Some(removed), Some(share)) = (removed, share) else {
@@ -328,7 +300,7 @@ pub fn judged(
     let share = share(&removed, &total);
     let status = status(effect.as_ref(), share.as_ref());
     let mut finding = untested(suspect);
-    status.name().clone_into(&mut finding.status);
+    finding.status = status;
     finding.effect = effect.map(span);
     finding.share = share.map(span);
     finding.arm = Some(arm.to_owned());
@@ -343,7 +315,7 @@ pub fn judged(
 pub fn untested(suspect: &Suspect) -> DossierFinding {
     DossierFinding {
         cause: suspect.cause.clone(),
-        status: Status::Untested.name().to_owned(),
+        status: Status::Untested,
         cells: Vec::new(),
         claim: suspect.claim.clone(),
         evidence: suspect.evidence.clone(),

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, Lifecycle, Margins, Params, RunId, Study, Value, WorkloadId,
-    WorkloadSpec,
+    ArmId, ArmSpec, Better, CommandCall, Lifecycle, Margins, Params, RunId, Study, Summary, Value,
+    Verdict, WorkloadId, WorkloadSpec,
 };
 
 use crate::cause::Case;
@@ -268,8 +268,8 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
         metric: ask.metric.clone(),
         revision: 1,
         unit: "ns".to_owned(),
-        better: "lower".to_owned(),
-        summary: "typical".to_owned(),
+        better: Better::Lower,
+        summary: Summary::Typical,
         n_blocks: 1,
         in_turn: false,
         base: Some(base),
@@ -286,7 +286,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
         p: None,
         q: None,
         margin: Margins::default().compute,
-        verdict: tare_stats::Verdict::MaterialCost.name().to_owned(),
+        verdict: Verdict::MaterialCost,
         mde: None,
         further_blocks: None,
         flags: Vec::new(),

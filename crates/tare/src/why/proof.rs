@@ -7,13 +7,13 @@
 //! What it cannot see: cells with several instances at once; they stay as the evidence left them.
 
 use tare_model::dossier::{Dossier, DossierCell};
-use tare_model::{ArmId, ArmSpec, RunId, Study, WorkloadSpec};
+use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec};
 
-use super::counterfactual::{self, Status, Trial};
+use super::counterfactual::{self, Trial};
 use super::readings::Readings;
 use super::{FEWEST, SUSPECTS_MOST, arm, arm_id};
 use crate::analyze::RunData;
-use crate::cause::{Counterfactual, MATERIAL, Suspected};
+use crate::cause::{Counterfactual, Suspected};
 use crate::workload;
 
 /// The id of every study made here.
@@ -112,7 +112,7 @@ impl Draft {
         let places = suspected.suspicion.cells.iter();
         let mut costly: Vec<&DossierCell> = places
             .filter_map(|place| cells.get(*place))
-            .filter(|cell| cell.verdict == MATERIAL)
+            .filter(|cell| cell.verdict == Verdict::MaterialCost)
             .collect();
         let ratio = |cell: &DossierCell| cell.ratio.map_or(0.0, |ratio| ratio.point);
         costly.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
@@ -178,7 +178,7 @@ impl Draft {
 fn is_of(spec: &WorkloadSpec, cell: &DossierCell) -> bool {
     spec.id.as_str() == cell.workload
         && spec.params == cell.params
-        && spec.path.map(tare_model::Path::label) == cell.path.as_deref()
+        && spec.path == cell.path
         && (spec.instances, cell.instances) == (1, 1)
 }
 
@@ -257,18 +257,5 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
             }
         }
     }
-    let rank = |status: &str| {
-        [
-            Status::Confirmed,
-            Status::Supported,
-            Status::Undecided,
-            Status::Untested,
-        ]
-        .iter()
-        .position(|known| known.name() == status)
-        .unwrap_or(usize::MAX)
-    };
-    dossier
-        .findings
-        .sort_by_key(|finding| rank(&finding.status));
+    dossier.findings.sort_by_key(|finding| finding.status);
 }

@@ -140,6 +140,14 @@ fn holds(path: &str, place: &str) -> String {
 }
 
 impl Trouble {
+    /// Whether something that was started may still be there.
+    pub fn may_have_left(&self) -> bool {
+        let Self::Environment { source, .. } = self else {
+            return false;
+        };
+        matches!(source, EnvError::AndCleanup { .. })
+    }
+
     /// What helps.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -159,7 +167,7 @@ impl Trouble {
             }
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
-            Self::Environment { source: EnvError::Absent { fix, .. } | EnvError::Denied { fix, .. }, .. } => return fix.clone(),
+            Self::Environment { source, .. } if source.hint().is_some() => return source.hint(),
             Self::Environment { .. } | Self::Agent { .. } => "`tare doctor` says what is available here".to_owned(),
             Self::Cancelled => return None,
         })

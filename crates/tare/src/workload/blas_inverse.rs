@@ -108,7 +108,7 @@ impl Workload for BlasInverse {
         if let Some(path) = path {
             return Err(ParamError {
                 param: "path".to_owned(),
-                problem: format!("`{}` has one end and no path `{}`", self.id(), path.label()),
+                problem: format!("`{}` has one end and no path `{}`", self.id(), path.name()),
                 hint: Some("leave the path out".to_owned()),
             });
         }

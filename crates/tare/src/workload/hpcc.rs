@@ -313,7 +313,7 @@ impl Workload for Hpcc {
             return Err(ParamError {
                 param: "path".to_owned(),
                 problem: "the nodes of `hpcc` are instances of one arm".to_owned(),
-                hint: Some(format!("use `{}`", Path::ArmToArm.label())),
+                hint: Some(format!("use `{}`", Path::ArmToArm.name())),
             });
         }
         let params = checked(self.id(), params, PARAMS, ACCEPTS)?;

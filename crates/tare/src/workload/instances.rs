@@ -68,7 +68,7 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
             format!("{} instances are too many", spec.instances),
             Some(format!(
                 "at most {most} run as {}: {}",
-                spread.label(),
+                spread.name(),
                 why(spread)
             )),
         );

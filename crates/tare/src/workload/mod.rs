@@ -224,7 +224,7 @@ impl ParamError {
     pub fn needs_path(workload: &str, paths: &[Path]) -> Self {
         let labels: Vec<String> = paths
             .iter()
-            .map(|path| format!("`{}`", path.label()))
+            .map(|path| format!("`{}`", path.name()))
             .collect();
         Self {
             param: "path".to_owned(),
@@ -243,7 +243,7 @@ pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
         None => Ok(()),
         Some(path) => Err(ParamError {
             param: "path".to_owned(),
-            problem: format!("`{workload}` has one end and no path `{}`", path.label()),
+            problem: format!("`{workload}` has one end and no path `{}`", path.name()),
             hint: Some("leave the path out".to_owned()),
         }),
     }

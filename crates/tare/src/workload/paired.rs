@@ -70,7 +70,7 @@ impl Workload for PairedWorkload {
                 problem: format!(
                     "`{}` cannot be run over the path `{}`",
                     self.id,
-                    path.label()
+                    path.name()
                 ),
                 hint: Some(format!("use one of {}", listed(self.paths))),
             }),
@@ -86,7 +86,7 @@ impl Workload for PairedWorkload {
 fn listed(paths: &[Path]) -> String {
     let labels: Vec<String> = paths
         .iter()
-        .map(|path| format!("`{}`", path.label()))
+        .map(|path| format!("`{}`", path.name()))
         .collect();
     labels.join(", ")
 }

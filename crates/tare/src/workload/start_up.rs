@@ -62,7 +62,7 @@ impl Workload for StartUp {
         if let Some(path) = path {
             return Err(ParamError {
                 param: "path".to_owned(),
-                problem: format!("`start-up` has one end and no path `{}`", path.label()),
+                problem: format!("`start-up` has one end and no path `{}`", path.name()),
                 hint: Some("leave the path out".to_owned()),
             });
         }

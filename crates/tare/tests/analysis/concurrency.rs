@@ -5,8 +5,8 @@ use tare::report::terminal::{Style, table};
 use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier, Span};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
-    Failure, INSTANCES_FORMAT, InstanceRecord, Outcome, ProbeReport, RawOutput, SpanClock, Spread,
-    Together, WorkSpan,
+    Absence, Failure, INSTANCES_FORMAT, InstanceRecord, Outcome, ProbeReport, RawOutput, SpanClock,
+    Spread, Together, Verdict, WorkSpan,
 };
 
 use super::generator::{Plan, completed, find, of};
@@ -169,8 +169,8 @@ fn each_number_of_instances_is_a_cell_of_its_own() {
     let numbers: Vec<u32> = dossier.cells.iter().map(|cell| cell.instances).collect();
     assert_eq!(numbers, [1, 2, 4]);
     for cell in &dossier.cells {
-        assert_eq!(cell.spread.as_deref(), Some("processes"));
-        assert_eq!(cell.verdict, "equivalent");
+        assert_eq!(cell.spread, Some(Spread::Processes));
+        assert_eq!(cell.verdict, Verdict::Equivalent);
     }
     // The reading of a trial is the mean over its instances.
     near(
@@ -202,17 +202,17 @@ fn an_environment_that_gets_worse_with_more_instances_is_found_and_one_that_does
     near(doubling.ratio, 1.10);
     let ratio = doubling.ratio.unwrap();
     assert!(ratio.low <= 1.10 && 1.10 <= ratio.high, "{ratio:?}");
-    assert_eq!(doubling.verdict, "material-cost");
+    assert_eq!(doubling.verdict, Verdict::MaterialCost);
     assert_eq!(doubling.n_blocks, 20);
     assert!(doubling.q.unwrap() < 0.01);
     let same = Crowd::default().dossier();
     let doubling = arm(&same, "box").doubling.as_ref().unwrap();
-    assert_eq!(doubling.verdict, "equivalent");
+    assert_eq!(doubling.verdict, Verdict::Equivalent);
     // Everything is slower with more instances, but not more so in the box.
     near(point(&same, "box", 4).stretch, 4.0);
     assert!(arm(&same, "host").doubling.is_none());
     let control = arm(&worse, "a-prime").doubling.as_ref().unwrap();
-    assert_eq!((control.verdict.as_str(), control.q), ("equivalent", None));
+    assert_eq!((control.verdict, control.q), (Verdict::Equivalent, None));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_trial_of_which_one_instance_failed_is_counted_with_the_reason_and_has_no_re
     assert_eq!(point(&dossier, "box", 2).n_blocks, 19);
     assert_eq!(arm(&dossier, "box").doubling.as_ref().unwrap().n_blocks, 19);
     let told = dossier.failures.iter().find(|it| it.arm == "box").unwrap();
-    assert_eq!((told.trials, told.kind.as_str()), (1, "failed"));
+    assert_eq!((told.trials, told.kind), (1, Absence::Failed));
     assert!(
         told.reason.starts_with("instance 2 of 2: "),
         "{}",
@@ -386,7 +386,7 @@ fn too_few_blocks_have_no_verdict_on_the_interaction() {
     .dossier();
     let doubling = arm(&dossier, "box").doubling.as_ref().unwrap();
     assert_eq!((doubling.ratio, doubling.p), (None, None));
-    assert_eq!(doubling.verdict, "inconclusive");
+    assert_eq!(doubling.verdict, Verdict::Inconclusive);
 }
 
 #[test]

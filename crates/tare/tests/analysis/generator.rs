@@ -14,8 +14,8 @@ use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Better, CellKey, Facts, Lifecycle, Margins, MetricSpec, Outcome, Params, Path,
-    ProbeCall, ProbeReport, RawOutput, Recipe, ResourceClass, RunId, Sample, Series, Study, Trial,
-    Unit, WorkloadId, WorkloadSpec,
+    ProbeCall, ProbeReport, RawOutput, Recipe, ResourceClass, RunId, Sample, Series, StoppedBy,
+    Study, Trial, Unit, WorkloadId, WorkloadSpec,
 };
 use tare_stats::Stream;
 
@@ -213,7 +213,7 @@ impl Plan {
                 plan_sha256: "ab".repeat(32),
                 arms: study.arms.iter().map(arm_data).collect(),
                 study,
-                stopped_by: "blocks".to_owned(),
+                stopped_by: StoppedBy::Blocks,
                 complete: true,
                 wall_s: 12.5,
             },

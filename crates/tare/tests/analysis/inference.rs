@@ -2,7 +2,7 @@
 
 use tare::analyze::analyze;
 use tare::report::terminal::{Style, table};
-use tare_model::Trial;
+use tare_model::{Better, Trial, Verdict};
 
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
 
@@ -47,7 +47,7 @@ fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() 
     };
     let dossier = plan.with("box", INTEGER, Effect::Times(10.0)).dossier();
     let found = cell(&dossier, "box", INTEGER);
-    assert_eq!(found.verdict, "material-cost");
+    assert_eq!(found.verdict, Verdict::MaterialCost);
     assert!(found.q.unwrap() > 0.05);
     assert!(!has(found, "not-significant-after-correction"));
     let told = table(
@@ -83,7 +83,7 @@ fn one_block_can_make_a_verdict_fragile() {
         let found = cell(&dossier, "box", INTEGER);
         if has(found, "fragile") {
             // Never of a cell that is open: leaving blocks out until it is decided would be picking.
-            assert_ne!(found.verdict, "inconclusive");
+            assert_ne!(found.verdict, Verdict::Inconclusive);
             let flag = found
                 .flags
                 .iter()
@@ -117,9 +117,9 @@ fn the_values_of_a_row_give_its_ratio() {
         .dossier();
         for cell in dossier.cells.iter().chain(&dossier.aa) {
             let (base, env) = (cell.base.unwrap(), cell.env.unwrap());
-            let quotient = match cell.better.as_str() {
-                "lower" => env.point / base.point,
-                _ => base.point / env.point,
+            let quotient = match cell.better {
+                Better::Lower => env.point / base.point,
+                Better::Higher => base.point / env.point,
             };
             let ratio = cell.ratio.unwrap().point;
             assert!((quotient / ratio - 1.0).abs() < 1e-9, "{cell:?}");
@@ -158,6 +158,6 @@ fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
     let found = analyze(&run, &find);
     let found = cell(&found, "box", INTEGER);
     assert!(has(found, "launches-differ"), "{:?}", found.flags);
-    assert_eq!(found.verdict, "inconclusive");
+    assert_eq!(found.verdict, Verdict::Inconclusive);
     assert!(found.p.unwrap() > 0.05);
 }

@@ -53,8 +53,8 @@ proptest! {
             prop_assert!((a.low * b.high - 1.0).abs() < 1e-9);
             let (a, b) = (cell.difference.unwrap(), other.difference.unwrap());
             prop_assert!((a.point + b.point).abs() <= 1e-9 * a.point.abs());
-            let word = Verdict::from_name(&cell.verdict).unwrap();
-            prop_assert_eq!(word.mirrored().name(), &other.verdict);
+            let word = cell.verdict;
+            prop_assert_eq!(word.mirrored(), other.verdict);
             prop_assert!((cell.p.unwrap() - other.p.unwrap()).abs() < 1e-12);
         }
     }
@@ -75,7 +75,7 @@ proptest! {
         }
         let dossier = analyze(&run, &find);
         let cell = cell(&dossier, A_PRIME, "cpu.integer.time");
-        prop_assert_eq!(&cell.verdict, "equivalent");
+        prop_assert_eq!(cell.verdict, Verdict::Equivalent);
         prop_assert_eq!(cell.ratio.unwrap().point, 1.0);
         prop_assert_eq!(cell.difference.unwrap().point, 0.0);
     }
@@ -98,8 +98,8 @@ proptest! {
         let mut run = plan.with("box", "cpu.integer.time", Effect::Times(factor)).run();
         let rank = |run: &RunData| {
             let dossier = analyze(run, &find);
-            let word = cell(&dossier, "box", "cpu.integer.time").verdict.clone();
-            matches!(word.as_str(), "material-cost" | "material-gain")
+            let word = cell(&dossier, "box", "cpu.integer.time").verdict;
+            matches!(word, Verdict::MaterialCost | Verdict::MaterialGain)
         };
         let narrow = rank(&run);
         run.head.study.margins.compute = 0.2;

@@ -4,7 +4,7 @@ use tare::analyze::{RunData, TrialData};
 use tare::cause::{Counterfactual, Suspected, Suspicion};
 use tare::why::proof;
 use tare_model::dossier::Dossier;
-use tare_model::{Params, RunId, Spread, Study};
+use tare_model::{Params, RunId, Spread, Status, Study, Verdict};
 
 use crate::generator::{Effect, Plan};
 
@@ -15,7 +15,7 @@ const MINUTE: u64 = 60_000_000_000;
 fn main_run() -> (Plan, Dossier) {
     let plan = Plan::default().with("box", INTEGER, Effect::Times(2.0));
     let dossier = plan.dossier();
-    assert_eq!(dossier.cells[0].verdict, "material-cost");
+    assert_eq!(dossier.cells[0].verdict, Verdict::MaterialCost);
     (plan, dossier)
 }
 
@@ -148,7 +148,7 @@ fn proved_after(times: f64, blocks: u32, happens: impl Fn(&mut TrialData)) -> Do
 fn a_suspect_whose_cost_goes_with_it_is_confirmed_with_its_share() {
     let dossier = proved(1.0, 12);
     let finding = &dossier.findings[0];
-    assert_eq!(finding.status, "confirmed", "{finding:#?}");
+    assert_eq!(finding.status, Status::Confirmed, "{finding:#?}");
     let share = finding.share.unwrap();
     assert!(share.low > 0.9 && share.high < 1.1, "{share:?}");
     // In the metric's own unit: what the box adds.
@@ -163,9 +163,9 @@ fn a_suspect_whose_cost_goes_with_it_is_confirmed_with_its_share() {
 
 #[test]
 fn a_suspect_without_which_the_cost_stays_is_refuted_and_a_part_is_a_part() {
-    assert_eq!(proved(2.0, 12).findings[0].status, "refuted");
+    assert_eq!(proved(2.0, 12).findings[0].status, Status::Refuted);
     let part = proved(1.75, 12);
-    assert_eq!(part.findings[0].status, "supported");
+    assert_eq!(part.findings[0].status, Status::Supported);
     let share = part.findings[0].share.unwrap();
     assert!(share.low > 0.15 && share.high < 0.35, "{share:?}");
 }
@@ -174,7 +174,7 @@ fn a_suspect_without_which_the_cost_stays_is_refuted_and_a_part_is_a_part() {
 fn too_few_blocks_leave_the_evidence_as_it_was() {
     let dossier = proved(1.0, 4);
     let finding = &dossier.findings[0];
-    assert_eq!(finding.status, "supported");
+    assert_eq!(finding.status, Status::Supported);
     assert!(finding.share.is_none() && finding.effect.is_none());
     assert!(finding.tried.as_ref().unwrap().contains("too few blocks"));
 }
@@ -188,6 +188,6 @@ fn a_trial_that_the_table_strikes_out_proves_nothing() {
         }
     });
     let finding = &dossier.findings[0];
-    assert_eq!(finding.status, "supported");
+    assert_eq!(finding.status, Status::Supported);
     assert!(finding.tried.as_ref().unwrap().contains("too few blocks"));
 }

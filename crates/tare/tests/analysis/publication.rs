@@ -2,8 +2,8 @@
 
 use tare::analyze::{RunData, analyze};
 use tare::report::svg;
-use tare_model::Publication;
 use tare_model::dossier::Dossier;
+use tare_model::{ClaimVerdict, Publication};
 
 use super::generator::{Effect, Plan, find};
 
@@ -125,22 +125,22 @@ fn dossier_of(change: impl FnOnce(&mut RunData)) -> Dossier {
 #[test]
 fn claims_whose_truth_is_known_are_judged_so() {
     let dossier = dossier();
-    let verdicts: Vec<(&str, &str)> = dossier
+    let verdicts: Vec<(&str, ClaimVerdict)> = dossier
         .claims
         .iter()
-        .map(|claim| (claim.id.as_str(), claim.verdict.as_str()))
+        .map(|claim| (claim.id.as_str(), claim.verdict))
         .collect();
     assert_eq!(
         verdicts,
         [
-            ("compute-is-free", "holds"),
-            ("calls-are-free", "fails"),
-            ("streams-halve", "holds"),
-            ("most-is-free", "fails"),
-            ("all-is-dear", "holds"),
-            ("container-is-dearer", "fails"),
-            ("several", "not-testable"),
-            ("another-system", "not-testable"),
+            ("compute-is-free", ClaimVerdict::Holds),
+            ("calls-are-free", ClaimVerdict::Fails),
+            ("streams-halve", ClaimVerdict::Holds),
+            ("most-is-free", ClaimVerdict::Fails),
+            ("all-is-dear", ClaimVerdict::Holds),
+            ("container-is-dearer", ClaimVerdict::Fails),
+            ("several", ClaimVerdict::NotTestable),
+            ("another-system", ClaimVerdict::NotTestable),
         ],
         "{:?}",
         dossier.claims
@@ -160,7 +160,7 @@ fn nothing_is_claimed_of_an_arm_that_is_emulated() {
         facts.insert("vm.emulated.detail".into(), "by software".into());
     });
     for claim in &dossier.claims {
-        assert_eq!(claim.verdict, "not-testable", "{claim:?}");
+        assert_eq!(claim.verdict, ClaimVerdict::NotTestable, "{claim:?}");
     }
     let because = &dossier.claims[0].because;
     assert!(because.contains("`docker` is emulated"), "{because}");
@@ -170,7 +170,7 @@ fn nothing_is_claimed_of_an_arm_that_is_emulated() {
 fn few_blocks_decide_no_claim() {
     let dossier = dossier_of(|run| run.trials.retain(|trial| trial.trial.block < 2));
     for claim in &dossier.claims {
-        assert_eq!(claim.verdict, "not-testable", "{claim:?}");
+        assert_eq!(claim.verdict, ClaimVerdict::NotTestable, "{claim:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
 use tare_model::dossier::Dossier;
-use tare_model::{Failure, Outcome, Params, Reason};
+use tare_model::{Failure, Outcome, Params, Reason, StoppedBy};
 
 use super::generator::{Effect, Plan, find, of};
 
@@ -137,7 +137,7 @@ fn a_noisy_run_with_failures_and_unequal_arms() {
         }
     }
     run.head.complete = false;
-    run.head.stopped_by = "budget".to_owned();
+    run.head.stopped_by = StoppedBy::Budget;
     let docker = run.head.arms.last_mut().unwrap();
     docker
         .facts

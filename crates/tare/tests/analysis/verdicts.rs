@@ -3,7 +3,7 @@
 use tare::analyze::analyze;
 use tare::report::terminal::{Style, table};
 use tare_model::study::A_PRIME;
-use tare_model::{Failure, Outcome, Reason};
+use tare_model::{Absence, Better, CheckResult, Failure, Outcome, Reason, Verdict};
 
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
 
@@ -14,7 +14,7 @@ const SYSCALL: &str = "syscall.getppid.time";
 fn nothing_planted_is_equivalent() {
     let dossier = Plan::default().dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "equivalent", "{cell:?}");
+    assert_eq!(cell.verdict, Verdict::Equivalent, "{cell:?}");
     assert_eq!(cell.n_blocks, 20);
     let ratio = cell.ratio.unwrap();
     assert!(ratio.low < 1.0 && 1.0 < ratio.high, "{ratio:?}");
@@ -26,7 +26,7 @@ fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
     let plan = Plan::default().with("box", INTEGER, Effect::Times(1.10));
     let dossier = plan.dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "material-cost");
+    assert_eq!(cell.verdict, Verdict::MaterialCost);
     let ratio = cell.ratio.unwrap();
     assert!(ratio.low < 1.10 && 1.10 < ratio.high, "{ratio:?}");
     assert_eq!(ratio.level, Some(0.95));
@@ -42,7 +42,10 @@ fn a_real_cost_below_the_margin_is_negligible() {
         ..Plan::default()
     };
     let dossier = quiet.with("box", INTEGER, Effect::Times(1.015)).dossier();
-    assert_eq!(cell(&dossier, "box", INTEGER).verdict, "negligible-cost");
+    assert_eq!(
+        cell(&dossier, "box", INTEGER).verdict,
+        Verdict::NegligibleCost
+    );
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
     };
     let dossier = noisy.with("box", INTEGER, Effect::Times(1.015)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "inconclusive");
+    assert_eq!(cell.verdict, Verdict::Inconclusive);
     let seen = cell.mde.unwrap();
     assert!(seen > 0.03, "{seen}");
     assert!(cell.further_blocks.unwrap() > 10, "{cell:?}");
@@ -66,7 +69,7 @@ fn a_gain_is_a_gain_and_its_difference_negative() {
         .with("box", INTEGER, Effect::Times(0.8))
         .dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "material-gain");
+    assert_eq!(cell.verdict, Verdict::MaterialGain);
     let difference = cell.difference.unwrap();
     assert!(difference.high < 0.0, "{difference:?}");
     assert!((difference.point + 0.2 * 3.1).abs() < 0.1, "{difference:?}");
@@ -87,7 +90,7 @@ fn added_nanoseconds_come_out_as_a_difference() {
         "{difference:?}"
     );
     assert!(difference.high - difference.low < 2.0, "{difference:?}");
-    assert_eq!(cell.verdict, "material-cost");
+    assert_eq!(cell.verdict, Verdict::MaterialCost);
 }
 
 #[test]
@@ -99,14 +102,14 @@ fn a_rate_that_falls_is_a_cost() {
     let metric = "net.tcp.throughput";
     let dossier = plan.with("box", metric, Effect::Times(1.3)).dossier();
     let cell = cell(&dossier, "box", metric);
-    assert_eq!(cell.verdict, "material-cost");
+    assert_eq!(cell.verdict, Verdict::MaterialCost);
     let ratio = cell.ratio.unwrap();
     assert!(ratio.low < 1.3 && 1.3 < ratio.high, "{ratio:?}");
     // As measured: the arm moves fewer bytes.
     assert!(cell.difference.unwrap().high < 0.0);
     assert!(cell.env.unwrap().point < cell.base.unwrap().point);
-    assert_eq!(cell.better, "higher");
-    assert_eq!(cell.path.as_deref(), Some("host→arm"));
+    assert_eq!(cell.better, Better::Higher);
+    assert_eq!(cell.path, Some(tare_model::Path::HostToArm));
     // The best moment of a network says nothing that holds.
     assert_eq!(cell.floor, None);
 }
@@ -119,7 +122,7 @@ fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
     };
     let dossier = plan.with("box", INTEGER, Effect::Floor(0.9)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "equivalent");
+    assert_eq!(cell.verdict, Verdict::Equivalent);
     assert!(cell.floor.unwrap().high < 0.95, "{:?}", cell.floor);
     let plan = Plan {
         trial_noise: 0.004,
@@ -129,7 +132,7 @@ fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
         .with("box", INTEGER, Effect::AllButFloor(1.1))
         .dossier();
     let cell = self::cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "material-cost");
+    assert_eq!(cell.verdict, Verdict::MaterialCost);
     let floor = cell.floor.unwrap();
     assert!(floor.low < 1.0 && 1.0 < floor.high, "{floor:?}");
 }
@@ -144,7 +147,12 @@ fn a_drifting_effect_is_told_and_never_equivalent() {
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "drifting-effect"), "{:?}", cell.flags);
     assert!(
-        !["equivalent", "negligible-cost", "negligible-gain"].contains(&cell.verdict.as_str()),
+        ![
+            Verdict::Equivalent,
+            Verdict::NegligibleCost,
+            Verdict::NegligibleGain
+        ]
+        .contains(&cell.verdict),
         "{}",
         cell.verdict
     );
@@ -160,7 +168,7 @@ fn one_block_is_too_few_and_still_has_its_values() {
     };
     let dossier = plan.with("box", INTEGER, Effect::Times(3.0)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
-    assert_eq!(cell.verdict, "inconclusive");
+    assert_eq!(cell.verdict, Verdict::Inconclusive);
     assert!(has(cell, "too-few-blocks"));
     assert_eq!((cell.ratio, cell.difference, cell.mde), (None, None, None));
     let base = cell.base.unwrap();
@@ -203,7 +211,7 @@ fn an_arm_in_which_everything_fails_keeps_its_row() {
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "not-measured"));
     assert_eq!((cell.n_blocks, cell.env), (0, None));
-    assert_eq!(cell.verdict, "inconclusive");
+    assert_eq!(cell.verdict, Verdict::Inconclusive);
     assert_eq!(dossier.failures[0].trials, 20);
 }
 
@@ -289,7 +297,7 @@ fn output_that_cannot_be_read_is_a_failure_of_its_trial() {
     let dossier = analyze(&run, &find);
     assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 19);
     assert_eq!(dossier.failures[0].trials, 1);
-    assert_eq!(dossier.failures[0].kind, "failed");
+    assert_eq!(dossier.failures[0].kind, Absence::Failed);
 }
 
 #[test]
@@ -377,20 +385,20 @@ fn what_the_arms_were_given_is_compared() {
     let result = |id: &str| {
         let mut items = dossier.parity.iter();
         let item = items.find(|item| item.id == id).unwrap();
-        (item.result.as_str(), item.detail.as_str())
+        (item.result, item.detail.as_str())
     };
-    assert_eq!(result("box.cpus").0, "fail");
-    assert_eq!(result("box.agent").0, "fail");
-    assert_eq!(result("box.seccomp").0, "differs");
-    assert_eq!(result("box.cpu-quota"), ("pass", "none"));
-    assert_eq!(result("box.clocksource").0, "n.a.");
-    assert_eq!(result("box.workdir").0, "pass");
+    assert_eq!(result("box.cpus").0, CheckResult::Fail);
+    assert_eq!(result("box.agent").0, CheckResult::Fail);
+    assert_eq!(result("box.seccomp").0, CheckResult::Differs);
+    assert_eq!(result("box.cpu-quota"), (CheckResult::Pass, "none"));
+    assert_eq!(result("box.clocksource").0, CheckResult::NotKnown);
+    assert_eq!(result("box.workdir").0, CheckResult::Pass);
     assert!(
         result("box.kernel")
             .1
             .contains("platforms, not the container")
     );
-    assert_eq!(result("a-prime.cpus").0, "pass");
+    assert_eq!(result("a-prime.cpus").0, CheckResult::Pass);
 }
 
 #[test]
@@ -404,21 +412,21 @@ fn an_arm_on_another_machine_is_labelled_as_one() {
         let parity = analyze(&run, &find).parity;
         let of = |id: &str| {
             let item = parity.iter().find(|item| item.id == id)?;
-            Some((item.result.clone(), item.detail.clone()))
+            Some((item.result, item.detail.clone()))
         };
         (of("a-prime.machine"), of("box.machine"))
     };
     let (again, other) = machine(Some("b-1"), Some("b-2"));
-    assert_eq!(again.unwrap().0, "pass");
+    assert_eq!(again.unwrap().0, CheckResult::Pass);
     let (result, detail) = other.unwrap();
-    assert_eq!(result, "differs");
+    assert_eq!(result, CheckResult::Differs);
     assert!(
         detail.contains("`box` runs on another machine than `host`"),
         "{detail}"
     );
     assert!(detail.contains("`b-2`, not `b-1`"), "{detail}");
     let (_, same) = machine(Some("b-1"), Some("b-1"));
-    assert_eq!(same.unwrap().0, "pass");
+    assert_eq!(same.unwrap().0, CheckResult::Pass);
     assert_eq!(machine(Some("b-1"), None).1, None);
 }
 
@@ -470,7 +478,7 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
         .iter()
         .find(|item| item.id == "a-a")
         .unwrap();
-    assert_eq!(item.result, "fail");
+    assert_eq!(item.result, CheckResult::Fail);
 }
 
 #[test]

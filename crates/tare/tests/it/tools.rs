@@ -12,13 +12,14 @@ use tare::cx::{Event, Observer};
 use tare::env;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Registry, RunError, RunSummary, execute};
-use tare::store::{StoppedBy, Store, StoredRun};
+use tare::store::{Store, StoredRun};
 use tare::workload::{DecodeError, ParamError, Tool, Workload, command_output, find};
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{
-    ArmId, ArmSpec, Better, CommandCall, Facts, Lifecycle, Margins, MetricSpec, Outcome, Params,
-    RawOutput, Reason, Recipe, ResourceClass, Sample, Study, Unit, Value, WorkloadId, WorkloadSpec,
+    Absence, ArmId, ArmSpec, Better, CheckResult, CommandCall, Facts, Lifecycle, Margins,
+    MetricSpec, Outcome, Params, RawOutput, Reason, Recipe, ResourceClass, Sample, StoppedBy,
+    Study, Unit, Value, WorkloadId, WorkloadSpec,
 };
 
 use crate::docker;
@@ -234,7 +235,7 @@ fn dossier(stored: &StoredRun) -> Dossier {
         started_unix_ns: 0,
         plan_sha256: stored.plan_sha256.clone(),
         arms: arms.collect(),
-        stopped_by: "blocks".into(),
+        stopped_by: StoppedBy::Blocks,
         complete: true,
         wall_s: 1.0,
         study: stored.study.clone(),
@@ -254,7 +255,7 @@ fn assert_refused(carried: &Carried, arm: &str, says: &[&str]) {
     let Err(error @ RunError::DifferentTools { .. }) = &carried.result else {
         panic!("not refused: {:?}", carried.result);
     };
-    let text = error.to_string();
+    let text = error.told();
     for part in says
         .iter()
         .copied()
@@ -292,7 +293,7 @@ fn assert_labelled(carried: &Carried, arm: &str) {
         .iter()
         .find(|item| item.id == format!("{arm}.tool.{TOOL}"))
         .unwrap();
-    assert_eq!(item.result, "fail");
+    assert_eq!(item.result, CheckResult::Fail);
 }
 
 #[test]
@@ -349,8 +350,8 @@ fn equal_tools_are_said_nothing_about() {
     assert_eq!(carried.told, Vec::<String>::new());
     let parity = dossier(&carried.stored).parity;
     let of_tool = parity.iter().filter(|item| item.id.contains(".tool."));
-    let of_tool: Vec<&str> = of_tool.map(|item| item.result.as_str()).collect();
-    assert_eq!(of_tool, ["pass", "pass"]);
+    let of_tool: Vec<CheckResult> = of_tool.map(|item| item.result).collect();
+    assert_eq!(of_tool, [CheckResult::Pass; 2]);
 }
 
 #[test]
@@ -388,7 +389,7 @@ fn a_tool_that_is_missing_in_one_arm_takes_only_its_workload_away_there() {
         .iter()
         .find(|failure| failure.arm == "bare")
         .unwrap();
-    assert_eq!(of_bare.kind, "unavailable");
+    assert_eq!(of_bare.kind, Absence::Unavailable);
     assert!(of_bare.hint.as_deref().unwrap().contains("install"));
 }
 
@@ -522,7 +523,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
         .iter()
         .find(|item| item.id == "packed.tool.stress-ng");
     let item = item.unwrap();
-    assert_eq!(item.result, "pass", "{item:?}");
+    assert_eq!(item.result, CheckResult::Pass, "{item:?}");
     assert!(item.detail.contains("stress-ng, version"), "{item:?}");
     assert!(carried.told.iter().all(|line| !line.contains("stress-ng")));
 }

@@ -109,11 +109,6 @@ fn run(
 /// An error as the reason why podman cannot be used.
 fn absent(error: EnvError) -> Availability {
     match error {
-        EnvError::Absent { why, fix } => Availability::Absent { why, fix },
-        EnvError::Denied { what, fix } => Availability::Absent {
-            why: format!("permission denied: {what}"),
-            fix,
-        },
         EnvError::Timeout { phase, .. } => Availability::Absent {
             why: format!(
                 "{phase} was not done when the {} s for trying it were over",
@@ -121,9 +116,6 @@ fn absent(error: EnvError) -> Availability {
             ),
             fix: Some("try again when the machine has less to do".into()),
         },
-        other => Availability::Absent {
-            why: other.to_string(),
-            fix: None,
-        },
+        other => other.into(),
     }
 }

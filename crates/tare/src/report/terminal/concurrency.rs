@@ -4,6 +4,7 @@
 //! Stretch, efficiency and fairness compare an arm with itself alone, and say nothing about environments; the
 //! line below the table does. What it cannot see: the A′ arm's own series, which is in the dossier only.
 
+use tare_model::Spread;
 use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier, Doubling, Span};
 use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
@@ -32,9 +33,9 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     let mut heading = format!(
         "{} with several at once, as {}",
         title(series, dossier),
-        harmless(&series.spread)
+        series.spread
     );
-    if series.spread == "environments" {
+    if series.spread == Spread::Environments {
         heading = heading.replace("as environments", "each in an environment of its own");
     }
     for line in super::text::wrapped(&heading, style.width) {
@@ -98,7 +99,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
             let text = format!(
                 "{} scales as {}: {} done one at a time, {} lost to agreeing{peak}",
                 harmless(&arm.arm),
-                harmless(&scaling.law),
+                scaling.law,
                 bounded(scaling.alpha, &scaling.alpha_interval),
                 bounded(scaling.beta, &scaling.beta_interval),
             );
@@ -119,7 +120,7 @@ fn title(series: &Concurrency, dossier: &Dossier) -> String {
             name.push(format!("{param}={value}"));
         }
     }
-    name.extend(series.path.clone());
+    name.extend(series.path.map(|path| path.to_string()));
     harmless(&name.join(" "))
 }
 
@@ -261,38 +262,38 @@ fn interaction(doubling: &Doubling) -> (String, Paint) {
             range(low, high)
         )
     };
-    match Verdict::from_name(&doubling.verdict) {
-        Some(Verdict::MaterialCost) => (
+    match doubling.verdict {
+        Verdict::MaterialCost => (
             format!("it gets worse with more instances: {}", adds()),
             Paint::Red,
         ),
-        Some(Verdict::Cost) => (
+        Verdict::Cost => (
             format!(
                 "it gets worse with more instances: {} (margin {margin})",
                 adds()
             ),
             Paint::Yellow,
         ),
-        Some(Verdict::NegligibleCost) => (format!("negligible: {}", adds()), Paint::Green),
-        Some(Verdict::Equivalent) => (
+        Verdict::NegligibleCost => (format!("negligible: {}", adds()), Paint::Green),
+        Verdict::Equivalent => (
             format!(
                 "its cost does not depend on the number of instances: within {margin} for each doubling"
             ),
             Paint::Green,
         ),
-        Some(Verdict::NegligibleGain) => (format!("negligible: {}", takes()), Paint::Green),
-        Some(Verdict::Gain) => (
+        Verdict::NegligibleGain => (format!("negligible: {}", takes()), Paint::Green),
+        Verdict::Gain => (
             format!(
                 "it gets better with more instances: {} (margin {margin})",
                 takes()
             ),
             Paint::Cyan,
         ),
-        Some(Verdict::MaterialGain) => (
+        Verdict::MaterialGain => (
             format!("it gets better with more instances: {}", takes()),
             Paint::Cyan,
         ),
-        Some(Verdict::Inconclusive) | None => (
+        Verdict::Inconclusive => (
             format!(
                 "undecided whether its cost depends on the number of instances: × {} for each doubling",
                 interval(ratio, Digits::Short)
@@ -319,7 +320,7 @@ mod tests {
             p: None,
             q: None,
             margin: 0.02,
-            verdict: verdict.name().to_owned(),
+            verdict,
         }
     }
 

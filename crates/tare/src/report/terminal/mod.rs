@@ -6,6 +6,7 @@
 //! environment cost me", and a row must hold value, interval and verdict within 80 columns.
 //! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
 
+use tare_model::StoppedBy;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 use tare_model::study::A_PRIME;
@@ -114,7 +115,7 @@ fn aa(dossier: &Dossier) -> String {
             "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
         );
     }
-    let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word.name();
+    let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word;
     let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
     let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
     let alarms = false_alarms(dossier);
@@ -132,9 +133,7 @@ fn aa(dossier: &Dossier) -> String {
     if alarms == 0 {
         return format!("{text}.");
     }
-    let told = compared
-        .iter()
-        .filter(|cell| Verdict::from_name(&cell.verdict).is_some_and(Verdict::is_difference));
+    let told = compared.iter().filter(|cell| cell.verdict.is_difference());
     let told: Vec<String> = told
         .map(|cell| format!("{}: {}", words::name(cell, dossier), words::verdict(cell).0))
         .take(3)
@@ -162,11 +161,11 @@ fn title(dossier: &Dossier) -> String {
     if dossier.complete {
         return text;
     }
-    let how = match dossier.stopped_by.as_str() {
-        "interrupted" => "interrupted".to_owned(),
-        "failed" => "ended by a failure".to_owned(),
-        "killed" => "killed, or still at work".to_owned(),
-        other => format!("stopped by {}", harmless(other)),
+    let how = match dossier.stopped_by {
+        StoppedBy::Interrupted => "interrupted".to_owned(),
+        StoppedBy::Failed => "ended by a failure".to_owned(),
+        StoppedBy::Killed => "killed, or still at work".to_owned(),
+        other => format!("stopped by {other}"),
     };
     format!("{text} · INCOMPLETE, {how}")
 }
@@ -242,22 +241,22 @@ fn emulated(arm: &DossierArm) -> String {
 
 /// How many cells cost more, are as good as equal, cost less, are undecided.
 fn sum(cells: &[&DossierCell]) -> String {
-    let is = |cell: &DossierCell, words: &[Verdict]| {
-        Verdict::from_name(&cell.verdict).is_some_and(|word| words.contains(&word))
-    };
     let count = |words: &[Verdict]| {
         let held = cells.iter().filter(|cell| is_held_up(cell));
-        held.filter(|cell| is(cell, words)).count()
+        held.filter(|cell| words.contains(&cell.verdict)).count()
     };
     let within = [
         Verdict::NegligibleCost,
         Verdict::Equivalent,
         Verdict::NegligibleGain,
     ];
-    let n_within = cells.iter().filter(|cell| is(cell, &within)).count();
+    let n_within = cells
+        .iter()
+        .filter(|cell| within.contains(&cell.verdict))
+        .count();
     let n_open = cells
         .iter()
-        .filter(|cell| is(cell, &[Verdict::Inconclusive]))
+        .filter(|cell| cell.verdict == Verdict::Inconclusive)
         .count();
     let n_doubtful = doubtful(cells).count();
     let parts = [
@@ -296,7 +295,7 @@ fn sum(cells: &[&DossierCell]) -> String {
 fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a DossierCell> {
     let all = cells.iter().copied();
     all.filter(|cell| !is_held_up(cell) && claims_difference(cell))
-        .filter(|cell| !cell.verdict.starts_with("negligible"))
+        .filter(|cell| cell.verdict.is_cost() || cell.verdict.is_gain())
 }
 
 /// Said once where too few blocks were made for the correction to hold up any single difference.
@@ -356,7 +355,7 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
     let (mut words, paint) = words::verdict(cell);
     let additive = additive(cell);
     if let (Some(text), false) = (&additive, is_wide)
-        && Verdict::from_name(&cell.verdict).is_some_and(Verdict::is_difference)
+        && cell.verdict.is_difference()
     {
         words = format!("{words}, {text}");
     }

@@ -5,6 +5,7 @@
 //! figures are kept exactly as they were printed: they are somebody else's.
 //! What it cannot see: the publication; it draws what the dossier holds.
 
+use tare_model::ClaimVerdict;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue};
 
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
@@ -154,11 +155,11 @@ fn claims(out: &mut String, dossier: &Dossier, style: Style) {
     }
     tail::heading(out, "Published claims", style);
     for claim in &dossier.claims {
-        let (verdict, paint) = match claim.verdict.as_str() {
-            "holds" => ("holds here", Paint::Green),
-            "fails" => ("does not hold here", Paint::Red),
-            "not-testable" => ("not testable here", Paint::Dim),
-            _ => ("undecided", Paint::Dim),
+        let (verdict, paint) = match claim.verdict {
+            ClaimVerdict::Holds => ("holds here", Paint::Green),
+            ClaimVerdict::Fails => ("does not hold here", Paint::Red),
+            ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
+            ClaimVerdict::Undecided => ("undecided", Paint::Dim),
         };
         paragraph(out, "  ", &harmless(&claim.published), style.width);
         let mut text = String::new();

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
+use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::text::{Paint, harmless, paragraph};
 use super::{Style, words};
@@ -58,7 +59,7 @@ fn told(failure: &DossierFailure) -> String {
     format!(
         "{arm}, {}: {trials}{}: {reason}",
         harmless(workload),
-        harmless(&failure.kind)
+        failure.kind
     )
 }
 
@@ -103,7 +104,7 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
         paragraph(out, "  ", &text, style.width);
         let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
         paragraph(out, "    ", &status, style.width);
-        if finding.status == "refuted" {
+        if finding.status == Status::Refuted {
             // It is none, so there is nothing to do about it.
             continue;
         }
@@ -140,26 +141,26 @@ fn standing(finding: &DossierFinding) -> String {
         Some(tried) => format!("; tried: {}", harmless(tried)),
         None => String::new(),
     };
-    let word = match finding.status.as_str() {
-        "supported" if finding.share.is_none() => {
+    let word = match finding.status {
+        Status::Supported if finding.share.is_none() => {
             "supported by the evidence, not proved".to_owned()
         }
-        "untested" => "possible, not tested".to_owned(),
-        other => harmless(other),
+        Status::Untested => "possible, not tested".to_owned(),
+        other => other.to_string(),
     };
     format!("{word}{share}{tried}")
 }
 
 fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
     let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
-    let unfair = shared(&arms, &dossier.parity, "fail");
+    let unfair = shared(&arms, &dossier.parity, CheckResult::Fail);
     if !unfair.is_empty() {
         heading(out, "The arms were not given the same", style);
         for line in unfair {
             paragraph(out, "  ", &line, style.width);
         }
     }
-    let different = shared(&arms, &dossier.parity, "differs");
+    let different = shared(&arms, &dossier.parity, CheckResult::Differs);
     if !different.is_empty() {
         heading(out, "What differs between the arms", style);
         for line in different {
@@ -169,7 +170,7 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// The items with this result, a line each; what several arms share is said once.
-fn shared(arms: &[&str], parity: &[CheckItem], result: &str) -> Vec<String> {
+fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
     // What is said without the arm's name, with the arms of which it is said.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for item in parity.iter().filter(|item| item.result == result) {
@@ -223,7 +224,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
     let failed: Vec<_> = dossier
         .checklist
         .iter()
-        .filter(|item| item.result == "fail")
+        .filter(|item| item.result == CheckResult::Fail)
         .collect();
     let further = dossier
         .cells
@@ -312,17 +313,15 @@ fn percent(fraction: f64) -> String {
 }
 
 /// How the run ended, as a clause that follows the number of its trials.
-fn how_it_ended(stopped_by: &str) -> String {
-    let clause = match stopped_by {
-        "precision" => "; it ended when every ratio was as precise as asked for",
-        "blocks" => "; it did all the blocks that it was allowed",
-        "budget" => "; it ended when its time budget was used up",
-        "interrupted" => " and was interrupted",
-        "failed" => " and ended by a failure",
-        "killed" => "; it was killed, or is still at work",
-        other => return format!(" and was stopped by {}", harmless(other)),
-    };
-    clause.to_owned()
+fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
+    match stopped_by {
+        StoppedBy::Precision => "; it ended when every ratio was as precise as asked for",
+        StoppedBy::Blocks => "; it did all the blocks that it was allowed",
+        StoppedBy::Budget => "; it ended when its time budget was used up",
+        StoppedBy::Interrupted => " and was interrupted",
+        StoppedBy::Failed => " and ended by a failure",
+        StoppedBy::Killed => "; it was killed, or is still at work",
+    }
 }
 
 /// Which rows were measured by whole trials, where others were measured slice by slice.
@@ -366,7 +365,7 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         timed_share(dossier),
         dossier.cost.trials,
         if dossier.cost.trials == 1 { "" } else { "s" },
-        how_it_ended(&dossier.stopped_by),
+        how_it_ended(dossier.stopped_by),
         dossier.study.seed
     );
     paragraph(out, "", &cost, style.width);
@@ -406,7 +405,7 @@ mod tests {
     fn what_several_arms_share_is_said_once_and_each_arm_is_named() {
         let item = |id: &str, detail: &str| CheckItem {
             id: id.into(),
-            result: "differs".into(),
+            result: CheckResult::Differs,
             detail: detail.into(),
         };
         let parity = [
@@ -418,12 +417,12 @@ mod tests {
             ),
         ];
         assert_eq!(
-            shared(&["host", "box", "box-2"], &parity, "differs"),
+            shared(&["host", "box", "box-2"], &parity, CheckResult::Differs),
             [
                 "seccomp: `off` in `host`, `on` in `box`, `box-2`: a filter",
                 "kernel: `6` in `host`, `5` in `box`: another"
             ]
         );
-        assert!(shared(&["host", "box"], &parity, "fail").is_empty());
+        assert!(shared(&["host", "box"], &parity, CheckResult::Fail).is_empty());
     }
 }

@@ -8,6 +8,7 @@
 use tare_model::dossier::{
     Dossier, DossierCounter, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
 };
+use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
 use super::Style;
@@ -51,11 +52,11 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
     }
     paragraph(&mut out, "", &capitalised(&harmless(&why.answer)), limit);
-    if !dossier.complete && dossier.stopped_by != "budget" {
+    if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
         paragraph(
             &mut out,
             "",
-            &format!("INCOMPLETE: {}", harmless(&dossier.stopped_by)),
+            &format!("INCOMPLETE: {}", dossier.stopped_by),
             limit,
         );
     }
@@ -67,7 +68,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
     }
     let is_shown = |place: usize, finding: &DossierFinding| {
-        place < SHOWN_UNTRIED || finding.status != "untested"
+        place < SHOWN_UNTRIED || finding.status != Status::Untested
     };
     let shown = dossier.findings.iter().enumerate();
     let shown = shown.filter(|(place, finding)| is_shown(*place, finding));
@@ -316,9 +317,9 @@ fn draw_finding(
     limit: usize,
     colour: bool,
 ) {
-    let paint = match finding.status.as_str() {
-        "confirmed" => Paint::Red,
-        "supported" => Paint::Yellow,
+    let paint = match finding.status {
+        Status::Confirmed => Paint::Red,
+        Status::Supported => Paint::Yellow,
         _ => Paint::Dim,
     };
     // A share of starting is one of starting and command together.
@@ -340,14 +341,14 @@ fn draw_finding(
     let heading = format!(
         "{number}. {}: {}{share}",
         harmless(&finding.cause),
-        harmless(&finding.status)
+        finding.status
     );
     for line in wrapped(&heading, limit) {
         out.push_str(&paint.on(&line, colour));
         out.push('\n');
     }
     paragraph(out, "   ", &harmless(&finding.claim), limit);
-    if finding.status == "refuted" {
+    if finding.status == Status::Refuted {
         if let Some(tried) = &finding.tried {
             paragraph(out, "   tried: ", &harmless(tried), limit);
         }
@@ -377,7 +378,10 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
     /// Where Tare's own probes keep their files; the command has its folder.
     const PROBES_OWN: &str = "workdir";
     let mut is_first = true;
-    for (result, word) in [("fail", "not equal: "), ("differs", "differs: ")] {
+    for (result, word) in [
+        (CheckResult::Fail, "not equal: "),
+        (CheckResult::Differs, "differs: "),
+    ] {
         let items = dossier.parity.iter().filter(|item| item.result == result);
         for item in items {
             let what = item.id.strip_prefix(arm);

@@ -5,6 +5,7 @@
 //! names what could have been seen: neither is ever "no cost".
 //! What it cannot see: the workload's own description; names are made from the metric's identifier.
 
+use tare_model::Spread;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::Verdict;
 
@@ -32,10 +33,10 @@ pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
             name.push(format!("{param}={value}"));
         }
     }
-    if let Some(path) = &cell.path {
-        name.push(path.clone());
+    if let Some(path) = cell.path {
+        name.push(path.to_string());
     }
-    if cell.spread.as_deref() == Some("environments") {
+    if cell.spread == Some(Spread::Environments) {
         name.push(format!("×{} environments", cell.instances));
     } else if cell.instances > 1 {
         name.push(format!("×{}", cell.instances));
@@ -120,15 +121,15 @@ fn unqualified(cell: &DossierCell) -> (String, Paint) {
     let Some(ratio) = cell.ratio else {
         return (without_ratio(cell), Paint::Dim);
     };
-    match Verdict::from_name(&cell.verdict) {
-        Some(Verdict::MaterialCost) => (more(&ratio), Paint::Red),
-        Some(Verdict::Cost) => (format!("{} (margin {margin})", more(&ratio)), Paint::Yellow),
-        Some(Verdict::NegligibleCost) => (format!("negligible: {}", more(&ratio)), Paint::Green),
-        Some(Verdict::Equivalent) => (format!("equivalent within {margin}"), Paint::Green),
-        Some(Verdict::NegligibleGain) => (format!("negligible: {}", less(&ratio)), Paint::Green),
-        Some(Verdict::Gain) => (format!("{} (margin {margin})", less(&ratio)), Paint::Cyan),
-        Some(Verdict::MaterialGain) => (less(&ratio), Paint::Cyan),
-        Some(Verdict::Inconclusive) | None => {
+    match cell.verdict {
+        Verdict::MaterialCost => (more(&ratio), Paint::Red),
+        Verdict::Cost => (format!("{} (margin {margin})", more(&ratio)), Paint::Yellow),
+        Verdict::NegligibleCost => (format!("negligible: {}", more(&ratio)), Paint::Green),
+        Verdict::Equivalent => (format!("equivalent within {margin}"), Paint::Green),
+        Verdict::NegligibleGain => (format!("negligible: {}", less(&ratio)), Paint::Green),
+        Verdict::Gain => (format!("{} (margin {margin})", less(&ratio)), Paint::Cyan),
+        Verdict::MaterialGain => (less(&ratio), Paint::Cyan),
+        Verdict::Inconclusive => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
                 format!(": 80 % sure to see it from {} on", percent(effect))
             });

@@ -181,7 +181,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
     };
     assert_eq!((arm.as_str(), why.as_str()), ("box", "other is not here"));
     assert_eq!(fix.as_deref(), Some("fetch it"));
-    assert!(error.to_string().ends_with("hint: fetch it"), "{error}");
+    assert!(error.told().ends_with("hint: fetch it"), "{error}");
     assert!(
         !scene
             .stage
@@ -191,7 +191,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
     );
     let stored = scene.stored();
     assert_eq!(stored.stopped_by, Some(StoppedBy::Failed));
-    assert_eq!(stored.failure, Some(error.to_string()));
+    assert_eq!(stored.failure, Some(error.told()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Several instances at once: the order of the barrier, and what becomes of a trial when one of them fails, hangs
 //! or is lost.
 
-use tare_model::{INSTANCES_FORMAT, Together};
+use tare_model::{INSTANCES_FORMAT, Spread, StoppedBy, Together};
 
 use super::*;
 

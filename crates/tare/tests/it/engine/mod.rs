@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use tare::cx::Event;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Precision, Registry, RunError, RunSummary, execute, resume};
-use tare::store::{StoppedBy, Store, StoreError, StoredRun, TrialRecord};
+use tare::store::{Store, StoreError, StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Margins, Outcome,
-    Params, Reason, Spread, Study, Value, WorkloadId, WorkloadSpec,
+    Params, Reason, Spread, StoppedBy, Study, Value, WorkloadId, WorkloadSpec,
 };
 
 mod cancel;

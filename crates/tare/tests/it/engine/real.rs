@@ -6,7 +6,7 @@ use tare::cx::Observer;
 use tare::env;
 use tare::workload::{DecodeError, ParamError, Workload};
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{MetricSpec, ProbeCall, ProbeReport, RawOutput, Recipe, Sample};
+use tare_model::{MetricSpec, ProbeCall, ProbeReport, RawOutput, Recipe, Sample, StoppedBy};
 
 use super::*;
 use crate::traces::is_computing;
