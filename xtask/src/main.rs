@@ -22,6 +22,7 @@ mod planted;
 mod provision;
 mod published;
 mod reproduce;
+mod resolution;
 mod run;
 mod shell;
 #[cfg(test)]
@@ -81,6 +82,11 @@ const COMMANDS: &[Command] = &[
         "slower",
         "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`",
         slower::main,
+    ),
+    (
+        "resolution",
+        "how narrow answers get in a minute: whole trials, slices, hyperfine and `docker exec` in turn; `--seconds N`",
+        resolution::main,
     ),
     (
         "published",

@@ -1,0 +1,292 @@
+//! `cargo xtask resolution [--seconds N]`: how narrow an answer gets for the time that it takes.
+//!
+//! The study `quick` twice for the same time, by whole trials and slice by slice; for each metric the half-width of
+//! the 95 % interval of the ratio, scaled to a minute of wall time (a width falls with the root of time). Then one
+//! question asked in the ways that people ask it, for as long each: what does a loop cost in a container of the
+//! engine, by hyperfine, by `docker exec` in turn with the host, and by Tare. Two rounds of each: answers that
+//! leave each other out are worth less than their widths say. What is not installed has a row that says so.
+//! `TARE` names a program that is built already.
+//! What it cannot see: how quiet the machine was. It belongs on one where nothing else runs.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tare_stats::mean_paired;
+
+use crate::dist;
+use crate::provision::docker::Engine;
+use crate::provision::packages::has;
+use crate::shell::{Program, flags, number, program, step};
+use crate::workspace::{root, target_folder};
+
+/// A loop of about 60 ms.
+const LOOP: &str = "BEGIN { while (i++ < 400000) x += i * i; print x }";
+/// The image and the container that the peers are measured in.
+const NAME: &str = "tare-xtask-resolution";
+
+/// Runs everything and prints two tables.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let [seconds] = flags("resolution", arguments, [("--seconds", "60")])?;
+    let seconds: u64 = number(&seconds)?;
+    let tare = dist::named_or_built()?;
+    let folder = target_folder().join("resolution");
+    fs::create_dir_all(&folder)?;
+    let engine = Engine::ensure();
+    if let Err(error) = &engine {
+        step(&format!("without docker: {error:#}"));
+    }
+    let tare = Tare {
+        program: &tare,
+        folder: &folder,
+        seconds,
+        engine: engine.as_ref().ok().map(Engine::host),
+    };
+    let quick = fs::read_to_string(root().join("studies/quick.toml"))?
+        .replace("id = \"quick\"", "id = \"resolution\"");
+    let with = |alternate: bool| {
+        let design = format!("[design]\nalternate = {alternate}");
+        quick.replace("[design]", &design)
+    };
+    step(&format!("quick by whole trials, {seconds} s"));
+    let trials = tare.run(&with(false))?;
+    step(&format!("quick slice by slice, {seconds} s"));
+    let slices = tare.run(&with(true))?;
+    println!("| metric | arm | whole trials | slices | times narrower |\n|---|---|---|---|---|");
+    for ((arm, metric), (before, after)) in pairs(&trials, &slices)? {
+        println!(
+            "| {metric} | {arm} | ±{before:.2} % | ±{after:.2} % | {:.1} |",
+            before / after
+        );
+    }
+    let answers = peers(&tare)?;
+    println!("\n| the same question | asked for | answers |\n|---|---|---|");
+    for (name, told) in answers {
+        println!("| {name} | {seconds} s each | {told} |");
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How Tare is run here.
+struct Tare<'a> {
+    program: &'a Path,
+    folder: &'a Path,
+    seconds: u64,
+    /// Where the engine listens, if there is one.
+    engine: Option<&'a str>,
+}
+
+impl Tare<'_> {
+    /// A program that finds the engine.
+    fn program(&self, name: impl AsRef<OsStr>, arguments: &[&str]) -> Program {
+        let program = program(name, arguments);
+        match self.engine {
+            Some(host) => program.variable("DOCKER_HOST", host),
+            None => program,
+        }
+    }
+
+    /// The dossier of a study.
+    fn run(&self, study: &str) -> Result<Value> {
+        let file = self.folder.join("study.toml");
+        fs::write(&file, study)?;
+        self.program(self.program, &["run", &file.to_string_lossy()])
+            .arguments(&["--budget", &format!("{}s", self.seconds)])
+            .arguments(&["--prove", "0s", "--json", "-"])
+            .variable("TARE_HOME", self.folder.join("home"))
+            .json()
+    }
+}
+
+/// An arm and a metric.
+type Cell = (String, String);
+
+/// The half-widths of every cell that both dossiers have, per cent, scaled to a minute.
+fn pairs(before: &Value, after: &Value) -> Result<Vec<(Cell, (f64, f64))>> {
+    let (before, after) = (widths(before)?, widths(after)?);
+    let both = before.into_iter().filter_map(|(cell, width)| {
+        let (_, other) = after.iter().find(|(same, _)| *same == cell)?;
+        Some((cell, (width, *other)))
+    });
+    Ok(both.collect())
+}
+
+fn widths(dossier: &Value) -> Result<Vec<(Cell, f64)>> {
+    let wall_s = dossier["cost"]["wall_s"].as_f64().context("no wall time")?;
+    let cells = dossier["cells"].as_array().context("no cells")?;
+    let of_cell = |cell: &Value| {
+        let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
+        let end = |name: &str| cell["ratio"][name].as_f64();
+        let half_width = (end("high")?.ln() - end("low")?.ln()) / 2.0;
+        let per_minute = half_width * (wall_s / 60.0).sqrt();
+        Some(((text("arm"), text("metric")), 100.0 * per_minute))
+    };
+    Ok(cells.iter().filter_map(of_cell).collect())
+}
+
+/// The loop in a container of the engine against the host, in several ways; what each answered.
+fn peers(tare: &Tare<'_>) -> Result<Vec<(&'static str, String)>> {
+    let mut rows = Vec::new();
+    let study = format!(
+        "id = \"peers\"\nbaseline = \"host\"\n[[arm]]\nid = \"host\"\n[[arm]]\nid = \"docker\"\nrequired = true\n\
+         [[workload]]\nid = \"command\"\nparams.argv = [\"/bin/busybox\", \"awk\", '{LOOP}']\n"
+    );
+    if tare.engine.is_none() || !has("docker") || !Path::new("/bin/busybox").exists() {
+        return Ok(vec![(
+            "all",
+            "no engine, none of its client, or no /bin/busybox".into(),
+        )]);
+    }
+    let _container = Container::start(tare)?;
+    let limit = Duration::from_secs(tare.seconds);
+    if has("hyperfine") {
+        step("hyperfine");
+        rows.push(("hyperfine -N", twice(|| hyperfine(tare, limit))?));
+    } else {
+        rows.push(("hyperfine -N", "`hyperfine` is not installed".into()));
+    }
+    step("docker exec in turn with the host");
+    rows.push((
+        "`docker exec` in turn with the host, mean of ratios",
+        twice(|| in_turn(tare, limit))?,
+    ));
+    step("tare");
+    rows.push((
+        "tare run, workload `command`",
+        twice(|| {
+            let dossier = tare.run(&study)?;
+            let cells = dossier["cells"].as_array().context("no cells")?;
+            let cell = cells
+                .iter()
+                .find(|cell| cell["metric"] == "command.run.wall")
+                .context("no cell of the loop")?;
+            let end = |name: &str| cell["ratio"][name].as_f64();
+            let (Some(point), Some(low), Some(high)) = (end("point"), end("low"), end("high"))
+            else {
+                bail!("no interval: {cell}");
+            };
+            Ok(format!("{point:.3} [{low:.3}, {high:.3}]"))
+        })?,
+    ));
+    Ok(rows)
+}
+
+fn twice(mut ask: impl FnMut() -> Result<String>) -> Result<String> {
+    Ok(format!("{} · {}", ask()?, ask()?))
+}
+
+/// A container that waits, of an image that holds busybox alone; gone when dropped.
+struct Container<'a>(&'a Tare<'a>);
+
+impl<'a> Container<'a> {
+    fn start(tare: &'a Tare<'a>) -> Result<Self> {
+        let image = format!("tar -c -C / bin/busybox | docker import - {NAME}");
+        tare.program("sh", &["-c", &image]).output()?;
+        let made = Self(tare);
+        tare.program("docker", &["run", "--detach", "--name", NAME, NAME])
+            .arguments(&["/bin/busybox", "sleep", "86400"])
+            .output()?;
+        Ok(made)
+    }
+}
+
+impl Drop for Container<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.program("docker", &["rm", "--force", NAME]).output();
+        let _ = self.0.program("docker", &["rmi", NAME]).output();
+    }
+}
+
+/// The loop on the host, or in the container.
+fn command(is_inside: bool) -> Vec<&'static str> {
+    let enter: &[&str] = if is_inside {
+        &["docker", "exec", NAME]
+    } else {
+        &[]
+    };
+    [enter, &["/bin/busybox", "awk", LOOP]].concat()
+}
+
+/// What hyperfine says of the two commands: the ratio of the means, ± what it makes of their standard deviations.
+fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
+    let file = tare.folder.join("hyperfine.json");
+    let quoted = |words: Vec<&str>| {
+        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        words.join(" ")
+    };
+    let (outside, inside) = (quoted(command(false)), quoted(command(true)));
+    // As many runs as fill the time, from what one of each takes.
+    let one = Instant::now();
+    for is_inside in [false, true] {
+        let words = command(is_inside);
+        tare.program(words[0], &words[1..]).output()?;
+    }
+    let runs = (limit.as_secs_f64() / one.elapsed().as_secs_f64()).max(10.0) as u64;
+    tare.program("hyperfine", &["-N", "--style", "none", "--warmup", "1"])
+        .arguments(&["--runs", &runs.to_string()])
+        .arguments(&["--export-json", &file.to_string_lossy()])
+        .arguments(&[&outside, &inside])
+        .output()?;
+    let json: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
+    let of = |place: usize, name: &str| {
+        json["results"][place][name]
+            .as_f64()
+            .with_context(|| format!("hyperfine reported no {name}"))
+    };
+    let ratio = of(1, "mean")? / of(0, "mean")?;
+    let spread = f64::hypot(
+        of(0, "stddev")? / of(0, "mean")?,
+        of(1, "stddev")? / of(1, "mean")?,
+    );
+    Ok(format!("{ratio:.3} ± {:.3}", ratio * spread))
+}
+
+/// Host and container in turn, as a careful person does it by hand.
+fn in_turn(tare: &Tare<'_>, limit: Duration) -> Result<String> {
+    let timed = |is_inside: bool| -> Result<f64> {
+        let words = command(is_inside);
+        let begin = Instant::now();
+        tare.program(words[0], &words[1..]).output()?;
+        Ok(begin.elapsed().as_secs_f64())
+    };
+    let begin = Instant::now();
+    let mut ratios = Vec::new();
+    while begin.elapsed() < limit || ratios.len() < 3 {
+        let outside = timed(false)?;
+        ratios.push((timed(true)? / outside).ln());
+    }
+    let estimate = mean_paired(&ratios, 0.95);
+    let interval = estimate.ok().context("too few pairs for an interval")?;
+    let interval = interval.interval.exp();
+    Ok(format!(
+        "{:.3} [{:.3}, {:.3}]",
+        interval.point, interval.low, interval.high
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn widths_are_scaled_to_a_minute_and_told_for_what_both_have() {
+        let dossier = |wall_s: f64, high: f64| {
+            json!({"cost": {"wall_s": wall_s}, "cells": [
+                {"arm": "docker", "metric": "m", "ratio": {"low": 1.0, "high": high}},
+                {"arm": "docker", "metric": "none", "ratio": null}]})
+        };
+        let told = pairs(&dossier(60.0, 1.1), &dossier(15.0, 1.1)).unwrap();
+        let [((arm, metric), (before, after))] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!((arm.as_str(), metric.as_str()), ("docker", "m"));
+        assert!((before - 100.0 * 1.1f64.ln() / 2.0).abs() < 1e-9);
+        assert!((before / after - 2.0).abs() < 1e-9);
+    }
+}
