@@ -5,6 +5,7 @@
 //! Nothing here reads a clock, a file or the environment; reading and writing frames works on any
 //! `Read` and `Write` that the caller brings.
 
+pub mod arm;
 pub mod cluster;
 pub mod command;
 pub mod dossier;
@@ -28,6 +29,7 @@ pub mod unit;
 pub mod wire;
 pub mod words;
 
+pub use arm::{ArmSpec, CommandChange};
 pub use cluster::ClusterView;
 pub use command::{CommandCall, CommandReport};
 pub use facts::Facts;
@@ -38,7 +40,7 @@ pub use params::{Params, Value};
 pub use probe_report::{ProbeReport, Series, SpanClock, WorkSpan};
 pub use publication::Publication;
 pub use recipe::{End, Path, ProbeCall, Recipe};
-pub use study::{ArmSpec, Lifecycle, Margins, Spread, Study, WorkloadSpec};
+pub use study::{Lifecycle, Margins, Spread, Study, WorkloadSpec};
 pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};
 pub use trial::{CellKey, Trial};
 pub use turns::{Sliced, TurnPage, Turns};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::arm::ArmSpec;
 use crate::id::{ArmId, WorkloadId};
 use crate::params::Params;
 use crate::publication::Publication;
@@ -61,19 +62,6 @@ impl Margins {
             ResourceClass::StartUp => self.start_up,
         }
     }
-}
-
-/// One arm as the study names it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ArmSpec {
-    /// Its name in the study.
-    pub id: ArmId,
-    /// The driver that makes it.
-    pub driver: String,
-    /// The driver's settings.
-    pub settings: Params,
-    /// Whether the user asked for it by name: then it is an error if it cannot be started.
-    pub required: bool,
 }
 
 words! {

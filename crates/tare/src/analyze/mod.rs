@@ -259,7 +259,7 @@ fn described(arm: &ArmData, study: &Study) -> DossierArm {
         available: arm.available,
         reason: arm.reason.clone(),
         fix: arm.fix.clone(),
-        settings: arm.spec.settings.clone(),
+        settings: arm.spec.stored_settings(),
         facts: arm.facts.clone(),
         agent_sha256: arm.agent_sha256.clone(),
     }

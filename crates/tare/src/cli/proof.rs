@@ -6,11 +6,11 @@ use super::home::Place;
 use super::output;
 use super::progress::{Progress, WithoutDifferences};
 use super::recount;
-use super::run::{changing_registry, host_facts};
+use super::run::host_facts;
 use super::session::Session;
 use crate::plan::Plan;
 use crate::report;
-use crate::run::{self, AllBlocks, RunError, RunSummary};
+use crate::run::{self, AllBlocks, Registry, RunError, RunSummary};
 use crate::store::Store;
 use crate::why::{self, proof};
 
@@ -55,7 +55,10 @@ pub(super) fn tried(
             left_behind: summary.left_behind,
         },
         Err(error) => {
-            output::tell(&format!("the suspects could not be tried: {}", error.told()));
+            output::tell(&format!(
+                "the suspects could not be tried: {}",
+                error.told()
+            ));
             Proof {
                 is_unclean: error.may_have_left(),
                 ..Proof::default()
@@ -68,7 +71,7 @@ pub(super) fn tried(
 fn wanted(store: &Store, run: &RunId, wanted_ns: Option<u64>) -> Option<Study> {
     let stored = store.run_without_records(run).ok()?;
     let main = stored.study.clone();
-    if why::changes_commands(&main) {
+    if why::is_own_study(&main) {
         return None;
     }
     let left_ns = wanted_ns.or_else(|| main.budget_ns?.checked_sub(stored.wall_ns))?;
@@ -90,7 +93,7 @@ fn carried_out(
         &cx,
         &plan,
         &host_facts(),
-        &changing_registry(),
+        &Registry::built_in(),
         store,
         &mut AllBlocks,
     )

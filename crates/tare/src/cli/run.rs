@@ -199,8 +199,8 @@ impl Run {
         let registry = Registry::built_in();
         let Some(study) = study else {
             let stored = store.run_without_records(cx.run)?;
-            if why::changes_commands(&stored.study) {
-                return run::resume(&cx, &changing_registry(), store, &mut run::AllBlocks);
+            if why::is_own_study(&stored.study) {
+                return run::resume(&cx, &registry, store, &mut run::AllBlocks);
             }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
             return run::resume(&cx, &registry, store, &mut rule);
@@ -393,14 +393,6 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed>
         .hint("ask `tare why` again, with the same input"));
     }
     Ok(run)
-}
-
-/// The drivers whose arms may change commands, and the workloads.
-pub(super) fn changing_registry() -> Registry<'static> {
-    Registry {
-        driver: &why::arm::find,
-        workload: &workload::find,
-    }
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.

@@ -9,7 +9,7 @@ use tare_model::{ArmSpec, Params, RunId, StoppedBy, Study, WhyOutcome};
 
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
-use super::run::{RUNNING, changing_registry, host_facts};
+use super::run::{RUNNING, host_facts};
 use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
@@ -19,7 +19,7 @@ use crate::cx::stdin::{self, Input};
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
-use crate::run::{self, AllBlocks, RunError};
+use crate::run::{self, AllBlocks, Registry, RunError};
 use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
 use crate::why::{self, Ask, First, Trouble, carry, conclude};
@@ -281,12 +281,11 @@ impl Why {
             }
         }
         let carried = carry::carried(&wish)?;
-        let found = why::arm::find(&driver).expect("the name was looked up, or found, before");
-        let mut settings = carry::with_binds(found, settings, &carried);
-        if !found.settings().iter().any(|spec| spec.name == "binds") {
-            // Nothing can be shown there: the program is packed where that is done, else looked up there.
-            settings = settings.with(why::arm::PROGRAM, carried.call.argv[0].as_str());
-        }
+        let found = env::find(&driver).expect("the name was looked up, or found, before");
+        let settings = carry::with_binds(found, settings, &carried);
+        // Where nothing can be shown, the program is packed, or looked up there.
+        let shows = found.settings().iter().any(|spec| spec.name == "binds");
+        let program = (!shows).then(|| carried.call.argv[0].clone());
         found
             .configure(
                 tare_model::ArmId::new("check").expect("the constant is a name"),
@@ -307,6 +306,7 @@ impl Why {
             command: self.command.clone(),
             driver,
             settings,
+            program,
             metric: metric.to_owned(),
             budget_ns: self.budget,
             seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
@@ -476,7 +476,7 @@ impl Runner<'_> {
             &cx,
             &plan,
             &host_facts(),
-            &changing_registry(),
+            &Registry::built_in(),
             self.store,
             &mut AllBlocks,
         )
@@ -530,7 +530,7 @@ impl Runner<'_> {
 fn tell_round(round: &Round, left_ns: u64) {
     let n_tried = round.n_tried();
     let plural = if n_tried == 1 { "" } else { "s" };
-    let has_steps = |arm: &ArmSpec| !arm.required && arm.settings.int(why::arm::RUNG).is_some();
+    let has_steps = |arm: &ArmSpec| !arm.required && arm.role.rung.is_some();
     let ladder = if round.study.arms.iter().any(has_steps) {
         " and climbing the ladder"
     } else {

@@ -273,12 +273,8 @@ fn chosen_arms(
         let spec = if let Some(spec) = specs.iter().find(|spec| spec.id.as_str() == name) {
             spec.clone()
         } else if let Some(driver) = env::find(name) {
-            ArmSpec {
-                id: ArmId::new(driver.id()).expect("a driver's id is a name"),
-                driver: driver.id().to_owned(),
-                settings: Params::new(),
-                required: true,
-            }
+            let id = ArmId::new(driver.id()).expect("a driver's id is a name");
+            ArmSpec::new(id, driver.id(), Params::new())
         } else {
             let known: Vec<&str> = specs
                 .iter()
@@ -355,10 +351,8 @@ fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
         ));
     }
     Ok(ArmSpec {
-        id,
-        driver: driver.id().to_owned(),
-        settings,
         required: arm.required,
+        ..ArmSpec::new(id, driver.id(), settings)
     })
 }
 

@@ -22,10 +22,8 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
         baseline: ArmId::new("host").unwrap(),
         arms: (0..n_arms)
             .map(|index| ArmSpec {
-                id: ArmId::new(name(index)).unwrap(),
-                driver: "fake".into(),
-                settings: Params::new(),
                 required: index == 0,
+                ..ArmSpec::new(ArmId::new(name(index)).unwrap(), "fake", Params::new())
             })
             .collect(),
         workloads: (0..n_workloads)

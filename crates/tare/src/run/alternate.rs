@@ -70,6 +70,10 @@ impl Dispatcher<'_> {
             .map(|_| self.nothing(Outcome::Failed(ended_with_another()), false))
             .collect();
         let numbers: Vec<u64> = parts.iter().map(|part| part.number).collect();
+        let recipes: Vec<Recipe> = parts
+            .iter()
+            .map(|part| part.arm.spec.change.laid_into(recipe, path))
+            .collect();
         let mut instances: Vec<&mut dyn Instance> = Vec::new();
         let mut ends = Vec::new();
         let mut without = Vec::new();
@@ -151,7 +155,7 @@ impl Dispatcher<'_> {
             };
         }
         let started_unix_ns = self.cx.clock.unix_ns();
-        let carried_out = block.carry_out(recipe, path.unwrap_or(Path::Loopback), &ends);
+        let carried_out = block.carry_out(&recipes, path.unwrap_or(Path::Loopback), &ends);
         let ended_servers = block.end_servers();
         let not_shared = carried_out?;
         ended_servers?;
@@ -185,7 +189,7 @@ struct Block<'d, 'c, 'e, 'b> {
 impl Block<'_, '_, '_, '_> {
     fn carry_out(
         &mut self,
-        recipe: &Recipe,
+        recipes: &[Recipe],
         path: Path,
         ends: &[Ends],
     ) -> Result<Vec<NotShared>, Cancelled> {
@@ -196,7 +200,7 @@ impl Block<'_, '_, '_, '_> {
             if self.group.members[place].has_ended() {
                 continue;
             }
-            let call = match recipe {
+            let call = match &recipes[place] {
                 Recipe::Probe(call) => call.clone(),
                 Recipe::Pair { server, client } => {
                     match self.serve(place, path, both, server, client)? {

@@ -96,6 +96,7 @@ impl<'a> Dispatcher<'a> {
         if matches!(recipe, Recipe::Lifecycle) {
             return self.lifecycle(arm);
         }
+        let recipe = &arm.spec.change.laid_into(recipe, trial.cell.path);
         let spread = self.spreads.get(trial.workload_index as usize);
         let several = match (recipe, spread.copied().flatten()) {
             (Recipe::Probe(call), Some(spread)) => Some((call, spread)),

@@ -370,6 +370,12 @@ impl<'a> Rig<'a> {
                         source,
                     })?;
             environment.provide(wanted);
+            if let Some(program) = &spec.change.program {
+                environment.provide(&Wanted {
+                    programs: vec![program.clone()],
+                    ..Wanted::default()
+                });
+            }
             let is_peer = spec.id.as_str() == PEER;
             let nodes = if is_peer { 1 } else { needs.nodes.max(1) };
             if nodes > 1 {
@@ -399,12 +405,8 @@ impl<'a> Rig<'a> {
         let peer = needs
             .peer
             .then(|| {
-                configured(&ArmSpec {
-                    id: ArmId::new(PEER).expect("a plain word is a name"),
-                    driver: "host".into(),
-                    settings: Params::new(),
-                    required: false,
-                })
+                let id = ArmId::new(PEER).expect("a plain word is a name");
+                configured(&ArmSpec::new(id, "host", Params::new()))
             })
             .transpose()?;
         Ok(Self {

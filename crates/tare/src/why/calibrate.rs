@@ -15,10 +15,12 @@ use tare_model::{
 };
 
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, Trouble, arm, carry, proxied};
+use super::{Ask, Trouble, carry, proxied};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
-use crate::env::{Availability, Channel, ChannelError, EnvError, Instance, StartMode};
+use crate::env::{
+    self, Availability, Channel, ChannelError, EnvError, Instance, StartMode, Wanted,
+};
 use crate::workload::user_command;
 
 /// The longest that the host waits for a reply without looking for Ctrl-C.
@@ -155,11 +157,17 @@ fn at<T>(
     };
     let absent = |why: String, fix: Option<String>| wrap(EnvError::Absent { why, fix });
     let driver =
-        arm::find(id).ok_or_else(|| absent("there is no such environment".into(), None))?;
+        env::find(id).ok_or_else(|| absent("there is no such environment".into(), None))?;
     let name = ArmId::new("look").expect("the constant is a name");
     let mut environment = driver
         .configure(name, settings)
         .map_err(|error| absent(error.to_string(), error.hint.clone()))?;
+    if let Some(program) = ask.program.as_ref().filter(|_| id == ask.driver) {
+        environment.provide(&Wanted {
+            programs: vec![program.clone()],
+            ..Wanted::default()
+        });
+    }
     cx.observer.event(&Event::Starting {
         arm: id.to_owned(),
         what: "looking at the command in",

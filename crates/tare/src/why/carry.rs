@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use tare_model::{CommandCall, Params, Value};
 
-use super::{Trouble, arm};
+use super::Trouble;
 use crate::cause::switch::target;
 use crate::cx::{files, vars};
 use crate::env::{Driver, private};
@@ -205,7 +205,10 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     if binds.is_empty() {
         return settings.clone();
     }
-    settings.clone().with("binds", arm::list(binds))
+    settings.clone().with(
+        "binds",
+        Value::List(binds.into_iter().map(Value::Text).collect()),
+    )
 }
 
 /// How the command is carried into this environment, a line each: where nothing can be shown inside, what is

@@ -4,6 +4,7 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
+use tare_model::arm::Suspect;
 use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
@@ -12,9 +13,9 @@ use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
 use tare_stats::{Interval, Verdict};
 
 use super::answer::{Spent, answer, because};
-use super::counterfactual::{self, Suspect, Trial};
+use super::counterfactual::{self, Trial};
+use super::ladder;
 use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
-use super::{arm, ladder};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
 use crate::parity::{self, Side};
@@ -37,10 +38,11 @@ pub(super) fn is_asked_about(arm: &ArmSpec, baseline: &ArmId) -> bool {
 
 /// The metric that was asked for.
 fn metric(env: &ArmSpec) -> String {
-    env.settings
-        .text("command.metric")
-        .unwrap_or(user_command::WALL)
-        .to_owned()
+    let asked = env.role.asked.as_ref();
+    asked.map_or_else(
+        || user_command::WALL.to_owned(),
+        |asked| asked.metric.clone(),
+    )
 }
 
 /// What the causes suspect, from this run alone, as far as it is worth trying. What only starting costs is tried
@@ -169,11 +171,12 @@ pub fn conclude(run: &RunData) -> Dossier {
         );
         outcome = WhyOutcome::StartUp;
     }
+    let asked = env.role.asked.clone().unwrap_or_default();
     dossier.why = Some(DossierWhy {
-        command: arm::texts(&env.settings, "command.argv"),
+        command: asked.argv,
         arm: id.to_owned(),
         metric,
-        carried: arm::texts(&env.settings, "command.carried"),
+        carried: asked.carried,
         outcome,
         answer,
         explained,
@@ -221,10 +224,10 @@ fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
         .study
         .arms
         .iter()
-        .flat_map(|arm| counterfactual::noted(&arm.settings));
+        .flat_map(|arm| &arm.role.suspects);
     noted
         .filter(|suspect| suspect.metric == metric)
-        .map(|suspect| suspect.cause)
+        .map(|suspect| suspect.cause.clone())
         .collect()
 }
 
@@ -288,24 +291,20 @@ fn findings(
     };
     let mut noted: Vec<String> = Vec::new();
     for spec in &run.head.study.arms {
-        for suspect in counterfactual::noted(&spec.settings) {
+        for suspect in &spec.role.suspects {
             noted.push(suspect.cause.clone());
             if spec.id == env.id {
-                add(
-                    Status::Untested,
-                    &suspect,
-                    counterfactual::untested(&suspect),
-                );
+                add(Status::Untested, suspect, counterfactual::untested(suspect));
                 continue;
             }
             let data = run.head.arms.iter().find(|arm| arm.spec.id == spec.id);
-            let total = if is_of_start_up(&suspect) {
+            let total = if is_of_start_up(suspect) {
                 with_start_up.clone()
             } else {
                 of_command(&suspect.metric)
             };
             let (status, mut finding) = counterfactual::judged(
-                &suspect,
+                suspect,
                 spec.id.as_str(),
                 baseline,
                 env.id.as_str(),
@@ -318,7 +317,7 @@ fn findings(
             {
                 finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
             }
-            add(status, &suspect, finding);
+            add(status, suspect, finding);
         }
     }
     // What a kept environment saves is measured without an arm of its own.
@@ -345,9 +344,8 @@ fn findings(
         let study = &run.head.study;
         let spec = study.arms.iter().find(|spec| spec.id.as_str() == arm);
         // The environment's own arm switches nothing off.
-        spec.filter(|spec| spec.id != env.id).is_some_and(|spec| {
-            spec.driver == env.driver && arm::own(&spec.settings) == arm::own(&env.settings)
-        })
+        spec.filter(|spec| spec.id != env.id)
+            .is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)
     });
     findings
 }

@@ -12,12 +12,11 @@
 //! What it cannot see: two causes that only cost something together; switching off either removes it all, and
 //! both are confirmed, with shares that add up to more than one.
 
-use serde::{Deserialize, Serialize};
+use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
-use tare_model::{ArmSpec, Params, Status, Value};
+use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
 use tare_stats::Interval;
 
-use super::arm::{self, CAUSES, COLD, PREFIX, VARIABLES};
 use super::readings::{ByBlock, Readings, in_common, interval, share, span};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
@@ -33,36 +32,24 @@ const OUTDONE: f64 = 5.0;
 /// The baseline's driver.
 const HOST: &str = "host";
 
-/// A cause that suspects itself, as a study keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Suspect {
-    /// The cause.
-    pub cause: String,
-    /// What it claims.
-    pub claim: String,
-    /// What speaks for it.
-    pub evidence: Vec<String>,
-    /// How likely it is.
-    pub likelihood: f64,
-    /// What to do.
-    pub advice: String,
-    /// What that costs.
-    pub price: String,
-    /// The metric that it is about.
-    pub metric: String,
-    /// What is tried, in words; or why nothing is.
-    pub tried: String,
-    /// Whether it is switched on outside rather than off inside.
-    pub is_outside: bool,
-}
-
 /// A suspect with the arm that tries it; `None` where it cannot be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// The suspect.
     pub suspect: Suspect,
-    /// Driver and settings of the arm.
-    pub arm: Option<(String, Params)>,
+    /// The arm.
+    pub arm: Option<Tried>,
+}
+
+/// An arm that tries something.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tried {
+    /// Its driver.
+    pub driver: String,
+    /// Its settings.
+    pub settings: Params,
+    /// What it does to the command.
+    pub change: CommandChange,
 }
 
 /// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
@@ -102,7 +89,7 @@ impl Trial {
                 price: suspicion.price.clone(),
                 metric: metric.to_owned(),
                 tried,
-                is_outside: arm.as_ref().is_some_and(|(driver, _)| driver == HOST),
+                is_outside: arm.as_ref().is_some_and(|arm| arm.driver == HOST),
             },
             arm,
         }
@@ -110,95 +97,89 @@ impl Trial {
 }
 
 /// What is tried, in words, and the arm that does.
-fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<(String, Params)>) {
-    let command = |base: Params| {
-        // Where the output goes and what is packed belongs to the arm that is changed, not to the change.
-        let kept = [arm::STDOUT, arm::PROGRAM].into_iter();
-        kept.fold(base, |base, name| match env.settings.value(name) {
-            Some(value) => base.with(name, value.clone()),
-            None => base,
-        })
+fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    let inside = |settings: Params| Tried {
+        driver: env.driver.clone(),
+        settings,
+        change: CommandChange {
+            // Where the output goes and what is packed belongs to the arm that is changed, not to the change.
+            stdout: env.change.stdout,
+            program: env.change.program.clone(),
+            ..CommandChange::default()
+        },
     };
-    let inside = || (env.driver.clone(), command(with_own(&env.settings)));
-    match counterfactual {
-        Counterfactual::Settings(changes) => {
-            let (driver, settings) = inside();
-            let settings = changed(&settings, changes);
-            (
-                format!("the same environment with {}", words(changes)),
-                Some((driver, settings)),
-            )
-        }
+    let outside = || Tried {
+        driver: HOST.to_owned(),
+        ..Tried::default()
+    };
+    let behind = |mut arm: Tried, prefix: &[String]| {
+        arm.change.prefix = prefix.to_vec();
+        arm
+    };
+    let own = || inside(env.settings.clone());
+    let (tried, arm) = match counterfactual {
+        Counterfactual::Settings(changes) => (
+            format!("the same environment with {}", words(changes)),
+            inside(changed(&env.settings, changes)),
+        ),
         Counterfactual::Variables(variables) => {
-            let (driver, settings) = inside();
+            let mut arm = own();
+            arm.change.variables.clone_from(variables);
             let texts: Vec<String> = variables
                 .iter()
                 .map(|(name, text)| format!("{name}={text}"))
                 .collect();
             (
                 format!("the same environment with {}", texts.join(" ")),
-                Some((driver, settings.with(VARIABLES, arm::list(texts)))),
+                arm,
             )
         }
-        Counterfactual::Prefix(prefix) => {
-            let (driver, settings) = inside();
-            (
-                format!(
-                    "the same environment with the command behind `{}`",
-                    prefix.join(" ")
-                ),
-                Some((driver, settings.with(PREFIX, arm::list(prefix.clone())))),
-            )
-        }
-        Counterfactual::HostProgram => {
-            let (driver, settings) = inside();
-            (
-                "the same environment with the host's own program and what it loads".to_owned(),
-                Some((driver, with_host_program(settings, env))),
-            )
-        }
+        Counterfactual::Prefix(prefix) => (
+            format!(
+                "the same environment with the command behind `{}`",
+                prefix.join(" ")
+            ),
+            behind(own(), prefix),
+        ),
+        Counterfactual::HostProgram => (
+            "the same environment with the host's own program and what it loads".to_owned(),
+            inside(with_host_program(env)),
+        ),
         Counterfactual::BaselineSettings(changes) => (
             format!("the host with {}", words(changes)),
-            Some((HOST.to_owned(), changed(&Params::new(), changes))),
+            Tried {
+                settings: changed(&Params::new(), changes),
+                ..outside()
+            },
         ),
         Counterfactual::BaselinePrefix(prefix) => (
             format!("the host with the command behind `{}`", prefix.join(" ")),
-            Some((
-                HOST.to_owned(),
-                Params::new().with(PREFIX, arm::list(prefix.clone())),
-            )),
+            behind(outside(), prefix),
         ),
-        Counterfactual::BaselineCold(files) => (
-            format!(
-                "the host with {} dropped from the page cache before each run",
-                match files.as_slice() {
-                    [file] => format!("`{}`", file.escape_debug()),
-                    _ => format!("the {} files that were read", files.len()),
-                }
-            ),
-            Some((
-                HOST.to_owned(),
-                Params::new().with(COLD, arm::list(files.clone())),
-            )),
-        ),
-        Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
-    }
-}
-
-fn with_own(settings: &Params) -> Params {
-    arm::own(settings)
+        Counterfactual::BaselineCold(files) => {
+            let mut arm = outside();
+            arm.change.cold.clone_from(files);
+            let what = match files.as_slice() {
+                [file] => format!("`{}`", file.escape_debug()),
+                _ => format!("the {} files that were read", files.len()),
+            };
+            (
+                format!("the host with {what} dropped from the page cache before each run"),
+                arm,
+            )
+        }
+        Counterfactual::NotHere(why) => return (format!("not possible here: {why}"), None),
+    };
+    (tried, Some(arm))
 }
 
 /// Without an image of the user's and without folders that lie over the program; what the host's program needs
 /// is shown instead.
-fn with_host_program(mut settings: Params, env: &ArmSpec) -> Params {
-    let seen: std::collections::BTreeMap<String, String> = env
-        .settings
-        .text(arm::SEEN)
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+fn with_host_program(env: &ArmSpec) -> Params {
+    let mut settings = env.settings.clone();
     let had_image = settings.0.remove("image").is_some();
-    let program = seen.get("command.program").map_or("", String::as_str);
+    let program = env.role.seen.get("command.program");
+    let program = program.map_or("", String::as_str);
     let mut binds: Vec<String> = settings
         .words("binds")
         .into_iter()
@@ -207,15 +188,14 @@ fn with_host_program(mut settings: Params, env: &ArmSpec) -> Params {
             _ => bind,
         })
         .collect();
-    if had_image {
+    if let Some(asked) = env.role.asked.as_ref().filter(|_| had_image) {
         let taken = |bind: &str| binds.iter().any(|own| target(own) == target(bind));
-        let more: Vec<String> = arm::texts(&env.settings, arm::HOST_FILES)
-            .into_iter()
-            .filter(|bind| !taken(bind))
-            .collect();
+        let more = asked.host_files.iter().filter(|bind| !taken(bind));
+        let more: Vec<String> = more.cloned().collect();
         binds.extend(more);
     }
-    settings.with("binds", arm::list(binds))
+    let binds = binds.into_iter().map(Value::Text).collect();
+    settings.with("binds", Value::List(binds))
 }
 
 /// Settings with changes; one of the empty text is left out.
@@ -247,19 +227,6 @@ fn words(changes: &Params) -> String {
         })
         .collect();
     words.join(" and ")
-}
-
-/// The suspects that an arm of a stored study tries, or, in the environment's own arm, that nothing tries.
-pub fn noted(settings: &Params) -> Vec<Suspect> {
-    arm::texts(settings, CAUSES)
-        .iter()
-        .filter_map(|text| serde_json::from_str(text).ok())
-        .collect()
-}
-
-/// A suspect as a text that a study keeps.
-pub fn note(suspect: &Suspect) -> String {
-    serde_json::to_string(suspect).expect("texts and numbers are always JSON")
 }
 
 /// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost.
@@ -333,6 +300,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use tare_model::ArmId;
+    use tare_model::command::Stdout;
 
     fn interval_of(low: f64, point: f64, high: f64) -> Interval {
         Interval {
@@ -362,41 +330,38 @@ mod tests {
     }
 
     fn env() -> ArmSpec {
-        ArmSpec {
-            id: ArmId::new("docker").unwrap(),
-            driver: "docker".into(),
-            settings: Params::new()
-                .with("cpus", 0.5)
-                .with("memory", "64m")
-                .with(arm::STDOUT, "console")
-                .with(arm::TITLE, "a note"),
-            required: true,
-        }
+        let settings = Params::new().with("cpus", 0.5).with("memory", "64m");
+        let mut env = ArmSpec::new(ArmId::new("docker").unwrap(), "docker", settings).required();
+        env.change.stdout = Some(Stdout::Console);
+        env.change.cold = vec!["/own".to_owned()];
+        env
     }
 
     #[test]
     fn a_counterfactual_changes_only_what_it_names() {
-        let off = Counterfactual::Settings(Params::new().with("cpus", "").with("shm", "1g"));
-        let (words, arm) = arm_of(&off, &env());
+        let of = |counterfactual: Counterfactual| {
+            let (words, arm) = arm_of(&counterfactual, &env());
+            (words, arm.unwrap())
+        };
+        let console = CommandChange {
+            stdout: Some(Stdout::Console),
+            ..CommandChange::default()
+        };
+        let off = Params::new().with("cpus", "").with("shm", "1g");
+        let (words, arm) = of(Counterfactual::Settings(off));
         assert_eq!(words, "the same environment with no `cpus` and `shm = 1g`");
-        let (driver, settings) = arm.unwrap();
-        assert_eq!(driver, "docker");
-        let expected = Params::new()
-            .with("memory", "64m")
-            .with("shm", "1g")
-            .with(arm::STDOUT, "console");
-        assert_eq!(settings, expected);
+        assert_eq!(arm.driver, "docker");
+        let expected = Params::new().with("memory", "64m").with("shm", "1g");
+        assert_eq!((arm.settings, arm.change), (expected, console));
         let variables = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "1".to_owned())]);
-        let (_, arm) = arm_of(&Counterfactual::Variables(variables), &env());
-        let (_, settings) = arm.unwrap();
-        assert_eq!(arm::texts(&settings, VARIABLES), ["OMP_NUM_THREADS=1"]);
-        let (_, arm) = arm_of(&Counterfactual::BaselinePrefix(vec!["x".into()]), &env());
-        assert_eq!(arm.unwrap().0, "host");
-        let (words, arm) = arm_of(&Counterfactual::BaselineCold(vec!["/data".into()]), &env());
+        let (_, arm) = of(Counterfactual::Variables(variables.clone()));
+        assert_eq!(arm.change.variables, variables);
+        let (_, arm) = of(Counterfactual::BaselinePrefix(vec!["x".into()]));
+        assert_eq!((arm.driver.as_str(), arm.change.stdout), ("host", None));
+        let (words, arm) = of(Counterfactual::BaselineCold(vec!["/data".into()]));
         assert!(words.contains("`/data` dropped"), "{words}");
-        let (driver, settings) = arm.unwrap();
         assert_eq!(
-            (driver.as_str(), arm::texts(&settings, COLD)),
+            (arm.driver.as_str(), arm.change.cold),
             ("host", vec!["/data".to_owned()])
         );
         let (words, arm) = arm_of(&Counterfactual::NotHere("no AppArmor".into()), &env());

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use super::arm;
 use crate::analyze::{ArmData, RunData};
 
 /// The run with those before it, oldest first. Its name, its plan and the way it ended are its own.
@@ -76,13 +75,8 @@ fn take_arms(run: &mut RunData, before: &RunData) {
                 ..earlier.clone()
             };
         }
-        for note in [arm::RUNG, arm::TITLE] {
-            if let (None, Some(value)) = (
-                now.spec.settings.value(note),
-                earlier.spec.settings.value(note),
-            ) {
-                now.spec.settings = now.spec.settings.clone().with(note, value.clone());
-            }
+        if now.spec.role.rung.is_none() {
+            now.spec.role.rung.clone_from(&earlier.spec.role.rung);
         }
     }
     let specs = run.head.arms.iter().map(|arm| arm.spec.clone());

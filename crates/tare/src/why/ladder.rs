@@ -10,12 +10,12 @@
 
 use std::collections::BTreeSet;
 
+use tare_model::arm::Rung;
 use tare_model::dossier::{DossierLadder, DossierRung, Span};
 use tare_model::{ArmSpec, Facts, Params, Value};
 use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
 
 use super::FEWEST;
-use super::arm::{self, RUNG, TITLE};
 use super::readings::{ByBlock, Readings, interval, span};
 use crate::analyze::{LEVEL, RunData};
 
@@ -58,9 +58,7 @@ const STOP_AFTER: &str = "stop_after";
 
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
 /// `facts` are those of the environment.
-pub fn steps(driver: &str, whole: &Params, facts: &Facts) -> Vec<Step> {
-    // What is done to the command is no mechanism, and is done at every step.
-    let settings = &arm::own(whole);
+pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
     let mut steps = match driver {
         "container" => container(settings),
         "docker" => docker(settings, is_confined(facts)),
@@ -100,11 +98,6 @@ pub fn steps(driver: &str, whole: &Params, facts: &Facts) -> Vec<Step> {
     // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
     if let Some(last) = steps.last_mut() {
         last.settings = settings.clone();
-    }
-    if let Some(program) = whole.value(arm::PROGRAM) {
-        for step in &mut steps {
-            step.settings = step.settings.clone().with(arm::PROGRAM, program.clone());
-        }
     }
     steps
 }
@@ -354,13 +347,13 @@ pub fn climbed(
     env: &str,
 ) -> Option<DossierLadder> {
     let baseline = run.head.study.baseline.as_str();
-    let mut rungs: Vec<(i64, &ArmSpec)> = run
+    let mut rungs: Vec<(&Rung, &ArmSpec)> = run
         .head
         .arms
         .iter()
-        .filter_map(|arm| Some((arm.spec.settings.int(RUNG)?, &arm.spec)))
+        .filter_map(|arm| Some((arm.spec.role.rung.as_ref()?, &arm.spec)))
         .collect();
-    rungs.sort_by_key(|(place, _)| *place);
+    rungs.sort_by_key(|(rung, _)| rung.place);
     if rungs.is_empty() {
         return None;
     }
@@ -387,9 +380,9 @@ pub fn climbed(
     let mut drawn = Vec::new();
     let mut joined: Vec<String> = Vec::new();
     let mut steps = Vec::new();
-    for (_, spec) in rungs {
+    for (rung, spec) in rungs {
         let id = spec.id.as_str();
-        let title = spec.settings.text(TITLE).unwrap_or(id).to_owned();
+        let title = rung.title.clone();
         let step = between(below, id);
         let added = interval(&step);
         let reason = run
@@ -511,19 +504,6 @@ fn centre(values: &[f64]) -> f64 {
     hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
 }
 
-/// The arm of a step.
-pub fn settings_of(step: &Step, place: usize, stdout: Option<&Value>) -> Params {
-    let mut settings = step
-        .settings
-        .clone()
-        .with(RUNG, place as i64)
-        .with(TITLE, step.title.as_str());
-    if let Some(value) = stdout {
-        settings = settings.with(arm::STDOUT, value.clone());
-    }
-    settings
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::readings::in_common;
@@ -607,7 +587,6 @@ mod tests {
             Params::new(),
             Params::new().with("runtime", "crun").with("cpus", 0.5),
             Params::new().with("spec", "docker:box"),
-            Params::new().with(arm::PROGRAM, "/usr/bin/work"),
             Params::new().with("seccomp", "off").with("network", "host"),
             Params::new().with("namespaces", "uts"),
         ] {
@@ -616,16 +595,12 @@ mod tests {
             let is_one = settings.value("namespaces").is_some();
             assert_eq!(steps.len() >= 4, !is_one, "{settings:?}: {steps:?}");
             for step in &steps {
-                assert!(!step.title.contains("command."), "{step:?}");
-                for name in ["runtime", "spec", arm::PROGRAM] {
+                for name in ["runtime", "spec"] {
                     assert_eq!(step.settings.value(name), settings.value(name));
                 }
                 crate::env::find("oci")
                     .unwrap()
-                    .configure(
-                        tare_model::ArmId::new("x").unwrap(),
-                        &arm::own(&step.settings),
-                    )
+                    .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
                     .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
             }
         }

@@ -5,22 +5,23 @@
 //! host, the environment, suspects switched off ([`counterfactual`]) and the steps between ([`ladder`]), all in the
 //! same randomised blocks ([`studies`]). After the run of any other study, [`proof`] tries its suspects. What is
 //! concluded ([`conclude`](mod@conclude)) is a pure function of the stored runs, which count as one
-//! (`joined`): the studies carry all that is needed as notes in their arms' settings ([`arm`]).
+//! (`joined`): the arms of the studies carry all that is needed ([`tare_model::arm`]).
 //! What it cannot see: causes that none of the rules knows; their cost stays unexplained, and is said to.
 
 use std::collections::BTreeMap;
 
+use tare_model::arm::Asked;
+use tare_model::command::Stdout;
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::{
-    ArmId, ArmSpec, Better, CommandCall, Lifecycle, Margins, Params, RunId, Study, Summary, Value,
-    Verdict, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, Better, CommandCall, CommandChange, Lifecycle, Margins, Params, RunId, Study,
+    Summary, Verdict, WorkloadId, WorkloadSpec,
 };
 
 use crate::cause::Case;
 use crate::workload::{Workload, user_command};
 
 mod answer;
-pub mod arm;
 pub mod calibrate;
 pub mod carry;
 pub mod conclude;
@@ -61,6 +62,8 @@ pub struct Ask {
     pub driver: String,
     /// Its settings, with what must be shown inside.
     pub settings: Params,
+    /// A program that is to be packed where nothing can be shown.
+    pub program: Option<String>,
     /// The metric.
     pub metric: String,
     /// How long everything may take, nanoseconds.
@@ -76,28 +79,30 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The settings of the environment's arm, with notes for those who read the stored study.
-    fn env_settings(&self, first: &First) -> Params {
-        let mut settings = self
-            .settings
-            .clone()
-            .with("command.argv", arm::list(self.command.clone()))
-            .with("command.carried", arm::list(self.carried.clone()))
-            .with("command.metric", self.metric.as_str())
-            .with(arm::SEEN, seen(&first.env));
-        if !self.instead.is_empty() {
-            settings = settings.with(arm::HOST_FILES, arm::list(self.instead.clone()));
-        }
-        if let Some(value) = self.stdout() {
-            settings = settings.with(arm::STDOUT, value);
-        }
-        settings
+    /// The environment's arm.
+    fn env_arm(&self, first: &First) -> ArmSpec {
+        let settings = self.settings.clone();
+        let mut arm = ArmSpec::new(arm_id(&self.driver), self.driver.as_str(), settings).required();
+        arm.change = self.change();
+        arm.role.seen = seen_facts(&first.env);
+        arm.role.asked = Some(Asked {
+            argv: self.command.clone(),
+            carried: self.carried.clone(),
+            metric: self.metric.clone(),
+            host_files: self.instead.clone(),
+        });
+        arm
     }
 
-    /// Where the command writes inside: an engine's containers write into its log.
-    fn stdout(&self) -> Option<Value> {
+    /// What is done to the command in the environment, and at every step on the way there. An engine's containers
+    /// write into its log.
+    fn change(&self) -> CommandChange {
         let has_log = matches!(self.driver.as_str(), "docker" | "podman");
-        (has_log && self.call.pick.is_none()).then(|| Value::Text("console".to_owned()))
+        CommandChange {
+            stdout: (has_log && self.call.pick.is_none()).then_some(Stdout::Console),
+            program: self.program.clone(),
+            ..CommandChange::default()
+        }
     }
 
     fn workload(&self) -> WorkloadSpec {
@@ -216,11 +221,6 @@ fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
     facts
 }
 
-/// The same as a text that a study keeps.
-fn seen(look: &calibrate::Look) -> String {
-    serde_json::to_string(&seen_facts(look)).expect("texts are always JSON")
-}
-
 /// What the causes suspect after one run on each side, for commands that take too long for more.
 pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
     let arms = studies::base_arms(ask, first, false);
@@ -303,20 +303,20 @@ pub fn after(mut study: Study, before: &RunId) -> Study {
         .iter_mut()
         .find(|arm| conclude::is_asked_about(arm, &baseline));
     if let Some(env) = env {
-        env.settings = env.settings.clone().with(arm::BEFORE, before.to_string());
+        env.role.before = Some(before.to_string());
     }
     study
 }
 
-/// Whether a study's arms change the commands of its workloads, which only the drivers of [`arm`] know to do.
-pub fn changes_commands(study: &Study) -> bool {
+/// Whether a study was made here, rather than by a user.
+pub fn is_own_study(study: &Study) -> bool {
     matches!(study.id.as_str(), STUDY | proof::STUDY)
 }
 
 /// The run that came before a stored one, as it is noted there.
 pub fn before(study: &Study) -> Option<&str> {
     let mut arms = study.arms.iter();
-    arms.find_map(|arm| arm.settings.text(arm::BEFORE))
+    arms.find_map(|arm| arm.role.before.as_deref())
 }
 
 /// The file that holds the command's standard input, if it has one.

@@ -11,7 +11,7 @@ use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec};
 
 use super::counterfactual::{self, Trial};
 use super::readings::Readings;
-use super::{FEWEST, SUSPECTS_MOST, arm, arm_id};
+use super::{FEWEST, SUSPECTS_MOST, arm_id};
 use crate::analyze::RunData;
 use crate::cause::{Counterfactual, Suspected};
 use crate::workload;
@@ -57,8 +57,7 @@ pub fn study(
     if draft.n_off == 0 {
         return None;
     }
-    let of_run = &mut draft.arms[0].settings;
-    *of_run = of_run.clone().with(arm::BEFORE, run.to_string());
+    draft.arms[0].role.before = Some(run.to_string());
     Some(Study {
         publication: None,
         id: STUDY.to_owned(),
@@ -77,8 +76,7 @@ pub fn study(
 /// How many arms of such a study switch something off.
 pub fn n_suspects(study: &Study) -> usize {
     let arms = study.arms.iter();
-    arms.filter(|arm| arm.settings.text(arm::OF).is_some())
-        .count()
+    arms.filter(|arm| arm.role.of.is_some()).count()
 }
 
 /// An arm without which there is nothing to compare.
@@ -130,7 +128,7 @@ impl Draft {
             return;
         }
         let trial = Trial::of(suspected.cause, &suspected.suspicion, &cell.metric, env);
-        let Some((driver, settings)) = trial.arm else {
+        let Some(arm) = trial.arm else {
             return;
         };
         let has_env = self.arms.iter().any(|arm| arm.id == env.id);
@@ -147,15 +145,11 @@ impl Draft {
             self.workloads.push((cell.metric.clone(), spec));
         }
         self.n_off += 1;
-        self.arms.push(ArmSpec {
-            id: self.free_name(),
-            driver,
-            settings: settings.with(arm::OF, env.id.as_str()).with(
-                arm::CAUSES,
-                arm::list([counterfactual::note(&trial.suspect)]),
-            ),
-            required: false,
-        });
+        let mut spec = ArmSpec::new(self.free_name(), arm.driver, arm.settings);
+        spec.change = arm.change;
+        spec.role.of = Some(env.id.to_string());
+        spec.role.suspects = vec![trial.suspect];
+        self.arms.push(spec);
     }
 
     /// What six blocks take, and the arms' starts.
@@ -211,17 +205,17 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
     let readings = Readings::of(proof);
     let study = &proof.head.study;
     for spec in &study.arms {
-        let Some(env) = spec.settings.text(arm::OF) else {
+        let Some(env) = spec.role.of.as_deref() else {
             continue;
         };
         let data = proof.head.arms.iter().find(|arm| arm.spec.id == spec.id);
         let absent = data
             .filter(|arm| !arm.available)
             .and_then(|arm| arm.reason.as_deref());
-        for suspect in counterfactual::noted(&spec.settings) {
+        for suspect in &spec.role.suspects {
             let baseline = study.baseline.as_str();
             let (status, judged) = counterfactual::judged(
-                &suspect,
+                suspect,
                 spec.id.as_str(),
                 baseline,
                 env,

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::command::Stdout;
 use tare_model::dossier::Span;
 use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport, Study};
 use tare_stats::{Interval, median};
 
-use super::arm;
 use crate::analyze::collect::{Collector, Group};
 use crate::analyze::pairs::{self, Against};
 use crate::analyze::{RunData, collected, effect};
@@ -154,11 +154,7 @@ pub fn evidence(run: &RunData, readings: &Readings, id: &str) -> ArmEvidence {
         return ArmEvidence::default();
     };
     let mut facts = data.facts.clone();
-    let seen = data.spec.settings.text(arm::SEEN);
-    let seen: BTreeMap<String, String> = seen
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    facts.extend(seen);
+    facts.extend(data.spec.role.seen.clone());
     let call = run.head.study.workloads.first();
     let call = call.and_then(|workload| CommandCall::from_args(&workload.params).ok());
     put_together(
@@ -190,12 +186,15 @@ pub fn put_together(
         facts.insert("command.directory".to_owned(), directory.clone());
     }
     // What the command writes to; the agent's own output is another.
-    let stdout = spec.settings.text(arm::STDOUT).unwrap_or("kept");
+    let stdout = match spec.change.stdout {
+        Some(Stdout::Console) => "console",
+        _ => "kept",
+    };
     facts.insert("command.stdout".to_owned(), stdout.to_owned());
     ArmEvidence {
         arm: spec.id.to_string(),
         driver: spec.driver.clone(),
-        settings: arm::own(&spec.settings),
+        settings: spec.settings.clone(),
         facts,
         counters,
     }

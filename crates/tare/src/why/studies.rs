@@ -6,12 +6,12 @@
 //! budget itself ends a study: a plan that was made with too long trials would leave time unused.
 //! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
 
+use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec};
 
-use super::arm;
-use super::counterfactual::{self, Trial};
-use super::{Ask, FEWEST, First, HOST, SUSPECTS_MOST, arm_id, id, ladder, seen};
+use super::counterfactual::{Trial, Tried};
+use super::{Ask, FEWEST, First, HOST, SUSPECTS_MOST, arm_id, id, ladder, seen_facts};
 use crate::analyze::RunData;
 use crate::workload::{self, Workload};
 
@@ -134,30 +134,17 @@ fn start_up() -> WorkloadSpec {
 
 /// Host, A′ if wanted, environment.
 pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<ArmSpec> {
-    let notes = || Params::new().with(arm::SEEN, seen(&first.host));
-    let mut arms = vec![ArmSpec {
-        required: true,
-        ..host_arm(HOST, notes())
-    }];
+    let host = |id: &str| {
+        let mut arm = ArmSpec::new(arm_id(id), HOST, Params::new());
+        arm.role.seen = seen_facts(&first.host);
+        arm
+    };
+    let mut arms = vec![host(HOST).required()];
     if with_a_prime {
-        arms.push(host_arm(A_PRIME, notes()));
+        arms.push(host(A_PRIME));
     }
-    arms.push(ArmSpec {
-        id: arm_id(&ask.driver),
-        driver: ask.driver.clone(),
-        settings: ask.env_settings(first),
-        required: true,
-    });
+    arms.push(ask.env_arm(first));
     arms
-}
-
-fn host_arm(id: &str, settings: Params) -> ArmSpec {
-    ArmSpec {
-        id: arm_id(id),
-        driver: HOST.to_owned(),
-        settings,
-        required: false,
-    }
 }
 
 /// More blocks of host, A′ and environment, where those so far decided nothing. `None` where too few would fit to
@@ -191,7 +178,7 @@ impl Round {
     /// How many arms switch a suspect off.
     pub fn n_tried(&self) -> usize {
         let arms = self.study.arms.iter();
-        arms.filter(|arm| !counterfactual::noted(&arm.settings).is_empty() && !arm.required)
+        arms.filter(|arm| !arm.role.suspects.is_empty() && !arm.required)
             .count()
     }
 
@@ -257,12 +244,8 @@ pub fn round(
     for trial in trials {
         let mut suspect = trial.suspect.clone();
         match &trial.arm {
-            Some((driver, settings)) if n_tried < for_suspects.min(SUSPECTS_MOST) && room > 0 => {
-                let is_new = arms.put("off", driver, settings, |settings| {
-                    let mut noted = arm::texts(&settings, arm::CAUSES);
-                    noted.push(counterfactual::note(&suspect));
-                    settings.with(arm::CAUSES, arm::list(noted))
-                });
+            Some(tried) if n_tried < for_suspects.min(SUSPECTS_MOST) && room > 0 => {
+                let is_new = arms.put("off", tried, |role| role.suspects.push(suspect));
                 n_tried += 1;
                 room -= usize::from(is_new);
                 continue;
@@ -273,7 +256,7 @@ pub fn round(
             None => {}
         }
         waiting.push(trial.clone());
-        untried.push(counterfactual::note(&suspect));
+        untried.push(suspect);
     }
     if first.host.report.stdout.0.len() <= CHATTY_BYTES {
         // Without output the log driver is no step.
@@ -283,26 +266,23 @@ pub fn round(
             }
         }
     }
-    let stdout = ask.stdout();
     for (place, step) in (1..).zip(ladder::fitted(steps, room)) {
-        let settings = ladder::settings_of(&step, place, stdout.as_ref());
+        let rung = Rung {
+            place,
+            title: step.title,
+        };
         if step.settings == ask.settings {
-            let own = arms.specs[env].settings.clone();
-            arms.specs[env].settings = own
-                .with(arm::RUNG, i64::from(place as u32))
-                .with(arm::TITLE, step.title.as_str());
+            arms.specs[env].role.rung = Some(rung);
             continue;
         }
-        arms.put("rung", &step.driver, &settings, |noted| {
-            noted
-                .with(arm::RUNG, i64::from(place as u32))
-                .with(arm::TITLE, step.title.as_str())
-        });
+        let tried = Tried {
+            driver: step.driver,
+            settings: step.settings,
+            change: ask.change(),
+        };
+        arms.put("rung", &tried, |role| role.rung = Some(rung));
     }
-    if !untried.is_empty() {
-        let own = arms.specs[env].settings.clone();
-        arms.specs[env].settings = own.with(arm::CAUSES, arm::list(untried));
-    }
+    arms.specs[env].role.suspects = untried;
     let n_more = (arms.specs.len() - 2) as u64;
     let mut study = ask.study("the command with each mechanism in turn", arms.specs, first);
     if with_start_up {
@@ -331,42 +311,24 @@ struct Arms {
 }
 
 impl Arms {
-    /// Adds an arm, or finds the one that does the same, and lets `note` write into its settings. Whether it is
-    /// new.
-    fn put(
-        &mut self,
-        prefix: &str,
-        driver: &str,
-        settings: &Params,
-        note: impl FnOnce(Params) -> Params,
-    ) -> bool {
-        let does = |settings: &Params| {
-            let mut does = arm::own(settings);
-            for name in [arm::PREFIX, arm::VARIABLES, arm::STDOUT, arm::COLD] {
-                if let Some(value) = settings.value(name) {
-                    does = does.with(name, value.clone());
-                }
-            }
-            does
-        };
-        let wanted = does(settings);
+    /// Adds an arm, or finds the one that does the same, and lets `note` write what it is for. Whether it is new.
+    fn put(&mut self, prefix: &str, tried: &Tried, note: impl FnOnce(&mut Role)) -> bool {
         let same = self.specs.iter_mut().find(|arm| {
-            arm.driver == driver
+            (&arm.driver, &arm.settings) == (&tried.driver, &tried.settings)
                 && arm.id.as_str() != HOST
                 && arm.id.as_str() != A_PRIME
-                && does(&arm.settings) == wanted
+                && arm.change == tried.change
         });
         if let Some(arm) = same {
-            arm.settings = note(arm.settings.clone());
+            note(&mut arm.role);
             return false;
         }
         let number = self.n_before + self.specs.len();
-        self.specs.push(ArmSpec {
-            id: arm_id(&format!("{prefix}-{number}")),
-            driver: driver.to_owned(),
-            settings: note(settings.clone()),
-            required: false,
-        });
+        let id = arm_id(&format!("{prefix}-{number}"));
+        let mut spec = ArmSpec::new(id, tried.driver.as_str(), tried.settings.clone());
+        spec.change = tried.change.clone();
+        note(&mut spec.role);
+        self.specs.push(spec);
         true
     }
 }
@@ -375,13 +337,14 @@ impl Arms {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tare_model::{ArmId, CommandCall};
+    use tare_model::{ArmId, CommandCall, CommandChange};
 
     use super::super::calibrate::Look;
     use super::*;
     use crate::workload::command_output::{report, tests::raw};
     use crate::workload::user_command;
-    use counterfactual::Suspect;
+    use tare_model::arm::Suspect;
+    use tare_model::command::Stdout;
 
     fn first(wall_ns: u64) -> First {
         let look = Look {
@@ -403,6 +366,7 @@ mod tests {
             command: vec!["work".into()],
             driver: driver.into(),
             settings,
+            program: None,
             metric: user_command::WALL.into(),
             budget_ns: 120_000_000_000,
             seed: 1,
@@ -425,7 +389,14 @@ mod tests {
                 tried: "tried".into(),
                 is_outside: false,
             },
-            arm: Some(("docker".into(), settings)),
+            arm: Some(Tried {
+                driver: "docker".into(),
+                settings,
+                change: CommandChange {
+                    stdout: Some(Stdout::Console),
+                    ..CommandChange::default()
+                },
+            }),
         }
     }
 
@@ -500,7 +471,7 @@ mod tests {
     fn what_several_suspects_and_steps_would_do_alike_is_one_arm() {
         let settings = Params::new().with("cpus", 0.5);
         let ask = ask("docker", settings);
-        let without = Params::new().with(arm::STDOUT, "console");
+        let without = Params::new();
         let trials = [
             suspect("cpu.one", without.clone()),
             suspect("cpu.two", without),
@@ -513,9 +484,9 @@ mod tests {
             .filter(|arm| arm.id.as_str().starts_with("off"))
             .collect();
         assert_eq!((off.len(), found.n_tried()), (1, 1));
-        assert_eq!(counterfactual::noted(&off[0].settings).len(), 2);
+        assert_eq!(off[0].role.suspects.len(), 2);
         // The step below the quota is the same environment too.
-        assert!(off[0].settings.int(arm::RUNG).is_some(), "{:?}", off[0]);
+        assert!(off[0].role.rung.is_some(), "{:?}", off[0]);
     }
 
     #[test]
@@ -535,7 +506,7 @@ mod tests {
             .iter()
             .find(|arm| arm.id.as_str() == "docker")
             .unwrap();
-        let left = counterfactual::noted(&env.settings);
+        let left = &env.role.suspects;
         assert_eq!(left.len() + count(&found.study, "off"), 4);
         assert!(left[0].tried.contains("no time"));
         assert_eq!(found.waiting.len(), left.len());

@@ -391,16 +391,8 @@ pub(crate) fn has(cell: &DossierCell, flag: &str) -> bool {
 }
 
 fn arm_spec(id: &str) -> ArmSpec {
-    ArmSpec {
-        id: ArmId::new(id).unwrap(),
-        driver: if matches!(id, "host" | A_PRIME) {
-            "host".to_owned()
-        } else {
-            id.to_owned()
-        },
-        settings: Params::new(),
-        required: false,
-    }
+    let driver = if id == A_PRIME { "host" } else { id };
+    ArmSpec::new(ArmId::new(id).unwrap(), driver, Params::new())
 }
 
 fn workload_spec(id: &str) -> WorkloadSpec {

@@ -116,12 +116,7 @@ fn study(driver: &str, settings: Params, workload: &str, params: Params, path: P
         title: "A study for tests".into(),
         seed: 3,
         baseline: id.clone(),
-        arms: vec![ArmSpec {
-            id,
-            driver: driver.into(),
-            settings,
-            required: true,
-        }],
+        arms: vec![ArmSpec::new(id, driver, settings).required()],
         workloads: vec![WorkloadSpec {
             instances: 1,
             spread: None,

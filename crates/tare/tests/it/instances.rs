@@ -233,12 +233,7 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
             title: "One of three dies".into(),
             seed: 1,
             baseline: ArmId::new("host").unwrap(),
-            arms: vec![ArmSpec {
-                id: ArmId::new("host").unwrap(),
-                driver: "host".into(),
-                settings: Params::new(),
-                required: true,
-            }],
+            arms: vec![ArmSpec::new(ArmId::new("host").unwrap(), "host", Params::new()).required()],
             workloads: vec![WorkloadSpec {
                 id: WorkloadId::new("one-dies").unwrap(),
                 params: Params::new().with("mark", mark.display().to_string()),

@@ -100,12 +100,7 @@ fn program(parent: &Path, folder: &str, name: &str, version: &str) -> PathBuf {
 }
 
 fn arm(id: &str, driver: &str, settings: Params) -> ArmSpec {
-    ArmSpec {
-        id: ArmId::new(id).unwrap(),
-        driver: driver.into(),
-        settings,
-        required: false,
-    }
+    ArmSpec::new(ArmId::new(id).unwrap(), driver, settings)
 }
 
 /// A process whose search path begins with this folder.

@@ -31,12 +31,7 @@ use fake::{Act, Script, Stage, is_installed, workload};
 
 /// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.
 fn study() -> Study {
-    let arm = |id: &str| ArmSpec {
-        id: ArmId::new(id).unwrap(),
-        driver: "fake".into(),
-        settings: Params::new(),
-        required: false,
-    };
+    let arm = |id: &str| ArmSpec::new(ArmId::new(id).unwrap(), "fake", Params::new());
     Study {
         id: "test".into(),
         title: "A study for tests".into(),

@@ -1,0 +1,406 @@
+//! One arm of a study: an environment with its settings, what is done to the command in it, and what the arm is for.
+//!
+//! All arms of a block run one and the same workload, or they could not be paired; so a variable or a prefix that
+//! switches a suspect off belongs to the arm. In stores and dossiers change and purpose stand among the settings, as
+//! values whose names begin with [`COMMAND`]; everywhere else they are fields.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{COMMAND_PROBE, CommandCall, Stdout};
+use crate::id::ArmId;
+use crate::params::{Params, Value};
+use crate::recipe::{End, Path, ProbeCall, Recipe};
+
+/// What the names begin with under which change and purpose are stored among the settings.
+pub const COMMAND: &str = "command.";
+
+/// One arm as the study names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct ArmSpec {
+    /// Its name in the study.
+    pub id: ArmId,
+    /// The driver that makes it.
+    pub driver: String,
+    /// The driver's settings.
+    pub settings: Params,
+    /// Whether the user asked for it by name: then it is an error if it cannot be started.
+    pub required: bool,
+    /// What is done to the command in it.
+    pub change: CommandChange,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// What an arm changes of the commands that are run in it. Other probes stay as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandChange {
+    /// Words before the command.
+    pub prefix: Vec<String>,
+    /// Variables of the command, in addition.
+    pub variables: BTreeMap<String, String>,
+    /// Where it writes, if not into the report.
+    pub stdout: Option<Stdout>,
+    /// Files that are dropped from the page cache before each run of the command.
+    pub cold: Vec<String>,
+    /// A program that is to be packed where nothing can be shown.
+    pub program: Option<String>,
+}
+
+/// What an arm is for in a study of `tare why`, or of suspects switched off; empty in all others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Role {
+    /// What was asked about it, in the arm that was.
+    pub asked: Option<Asked>,
+    /// What was seen of the command here in the first look, as facts.
+    pub seen: BTreeMap<String, String>,
+    /// The causes that are switched off, or on, in this arm; in the arm that was asked about, those that nothing
+    /// tries.
+    pub suspects: Vec<Suspect>,
+    /// The arm's place on the ladder.
+    pub rung: Option<Rung>,
+    /// The run that gave rise to this one, by its name; noted in one of the arms.
+    pub before: Option<String>,
+    /// The arm that this one is a changed copy of, or, where it is the baseline that is changed, stands for.
+    pub of: Option<String>,
+}
+
+/// A question of `tare why`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The command as it was typed.
+    pub argv: Vec<String>,
+    /// How it was carried inside, a line each.
+    pub carried: Vec<String>,
+    /// The metric.
+    pub metric: String,
+    /// What must be shown inside so that the host's own program runs there, where an image brings another.
+    pub host_files: Vec<String>,
+}
+
+/// A step of the ladder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rung {
+    /// Its place, from 1.
+    pub place: i64,
+    /// What it adds.
+    pub title: String,
+}
+
+/// A cause that suspects itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suspect {
+    /// The cause.
+    pub cause: String,
+    /// What it claims.
+    pub claim: String,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// How likely it is.
+    pub likelihood: f64,
+    /// What to do.
+    pub advice: String,
+    /// What that costs.
+    pub price: String,
+    /// The metric that it is about.
+    pub metric: String,
+    /// What is tried, in words; or why nothing is.
+    pub tried: String,
+    /// Whether it is switched on outside rather than off inside.
+    pub is_outside: bool,
+}
+
+impl ArmSpec {
+    /// An arm that changes nothing of the command and is for nothing but itself.
+    pub fn new(id: ArmId, driver: impl Into<String>, settings: Params) -> Self {
+        Self {
+            id,
+            driver: driver.into(),
+            settings,
+            required: false,
+            change: CommandChange::default(),
+            role: Role::default(),
+        }
+    }
+
+    /// The same, asked for by name.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self {
+            required: true,
+            ..self
+        }
+    }
+
+    /// The settings with change and purpose among them, as stores and dossiers have them.
+    pub fn stored_settings(&self) -> Params {
+        let mut settings = self.settings.clone();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                settings.0.insert(format!("{COMMAND}{name}"), value);
+            }
+        };
+        let CommandChange {
+            prefix,
+            variables,
+            stdout,
+            cold,
+            program,
+        } = &self.change;
+        let json = |suspect| serde_json::to_string(suspect).expect("texts and numbers are JSON");
+        let assigned = |(name, text): (&String, &String)| format!("{name}={text}");
+        put("prefix", listed(prefix.iter().cloned()));
+        put("variables", listed(variables.iter().map(assigned)));
+        put(
+            "stdout",
+            (*stdout == Some(Stdout::Console)).then(|| "console".into()),
+        );
+        put("cold", listed(cold.iter().cloned()));
+        put("program", program.as_deref().map(Value::from));
+        let role = &self.role;
+        if let Some(asked) = &role.asked {
+            put("argv", Some(list(asked.argv.iter().cloned())));
+            put("carried", Some(list(asked.carried.iter().cloned())));
+            put("metric", Some(asked.metric.as_str().into()));
+            put("host_files", listed(asked.host_files.iter().cloned()));
+        }
+        if !role.seen.is_empty() {
+            let seen = serde_json::to_string(&role.seen).expect("texts are always JSON");
+            put("seen", Some(seen.into()));
+        }
+        put("causes", listed(role.suspects.iter().map(json)));
+        if let Some(rung) = &role.rung {
+            put("rung", Some(rung.place.into()));
+            put("title", Some(rung.title.as_str().into()));
+        }
+        put("before", role.before.as_deref().map(Value::from));
+        put("of", role.of.as_deref().map(Value::from));
+        settings
+    }
+}
+
+fn list(texts: impl Iterator<Item = String>) -> Value {
+    Value::List(texts.map(Value::Text).collect())
+}
+
+/// The list, if there is anything in it.
+fn listed(texts: impl Iterator<Item = String>) -> Option<Value> {
+    match list(texts) {
+        Value::List(texts) if texts.is_empty() => None,
+        list => Some(list),
+    }
+}
+
+/// An arm as stores have it.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    id: ArmId,
+    driver: String,
+    settings: Params,
+    required: bool,
+}
+
+impl From<ArmSpec> for Stored {
+    fn from(spec: ArmSpec) -> Self {
+        Self {
+            settings: spec.stored_settings(),
+            id: spec.id,
+            driver: spec.driver,
+            required: spec.required,
+        }
+    }
+}
+
+impl TryFrom<Stored> for ArmSpec {
+    type Error = serde_json::Error;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        let Stored {
+            id,
+            driver,
+            mut settings,
+            required,
+        } = stored;
+        let mut taken = |name: &str| settings.0.remove(&format!("{COMMAND}{name}"));
+        let change = CommandChange {
+            prefix: texts(taken("prefix")),
+            variables: texts(taken("variables"))
+                .iter()
+                .filter_map(|text| text.split_once('='))
+                .map(|(name, text)| (name.to_owned(), text.to_owned()))
+                .collect(),
+            stdout: taken("stdout")
+                .filter(|value| value.to_string() == "console")
+                .map(|_| Stdout::Console),
+            cold: texts(taken("cold")),
+            program: taken("program").map(|value| value.to_string()),
+        };
+        let (argv, carried) = (taken("argv"), texts(taken("carried")));
+        let (metric, host_files) = (taken("metric"), texts(taken("host_files")));
+        let (place, title) = (taken("rung"), taken("title"));
+        let role = Role {
+            asked: metric.map(|metric| Asked {
+                argv: texts(argv),
+                carried,
+                metric: metric.to_string(),
+                host_files,
+            }),
+            seen: match taken("seen") {
+                Some(seen) => serde_json::from_str(&seen.to_string())?,
+                None => BTreeMap::new(),
+            },
+            suspects: texts(taken("causes"))
+                .iter()
+                .map(|text| serde_json::from_str(text))
+                .collect::<Result<_, _>>()?,
+            rung: match place {
+                Some(Value::Int(place)) => Some(Rung {
+                    place,
+                    title: title.map_or_else(|| id.to_string(), |title| title.to_string()),
+                }),
+                _ => None,
+            },
+            before: taken("before").map(|value| value.to_string()),
+            of: taken("of").map(|value| value.to_string()),
+        };
+        Ok(Self {
+            id,
+            driver,
+            settings,
+            required,
+            change,
+            role,
+        })
+    }
+}
+
+fn texts(value: Option<Value>) -> Vec<String> {
+    match value {
+        Some(Value::List(values)) => values.iter().map(Value::to_string).collect(),
+        Some(value) => vec![value.to_string()],
+        None => Vec::new(),
+    }
+}
+
+impl CommandChange {
+    /// What is run in the arm where a workload asks for `recipe`. What runs on the host stays as it is.
+    #[must_use]
+    pub fn laid_into(&self, recipe: &Recipe, path: Option<Path>) -> Recipe {
+        let mut recipe = recipe.clone();
+        if *self == Self::default() {
+            return recipe;
+        }
+        match &mut recipe {
+            Recipe::Probe(call) => self.change(call),
+            Recipe::Pair { server, client } => {
+                let path = path.unwrap_or(Path::Loopback);
+                for (end, call) in [(path.server(), server), (path.client(), client)] {
+                    if end != End::Host {
+                        self.change(call);
+                    }
+                }
+            }
+            Recipe::Cluster {
+                service, client, ..
+            } => {
+                self.change(service);
+                self.change(client);
+            }
+            Recipe::Lifecycle => {}
+        }
+        recipe
+    }
+
+    fn change(&self, call: &mut ProbeCall) {
+        if call.name != COMMAND_PROBE {
+            return;
+        }
+        let Ok(mut command) = CommandCall::from_args(&call.args) else {
+            return;
+        };
+        command.argv.splice(0..0, self.prefix.iter().cloned());
+        command.variables.extend(self.variables.clone());
+        command.cold.extend(self.cold.iter().cloned());
+        let is_free = command.pick.is_none() && !command.observe;
+        if let Some(stdout) = self.stdout.filter(|_| is_free) {
+            command.stdout = stdout;
+        }
+        call.args.0.extend(command.to_probe().args.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm() -> ArmSpec {
+        let mut spec = ArmSpec::new(
+            ArmId::new("off-1").unwrap(),
+            "docker",
+            Params::new().with("cpus", 0.5),
+        );
+        spec.change = CommandChange {
+            prefix: ["nice", "-n", "5"].map(str::to_owned).to_vec(),
+            variables: BTreeMap::from([("B".to_owned(), "x=y".to_owned())]),
+            stdout: Some(Stdout::Console),
+            cold: vec!["/data".to_owned()],
+            program: Some("/bin/work".to_owned()),
+        };
+        spec
+    }
+
+    #[test]
+    fn change_and_purpose_are_stored_among_the_settings_and_read_from_there() {
+        let stored = r#"{"id":"docker","driver":"docker","settings":{"command.argv":["work"],"command.before":"run-1","command.carried":["all of it"],"command.causes":["{\"cause\":\"a.b\",\"claim\":\"c\",\"evidence\":[],\"likelihood\":0.9,\"advice\":\"\",\"price\":\"\",\"metric\":\"m\",\"tried\":\"t\",\"is_outside\":false}"],"command.cold":["/data"],"command.host_files":["/bin:/bin:ro"],"command.metric":"command.wall.time","command.of":"box","command.prefix":["nice"],"command.program":"/bin/work","command.rung":2,"command.seen":"{\"command.threads\":\"2\"}","command.stdout":"console","command.title":"a filter","command.variables":["A=1"],"cpus":0.5},"required":true}"#;
+        let spec: ArmSpec = serde_json::from_str(stored).unwrap();
+        assert_eq!(spec.settings, Params::new().with("cpus", 0.5));
+        assert_eq!(spec.role.suspects[0].cause, "a.b");
+        assert_eq!(spec.role.seen["command.threads"], "2");
+        assert_eq!(spec.role.rung.as_ref().unwrap().place, 2);
+        assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
+        let plain = r#"{"id":"box","driver":"container","settings":{},"required":false}"#;
+        let spec: ArmSpec = serde_json::from_str(plain).unwrap();
+        assert_eq!(
+            (&spec.change, &spec.role),
+            (&CommandChange::default(), &Role::default())
+        );
+        assert_eq!(serde_json::to_string(&spec).unwrap(), plain);
+        assert!(serde_json::from_str::<ArmSpec>(&stored.replace("a.b", "\\\\")).is_err());
+    }
+
+    #[test]
+    fn a_change_reaches_the_command_in_the_arm_and_nothing_else() {
+        let change = arm().change;
+        let command = || CommandCall::new("sleep", ["1"]).to_probe();
+        let argv = |call: &ProbeCall| CommandCall::from_args(&call.args).unwrap().argv;
+        let Recipe::Probe(call) = change.laid_into(&Recipe::Probe(command()), None) else {
+            panic!("another recipe");
+        };
+        assert_eq!(argv(&call), ["nice", "-n", "5", "sleep", "1"]);
+        let call = CommandCall::from_args(&call.args).unwrap();
+        assert_eq!(
+            (call.variables["B"].as_str(), call.stdout),
+            ("x=y", Stdout::Console)
+        );
+        assert_eq!(call.cold, ["/data"]);
+        let pair = Recipe::Pair {
+            server: command(),
+            client: command(),
+        };
+        let Recipe::Pair { server, client } = change.laid_into(&pair, Some(Path::HostToArm)) else {
+            panic!("another recipe");
+        };
+        assert_eq!((argv(&server).len(), argv(&client).len()), (5, 2));
+        let other = Recipe::Probe(ProbeCall {
+            name: "getppid".into(),
+            args: Params::new(),
+        });
+        assert_eq!(change.laid_into(&other, None), other);
+        assert_eq!(
+            change.laid_into(&Recipe::Lifecycle, None),
+            Recipe::Lifecycle
+        );
+    }
+}
