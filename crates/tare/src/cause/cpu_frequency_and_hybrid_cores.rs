@@ -7,6 +7,7 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
+use crate::env::mechanism::Kind as Mechanism;
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faster];
 
@@ -65,8 +66,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     let proof = match hybrid {
         Some((_, performance))
-            if case.is_driver(&["docker", "podman", "container", "oci"])
-                && case.setting("cpuset").is_none() =>
+            if case.has(Mechanism::SystemCallFilter) && case.setting("cpuset").is_none() =>
         {
             super::Counterfactual::Settings(tare_model::Params::new().with("cpuset", performance))
         }

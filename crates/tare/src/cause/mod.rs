@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use tare_model::dossier::DossierCell;
 use tare_model::{Facts, Params};
 
+use crate::env::{self, mechanism};
+
 #[cfg(test)]
 pub(crate) mod composed;
 pub mod entry;
@@ -199,6 +201,24 @@ pub struct Case<'a> {
     pub arm: &'a ArmEvidence,
     /// The cells of this arm; indices into them are what a suspicion names.
     pub cells: &'a [DossierCell],
+}
+
+impl Case<'_> {
+    /// Whether the arm's driver does this to a program.
+    pub fn has(&self, kind: mechanism::Kind) -> bool {
+        env::mechanisms(&self.arm.driver).of(kind).is_some()
+    }
+
+    /// Whether an engine makes the arm: one that keeps what is printed in it.
+    pub fn is_of_engine(&self) -> bool {
+        self.has(mechanism::Kind::Output)
+    }
+
+    /// Whether the arm's driver takes a setting of this name.
+    pub fn takes(&self, setting: &str) -> bool {
+        let settings = env::find(&self.arm.driver).map(env::Driver::settings);
+        settings.is_some_and(|all| all.iter().any(|spec| spec.name == setting))
+    }
 }
 
 /// How a cause would be proved: by switching it off, or, where that is impossible, by switching it on elsewhere.

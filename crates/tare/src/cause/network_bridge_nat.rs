@@ -6,6 +6,7 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
+use crate::env::mechanism::Kind as Mechanism;
 
 const FAMILIES: &[Family] = &[
     Family::Waiting,
@@ -50,7 +51,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     );
     if !(veth
         || by_setting
-        || (separate && case.is_driver(&["docker", "podman", "container", "oci"])))
+        || (separate && case.has(Mechanism::Network)))
         || rootless
         || none
         // What a proxy copies, a queue holds back or a small packet multiplies does not cost because of the

@@ -46,7 +46,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || case.fact("asked.PortBindings").is_some();
     let busy = case.proxy_busy();
     let is_proxied = case.is_proxied();
-    if !(is_published || is_proxied) || !case.is_driver(&["docker", "podman"]) {
+    if !(is_published || is_proxied) || !case.is_of_engine() {
         return None;
     }
     let cells: Vec<usize> = case

@@ -7,6 +7,7 @@ use super::kind::Kind;
 use super::look::{is_cost, ratio};
 use super::triage::Family;
 use super::{Case, switch};
+use crate::env::mechanism::Kind as Mechanism;
 
 /// More than this it does not explain: about one percent is usual.
 const MOST: f64 = 1.1;
@@ -37,7 +38,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             )
             && ratio(cell) <= MOST
     });
-    let proof = if case.is_driver(&["docker"]) {
+    let proof = if case.has(Mechanism::AccessControl) {
         super::Counterfactual::Settings(tare_model::Params::new().with("apparmor", "unconfined"))
     } else {
         switch::not_here("the driver has no setting for it")

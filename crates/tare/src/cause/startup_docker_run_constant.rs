@@ -6,6 +6,7 @@
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
+use crate::env::mechanism::Kind as Mechanism;
 
 /// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
@@ -25,13 +26,13 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    if !case.is_driver(&["docker", "podman", "oci", "container", "kubernetes"]) {
+    if !case.has(Mechanism::SystemCallFilter) {
         return None;
     }
     let cells = case.costs_only(&[Kind::StartUp]);
     let largest = case.largest(&cells)?;
     let milliseconds = largest.difference.map(|span| span.point / 1e6);
-    let is_engine = case.is_driver(&["docker", "podman", "kubernetes"]);
+    let is_engine = case.is_of_engine();
     Some(
         Found::new(
             cells.clone(),

@@ -30,7 +30,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             .fact("status.Seccomp")
             .is_some_and(|mode| mode != "2");
     // Tare's own launcher carries its filter ready made.
-    if !filtered || !case.is_driver(&["docker", "podman", "oci"]) {
+    if !filtered || !case.takes("runtime") {
         return None;
     }
     let cells = case.costs_only(&[Kind::StartUp]);

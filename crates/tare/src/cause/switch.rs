@@ -11,17 +11,18 @@ use tare_model::facts::cpu_list;
 
 use super::look::Place;
 use super::{Case, Counterfactual};
+use crate::env;
+use crate::env::mechanism::Kind;
 
-/// These settings changed, if the arm's driver knows the mechanism; else why not.
-fn settings(case: &Case<'_>, by_driver: &[(&str, &str, &str)], what: &str) -> Counterfactual {
-    let found = by_driver
-        .iter()
-        .find(|(driver, ..)| *driver == case.arm.driver);
-    match found {
-        Some((_, name, value)) if case.setting(name).as_deref() == Some(value) => {
+/// This setting changed, if there is one.
+fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
+    match found.map(|(name, value)| (name, value.into())) {
+        Some((name, value))
+            if case.setting(name).as_deref() == Some(value.to_string().as_str()) =>
+        {
             Counterfactual::NotHere(format!("`{name} = \"{value}\"` is set already"))
         }
-        Some((_, name, value)) => Counterfactual::Settings(one(name, *value)),
+        Some((name, value)) => Counterfactual::Settings(one(name, value)),
         None => Counterfactual::NotHere(format!(
             "the driver `{}` has no setting for {what}",
             case.arm.driver
@@ -33,32 +34,21 @@ fn one(name: &str, value: impl Into<Value>) -> Params {
     Params::new().with(name, value)
 }
 
+/// Without a mechanism of the arm's driver: a measurement, never advice.
+fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
+    let mechanism = env::mechanisms(&case.arm.driver).of(kind);
+    let set = mechanism.and_then(|mechanism| mechanism.off.first());
+    set_to(case, set.copied(), kind.what())
+}
+
 /// Without the filter on system calls: a measurement, never advice.
 pub fn without_seccomp(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "seccomp", "unconfined"),
-            ("podman", "seccomp", "unconfined"),
-            ("container", "seccomp", "off"),
-            ("oci", "seccomp", "off"),
-        ],
-        "the filter on system calls",
-    )
+    off(case, Kind::SystemCallFilter)
 }
 
 /// On the host's own network stack.
 pub fn host_network(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "network", "host"),
-            ("podman", "network", "host"),
-            ("container", "network", "host"),
-            ("oci", "network", "host"),
-        ],
-        "the network",
-    )
+    off(case, Kind::Network)
 }
 
 /// On the network that containers get by default where the arm has another one; else on the host's own.
@@ -66,7 +56,7 @@ pub fn default_network(case: &Case<'_>) -> Counterfactual {
     let is_of_another = case
         .setting("network")
         .is_some_and(|name| name.starts_with("container:"));
-    if is_of_another && case.is_driver(&["docker", "podman"]) {
+    if is_of_another && case.is_of_engine() {
         bridge_network(case)
     } else {
         host_network(case)
@@ -75,52 +65,35 @@ pub fn default_network(case: &Case<'_>) -> Counterfactual {
 
 /// Through the bridge, not through a published port.
 pub fn bridge_network(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "network", "bridge"),
-            ("podman", "network", "bridge"),
-        ],
-        "published ports",
-    )
+    let set = case.is_of_engine().then_some(("network", "bridge"));
+    set_to(case, set, "published ports")
 }
 
 /// With the files on a volume instead of the writable layer or a folder of the host.
 pub fn volume(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "storage", "volume"),
-            ("podman", "storage", "volume"),
-            ("container", "rootfs", "host"),
-        ],
-        "where files lie",
-    )
+    storage(case, "volume")
 }
+
+/// With the files elsewhere: where an engine puts them, or on the host's own root.
+fn storage(case: &Case<'_>, place: &str) -> Counterfactual {
+    if case.takes("storage") {
+        return set_to(case, Some(("storage", place)), FILES);
+    }
+    off(case, Kind::Root)
+}
+
+/// What is said where nothing can be done about files.
+const FILES: &str = "where files lie";
 
 /// With the files in memory.
 pub fn tmpfs(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "storage", "tmpfs"),
-            ("podman", "storage", "tmpfs"),
-        ],
-        "where files lie",
-    )
+    let set = case.takes("storage").then_some(("storage", "tmpfs"));
+    set_to(case, set, FILES)
 }
 
 /// On a folder of the host.
 pub fn bind(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "storage", "bind"),
-            ("podman", "storage", "bind"),
-            ("container", "rootfs", "host"),
-        ],
-        "where files lie",
-    )
+    storage(case, "bind")
 }
 
 /// With the baseline's own folder shown at the path of a place, so that one file system lies under both sides.
@@ -128,7 +101,7 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
     let Some(path) = place.path else {
         return bind(case);
     };
-    if !case.is_driver(&["docker", "podman", "container"]) || case.same_kernel() != Some(true) {
+    if !case.takes("binds") || case.same_kernel() != Some(true) {
         return not_here("only where both sides run on one kernel can one folder be shown to both");
     }
     // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
@@ -154,33 +127,21 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
 
 /// With this runtime.
 pub fn runtime(case: &Case<'_>, name: &str) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "runtime", name),
-            ("podman", "runtime", name),
-            ("oci", "runtime", name),
-        ],
-        "the runtime",
-    )
+    let set = case.takes("runtime").then_some(("runtime", name));
+    set_to(case, set, "the runtime")
 }
 
 /// Nothing kept of what is written to standard output.
 pub fn no_log(case: &Case<'_>) -> Counterfactual {
-    settings(
-        case,
-        &[
-            ("docker", "log_driver", "none"),
-            ("podman", "log_driver", "none"),
-            ("container", "stdio", "inherit"),
-        ],
-        "standard output",
-    )
+    if case.takes("stdio") {
+        return set_to(case, Some(("stdio", "inherit")), Kind::Output.what());
+    }
+    off(case, Kind::Output)
 }
 
 /// With a switch of docker and podman set to `value`, or another setting of theirs.
 pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfactual {
-    if case.is_driver(&["docker", "podman"]) {
+    if case.is_of_engine() {
         Counterfactual::Settings(one(name, value))
     } else {
         Counterfactual::NotHere(format!(
@@ -192,7 +153,8 @@ pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfa
 
 /// A setting of the virtual machine changed.
 pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
-    settings(case, &[("vm", name, value)], "virtual hardware")
+    let set = case.takes(name).then_some((name, value));
+    set_to(case, set, "virtual hardware")
 }
 
 /// With a small init as process 1. Docker lays its own at `/sbin/docker-init`, where a folder shown at `/sbin`
@@ -299,7 +261,6 @@ pub fn not_here(why: impl Into<String>) -> Counterfactual {
 mod tests {
     use super::super::composed::Composed;
     use super::*;
-    use crate::env;
 
     #[test]
     fn every_setting_that_a_counterfactual_names_is_one_that_the_driver_takes() {

@@ -117,8 +117,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if evidence.is_empty() {
         return None;
     }
-    let has_image =
-        case.arm.settings.value("image").is_some() && case.is_driver(&["docker", "podman"]);
+    let has_image = case.arm.settings.value("image").is_some() && case.is_of_engine();
     let counterfactual = if has_image || has_folder_over_it(case) {
         Counterfactual::HostProgram
     } else {

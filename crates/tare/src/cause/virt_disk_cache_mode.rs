@@ -30,7 +30,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let is_guest = case.is_driver(&["vm"])
+    let is_guest = case.takes("nic")
         || (case.same_kernel() == Some(false)
             && case
                 .fact("hypervisor.vendor")

@@ -58,7 +58,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || case
             .fact("cpu.flags")
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
-        || case.is_driver(&["vm"]);
+        || case.takes("nic");
     if !is_guest {
         return None;
     }

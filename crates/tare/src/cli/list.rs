@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use tare_model::Params;
 
 use super::{Exit, Failed, output};
+use crate::env::mechanism::Set;
 use crate::report::terminal::{Style, listed};
 use crate::{cause, config, env, plan, workload};
 
@@ -83,8 +85,27 @@ fn environments() -> String {
                 format!("{}: {}", setting.name, setting.doc),
             ]);
         }
+        for mechanism in driver.mechanisms().all {
+            let off: Vec<String> = mechanism.off.iter().map(switched_off).collect();
+            rows.push(vec![
+                String::new(),
+                format!(
+                    "mechanism {}: off with {}, and then {}",
+                    mechanism.title,
+                    off.join(" and "),
+                    mechanism.price
+                ),
+            ]);
+        }
     }
     output::columns(&rows)
+}
+
+fn switched_off((name, set): &(&str, Set)) -> String {
+    match set {
+        Set::Text(text) => format!("`{name} = \"{text}\"`"),
+        Set::Flag(flag) => format!("`{name} = {flag}`"),
+    }
 }
 
 fn environments_json() -> serde_json::Value {
@@ -95,7 +116,19 @@ fn environments_json() -> serde_json::Value {
             .map(|setting| json!({"name": setting.name, "doc": setting.doc}))
             .collect()
     };
-    env::DRIVERS.iter().map(|driver| json!({"id": driver.id(), "about": driver.about(), "settings": settings(*driver)})).collect()
+    let mechanisms = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {
+        let all = driver.mechanisms().all.iter();
+        all.map(|mechanism| {
+            let off = mechanism.off.iter();
+            let off: Params = Params(
+                off.map(|(name, set)| ((*name).to_owned(), (*set).into()))
+                    .collect(),
+            );
+            json!({"title": mechanism.title, "off": off, "price": mechanism.price})
+        })
+        .collect()
+    };
+    env::DRIVERS.iter().map(|driver| json!({"id": driver.id(), "about": driver.about(), "settings": settings(*driver), "mechanisms": mechanisms(*driver)})).collect()
 }
 
 fn workloads() -> String {

@@ -8,6 +8,7 @@
 //! Its root is made of the host's files, so what of them is private is covered (`private`).
 //! What it cannot see: security modules, which it does not set.
 
+mod mechanisms;
 pub(super) mod settings;
 
 use std::collections::BTreeSet;
@@ -30,8 +31,8 @@ use super::private;
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, SettingSpec,
-    SettingsError, StartMode, TURN_PAGE, docker, limited,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, Mechanisms,
+    SettingSpec, SettingsError, StartMode, TURN_PAGE, docker, limited,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
 
@@ -66,6 +67,10 @@ impl Driver for Container {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn mechanisms(&self) -> &'static Mechanisms {
+        &mechanisms::MECHANISMS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -17,7 +17,7 @@ use tare_model::{ArmId, Facts, Params};
 
 use super::image::packed;
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
 use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
@@ -30,6 +30,7 @@ mod facts;
 mod image;
 mod instance;
 mod locality;
+mod mechanisms;
 mod places;
 mod profile;
 mod request;
@@ -259,6 +260,10 @@ impl Driver for Docker {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn mechanisms(&self) -> &'static Mechanisms {
+        &mechanisms::MECHANISMS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -14,6 +14,7 @@ use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
 pub use image::host_files::Wanted;
+pub use mechanism::{Mechanism, Mechanisms};
 
 pub mod channel;
 mod charged;
@@ -22,6 +23,7 @@ pub mod docker;
 mod grammar;
 pub mod host;
 pub mod image;
+pub mod mechanism;
 pub mod oci;
 pub mod podman;
 pub(crate) mod private;
@@ -42,6 +44,11 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &podman::PODMAN,
     &vm::Vm,
 ];
+
+/// The mechanisms of the driver of this name.
+pub fn mechanisms(id: &str) -> &'static Mechanisms {
+    find(id).map_or(&mechanism::UNKNOWN, Driver::mechanisms)
+}
 
 /// The driver of this name.
 pub fn find(id: &str) -> Option<&'static dyn Driver> {
@@ -91,6 +98,10 @@ pub trait Driver: Sync {
     fn about(&self) -> &'static str;
     /// The settings it takes.
     fn settings(&self) -> &'static [SettingSpec];
+    /// What its environments are made of, and how each part is switched off.
+    fn mechanisms(&self) -> &'static Mechanisms {
+        &mechanism::UNKNOWN
+    }
     /// Whether it can be used here: by doing it, quickly, leaving nothing.
     fn detect(&self, cx: &Context<'_>) -> Availability;
     /// An environment with these settings; touches nothing outside.
@@ -326,8 +337,17 @@ mod tests {
     #[test]
     fn every_driver_file_is_registered_under_its_name() {
         let helpers = [
-            "mod", "channel", "charged", "image", "grammar", "private", "reader", "record",
-            "siblings", "text",
+            "mod",
+            "channel",
+            "charged",
+            "image",
+            "grammar",
+            "private",
+            "reader",
+            "record",
+            "siblings",
+            "text",
+            "mechanism",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)

@@ -12,6 +12,7 @@
 
 mod engine_spec;
 mod instance;
+mod mechanisms;
 mod runtime;
 mod seccomp;
 mod settings;
@@ -33,8 +34,8 @@ use super::charged;
 use super::private;
 use super::text::and_cleanup;
 use super::{
-    Availability, Driver, EnvError, Environment, Instance, SettingSpec, SettingsError, StartMode,
-    Wanted, container, docker,
+    Availability, Driver, EnvError, Environment, Instance, Mechanisms, SettingSpec, SettingsError,
+    StartMode, Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files};
 
@@ -62,6 +63,10 @@ impl Driver for Oci {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn mechanisms(&self) -> &'static Mechanisms {
+        &mechanisms::MECHANISMS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
 use crate::cx::Context;
 
 mod account;
@@ -23,6 +23,7 @@ mod errors;
 mod facts;
 mod image;
 mod instance;
+mod mechanisms;
 mod settings;
 mod sweep;
 
@@ -68,6 +69,10 @@ impl Driver for Podman {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn mechanisms(&self) -> &'static Mechanisms {
+        &mechanisms::MECHANISMS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

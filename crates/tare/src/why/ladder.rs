@@ -1,9 +1,7 @@
 //! The ladder: from the bare process to the whole environment, one mechanism a step.
 //!
-//! For the built-in container and for OCI runtimes every step switches on one of their mechanisms; with the
-//! specification that Docker used, the steps below delete one mechanism after the other from it. For Docker the steps go top-down
-//! with the flags that its users have, written bottom-up; the first is a container with everything switched off
-//! that can be, and stands for what cannot: namespaces, the root file system, control group, capabilities. The
+//! The driver lists its mechanisms and how each is switched off; the first step has all of them off and stands for what
+//! cannot be, and every further one switches one on. The
 //! settings that the user gave come last, one step each. All steps are arms of the same randomised blocks, so a
 //! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
 //! What it cannot see: what only costs something together with a later step is counted with the later one.
@@ -18,6 +16,8 @@ use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median
 use super::FEWEST;
 use super::readings::{ByBlock, Readings, interval, span};
 use crate::analyze::{LEVEL, RunData};
+use crate::env::mechanism::{Kind, is_confined};
+use crate::env::{self, Mechanism};
 
 /// Draws for the interval of the sum.
 const DRAWS: usize = 999;
@@ -36,7 +36,12 @@ pub struct Step {
     /// How much a reader would miss it: steps of the least weight are joined with the next when there is no time
     /// for all.
     pub weight: u32,
+    /// Whether it is none where nothing is printed.
+    pub needs_output: bool,
 }
+
+/// The weight of a step that stands for all.
+const WHOLE: u32 = 9;
 
 /// Settings that are no mechanism of their own: where files and programs come from.
 const NO_STEP: [&str; 9] = [
@@ -59,17 +64,7 @@ const STOP_AFTER: &str = "stop_after";
 /// The steps of an environment with these settings, from the bottom; the last is the environment itself.
 /// `facts` are those of the environment.
 pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
-    let mut steps = match driver {
-        "container" => container(settings),
-        "docker" => docker(settings, is_confined(facts)),
-        "oci" => oci(settings),
-        _ => vec![Step {
-            title: format!("{driver} with its defaults"),
-            driver: driver.to_owned(),
-            settings: only(settings, &NO_STEP),
-            weight: 9,
-        }],
-    };
+    let mut steps = of_mechanisms(driver, settings, facts);
     // What the user set, one after the other; what a step above has already is none.
     let mut so_far = steps
         .last()
@@ -93,6 +88,7 @@ pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
             driver: driver.to_owned(),
             settings: so_far.clone(),
             weight: 10,
+            needs_output: false,
         });
     }
     // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
@@ -133,153 +129,43 @@ fn only(settings: &Params, names: &[&str]) -> Params {
     )
 }
 
-/// The built-in container's mechanisms, each switched on where the user has not switched it off.
-fn container(settings: &Params) -> Vec<Step> {
-    let binds = only(settings, &NO_STEP);
-    let is = |name: &str, text: &str| {
-        settings
-            .value(name)
-            .is_some_and(|value| value.to_string() == text)
-    };
-    if settings.value("namespaces").is_some() {
-        // The mechanisms hang together with a list of the user's own; it is taken as one.
-        return vec![Step {
-            title: "the container with its defaults".to_owned(),
-            driver: "container".into(),
-            settings: only(settings, &["namespaces", "binds"]),
-            weight: 9,
-        }];
-    }
-    let bare = binds
-        .clone()
-        .with("namespaces", "mount,pid,uts,ipc,cgroup")
-        .with("rootfs", "host")
-        .with("masked_paths", false)
-        .with("caps", "all")
-        .with("seccomp", "off")
-        .with("cgroup", false);
-    let mut steps = Vec::new();
-    let mut so_far = bare;
-    let mut push = |title: &str, settings: &Params, weight: u32| {
-        steps.push(Step {
-            title: title.to_owned(),
-            driver: "container".into(),
-            settings: settings.clone(),
-            weight,
-        });
-    };
-    push("namespaces, own /proc, /sys, /dev", &so_far, 2);
-    if !is("rootfs", "host") {
-        so_far = so_far.with("rootfs", "overlay");
-        push("overlay root", &so_far, 6);
-    }
-    if !is("cgroup", "false") {
-        so_far.0.remove("cgroup");
-        push("control groups", &so_far, 3);
-    }
-    if !is("caps", "all") {
-        so_far.0.remove("caps");
-        push("fewer capabilities, masked paths", &so_far, 1);
-    }
-    so_far.0.remove("masked_paths");
-    if !is("seccomp", "off") {
-        so_far.0.remove("seccomp");
-        push("system-call filter", &so_far, 5);
-    }
-    if !is("network", "host") {
-        so_far.0.remove("namespaces");
-        so_far.0.remove("rootfs");
-        push("network of its own", &so_far, 4);
-    }
-    steps
-}
-
-/// A runtime's mechanisms from the bottom. With a specification of Docker's or the user's own the lower steps are
-/// that one with the mechanisms above them deleted.
-fn oci(settings: &Params) -> Vec<Step> {
-    let given = |name: &str| settings.value(name).is_some();
-    let names = "runtime runtime_args spec rootfs binds private_paths";
-    let source = only(settings, &names.split(' ').collect::<Vec<_>>());
-    let step = |title: &str, settings: Params, weight: u32| Step {
-        title: title.to_owned(),
-        driver: "oci".into(),
-        settings,
+/// The driver's mechanisms, one after the other switched on. What the user chose about one stays off until the
+/// user's own step.
+fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
+    let mechanisms = env::mechanisms(driver);
+    let kept: Vec<&str> = NO_STEP.iter().chain(mechanisms.keeps).copied().collect();
+    let mut so_far = only(settings, &kept);
+    let step = |title: String, settings: &Params, weight: u32, needs_output: bool| Step {
+        title,
+        driver: driver.to_owned(),
+        settings: settings.clone(),
         weight,
+        needs_output,
     };
-    let runtime = settings.text("runtime").unwrap_or("runc");
-    if given("namespaces") {
-        let settings = source.with("namespaces", settings.text("namespaces").unwrap_or("all"));
-        return vec![step(&format!("{runtime} with its defaults"), settings, 9)];
+    let base = (mechanisms.base)(settings);
+    let own = mechanisms
+        .whole_with
+        .and_then(|name| Some((name, settings.value(name)?)));
+    if let Some((name, value)) = own {
+        return vec![step(base, &so_far.with(name, value.clone()), WHOLE, false)];
     }
-    let mut so_far = source
-        .with("namespaces", "mount,pid")
-        .with("network", "host")
-        .with("caps", "all")
-        .with("seccomp", "off")
-        .with("masked_paths", false);
-    let mut steps = vec![step(
-        &format!("{runtime}: mount and process namespaces, root, control groups"),
-        so_far.clone(),
-        7,
-    )];
-    so_far = so_far.with("namespaces", "uts,ipc,cgroup");
-    steps.push(step("namespaces uts, ipc, cgroup", so_far.clone(), 2));
-    let switches = [
-        ("caps", "fewer capabilities", 1),
-        ("masked_paths", "masked paths", 1),
-        ("seccomp", "system-call filter", 5),
-    ];
-    for (name, title, weight) in switches {
-        if given(name) {
-            // Stays off until the user's own step.
+    let here = |mechanism: &&Mechanism| (mechanism.is_here)(facts);
+    let all: Vec<&Mechanism> = mechanisms.all.iter().filter(here).collect();
+    for (name, set) in all.iter().flat_map(|mechanism| mechanism.off) {
+        so_far = so_far.with(name, *set);
+    }
+    let mut steps = vec![step(base, &so_far, mechanisms.weight, false)];
+    for mechanism in all {
+        let mut names = mechanism.off.iter().map(|(name, _)| *name);
+        if names.clone().any(|name| settings.value(name).is_some()) {
             continue;
         }
-        so_far.0.remove(name);
-        steps.push(step(title, so_far.clone(), weight));
-    }
-    if settings.text("network") != Some("host") {
-        so_far.0.remove("namespaces");
-        so_far.0.remove("network");
-        steps.push(step("network of its own", so_far, 4));
-    }
-    steps
-}
-
-/// What of Docker can be switched off by its flags.
-fn docker(settings: &Params, is_confined: bool) -> Vec<Step> {
-    let given = |name: &str| settings.value(name).is_some();
-    let mut so_far = only(settings, &NO_STEP)
-        .with("network", "host")
-        .with("seccomp", "unconfined")
-        .with("log_driver", "none");
-    let mut steps = vec![Step {
-        title: "Docker with all off: namespaces, root, control groups, capabilities".into(),
-        driver: "docker".into(),
-        settings: so_far.clone(),
-        weight: 7,
-    }];
-    let mut switches = vec![
-        ("seccomp", "system-call filter", 5),
-        ("network", "network: bridge and NAT", 4),
-        ("log_driver", "output through the engine's log", 3),
-    ];
-    if is_confined && !given("apparmor") {
-        so_far = so_far.with("apparmor", "unconfined");
-        steps[0].settings = so_far.clone();
-        switches.insert(0, ("apparmor", "AppArmor's profile", 2));
-    }
-    for (name, title, weight) in switches {
-        if given(name) {
-            // Stays off until the user's own step.
-            continue;
-        }
-        so_far.0.remove(name);
-        steps.push(Step {
-            title: title.to_owned(),
-            driver: "docker".into(),
-            settings: so_far.clone(),
-            weight,
+        names.by_ref().for_each(|name| {
+            so_far.0.remove(name);
         });
+        let needs_output = mechanism.kind == Kind::Output;
+        let title = mechanism.title.to_owned();
+        steps.push(step(title, &so_far, mechanism.weight, needs_output));
     }
     steps
 }
@@ -300,32 +186,17 @@ pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
     steps
 }
 
-/// Whether a profile of AppArmor holds the environment's processes.
-fn is_confined(facts: &Facts) -> bool {
-    facts
-        .get("lsm.label")
-        .is_some_and(|label| label.contains("(enforce)"))
-}
-
 /// What of an environment no step takes apart, and why.
 fn together(driver: &str, facts: &Facts) -> Vec<String> {
-    let mut together: Vec<String> = match driver {
-        "container" => vec!["namespaces of mounts, processes, names and IPC with the change of root: one step"],
-        "docker" => vec![
-            "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
-            "bridge, address translation and name server: they come as one",
-        ],
-        "oci" => vec![
-            "mount namespace, change of root and overlay: a runtime does not start without them",
-        ],
-        _ => vec!["everything: this environment has no switches for its mechanisms"],
-    }
-    .into_iter()
-    .map(str::to_owned)
-    .collect();
+    let mechanisms = env::mechanisms(driver);
+    let mut together: Vec<String> = mechanisms
+        .together
+        .iter()
+        .map(|line| (*line).to_owned())
+        .collect();
     // The kernel answers for a process's label only where it has a module that gives one.
     match facts.get("lsm.label") {
-        Some(_) if driver == "docker" && is_confined(facts) => {}
+        Some(_) if is_confined(facts) && mechanisms.of(Kind::AccessControl).is_some() => {}
         Some(label) => together.push(format!(
             "AppArmor and SELinux: the label is `{}` in every step",
             label.trim().escape_debug()

@@ -19,6 +19,8 @@ use tare_model::{
 };
 
 use crate::cause::Case;
+use crate::env;
+use crate::env::mechanism::Kind;
 use crate::workload::{Workload, user_command};
 
 mod answer;
@@ -97,7 +99,7 @@ impl Ask {
     /// What is done to the command in the environment, and at every step on the way there. An engine's containers
     /// write into its log.
     fn change(&self) -> CommandChange {
-        let has_log = matches!(self.driver.as_str(), "docker" | "podman");
+        let has_log = env::mechanisms(&self.driver).of(Kind::Output).is_some();
         CommandChange {
             stdout: (has_log && self.call.pick.is_none()).then_some(Stdout::Console),
             program: self.program.clone(),

@@ -261,7 +261,7 @@ pub fn round(
     if first.host.report.stdout.0.len() <= CHATTY_BYTES {
         // Without output the log driver is no step.
         for step in &mut steps {
-            if step.title.contains("the engine's log") {
+            if step.needs_output {
                 step.weight = 0;
             }
         }

@@ -1,0 +1,59 @@
+//! What the built-in container does to a program, and the settings that take it away.
+
+use crate::env::mechanism::{Kind, Mechanism, Mechanisms, Set, always};
+
+pub(super) const MECHANISMS: Mechanisms = Mechanisms {
+    base: |settings| match settings.value("namespaces") {
+        Some(_) => "the container with its defaults".to_owned(),
+        None => "namespaces, own /proc, /sys, /dev".to_owned(),
+    },
+    weight: 2,
+    keeps: &[],
+    whole_with: Some("namespaces"),
+    all: &[
+        Mechanism {
+            kind: Kind::Root,
+            title: "overlay root",
+            off: &[("rootfs", Set::Text("host"))],
+            price: "what is written stays on the host",
+            weight: 6,
+            is_here: always,
+        },
+        Mechanism {
+            kind: Kind::ControlGroups,
+            title: "control groups",
+            off: &[("cgroup", Set::Flag(false))],
+            price: "no limit holds it, and devices are open to its root",
+            weight: 3,
+            is_here: always,
+        },
+        Mechanism {
+            kind: Kind::Capabilities,
+            title: "fewer capabilities, masked paths",
+            off: &[
+                ("caps", Set::Text("all")),
+                ("masked_paths", Set::Flag(false)),
+            ],
+            price: "its root may do what the host's may",
+            weight: 1,
+            is_here: always,
+        },
+        Mechanism {
+            kind: Kind::SystemCallFilter,
+            title: "system-call filter",
+            off: &[("seccomp", Set::Text("off"))],
+            price: "the blocked system calls are open again",
+            weight: 5,
+            is_here: always,
+        },
+        Mechanism {
+            kind: Kind::Network,
+            title: "network of its own",
+            off: &[("network", Set::Text("host"))],
+            price: "the host's network and all of its ports are open inside",
+            weight: 4,
+            is_here: always,
+        },
+    ],
+    together: &["namespaces of mounts, processes, names and IPC with the change of root: one step"],
+};
