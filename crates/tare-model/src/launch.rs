@@ -321,10 +321,17 @@ pub enum LaunchState {
 /// Something that was asked for and could not be had, but without which the rest is still of use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// What.
+    /// What; [`VETH`](Self::VETH) and [`SIBLINGS`](Self::SIBLINGS) are looked for by the host side.
     pub what: String,
     /// Why.
     pub why: String,
+}
+
+impl Missing {
+    /// The pair of devices between host and container.
+    pub const VETH: &'static str = "veth pair";
+    /// The bridge on which the instances of an arm meet.
+    pub const SIBLINGS: &'static str = "network of the arm's instances";
 }
 
 /// Why a launch was refused.

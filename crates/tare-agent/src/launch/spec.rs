@@ -143,7 +143,7 @@ fn plan_for(
     let has_pair = spec.network == Network::Veth && !is_rootless;
     if spec.network == Network::Veth && is_rootless {
         missing.push(Missing {
-            what: "veth pair".into(),
+            what: Missing::VETH.into(),
             why: "only root can put a device into the host's network namespace; \
                   there is a loopback device only"
                 .into(),
@@ -153,7 +153,7 @@ fn plan_for(
     if spec.siblings.is_some() && (is_rootless || !spec.namespaces.net) {
         spec.siblings = None;
         missing.push(Missing {
-            what: "network of the arm's instances".into(),
+            what: Missing::SIBLINGS.into(),
             why: if is_rootless {
                 "only root can plug a container into a bridge".into()
             } else {

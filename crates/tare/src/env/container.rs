@@ -405,7 +405,7 @@ impl ContainerEnvironment {
         let why = report
             .missing
             .iter()
-            .find(|missing| missing.what.contains("veth"))
+            .find(|missing| missing.what == Missing::VETH)
             .map_or_else(
                 || "it has no addresses".to_owned(),
                 |missing| escaped(&missing.why),
@@ -550,7 +550,7 @@ impl Environment for ContainerEnvironment {
 /// Why an instance that was to be joined to its siblings is not, if the launcher says so.
 fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
     let mut missing = report.missing.iter().filter(|_| is_wanted);
-    let missing = missing.find(|missing| missing.what.contains("the arm's instances"))?;
+    let missing = missing.find(|missing| missing.what == Missing::SIBLINGS)?;
     Some(Reason::NoPath(escaped(&missing.why)))
 }
 
