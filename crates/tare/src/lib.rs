@@ -20,5 +20,6 @@ pub mod run;
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;
 pub mod store;
+mod suggest;
 pub mod why;
 pub mod workload;

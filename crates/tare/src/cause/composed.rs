@@ -7,7 +7,7 @@ use tare_model::dossier::{DossierCell, Span};
 use tare_model::{Better, Facts, Params, Summary, Value, Verdict};
 
 use super::entry::Entry;
-use super::{ArmEvidence, Case, Cause, Suspicion};
+use super::{ArmEvidence, Case, Suspicion};
 
 /// A cell of this metric with this cost ratio; material from 5 % on. Its workload is the metric's first word.
 ///
@@ -155,7 +155,7 @@ impl Composed {
         }
     }
 
-    pub(crate) fn suspects(&self, cause: &dyn Cause) -> Option<Suspicion> {
+    pub(crate) fn suspects(&self, cause: &Entry) -> Option<Suspicion> {
         cause.suspect(&self.case())
     }
 
@@ -163,7 +163,7 @@ impl Composed {
     pub(crate) fn ranked(&self) -> Vec<(&'static str, Suspicion)> {
         super::suspicions(&self.case())
             .into_iter()
-            .map(|(cause, suspicion)| (cause.id(), suspicion))
+            .map(|(cause, suspicion)| (cause.id, suspicion))
             .collect()
     }
 }

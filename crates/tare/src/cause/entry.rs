@@ -3,23 +3,23 @@
 //! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace
 //! them where the safest remedy depends on it.
 
-use super::{Case, Cause, Counterfactual, Suspicion};
+use super::{Case, Counterfactual, Suspicion};
 
-/// A cause as its file declares it.
+/// A cause as its file declares it: a reason why an environment may cost more.
 pub struct Entry {
-    /// See [`Cause::id`].
+    /// `domain.name`, the file being `domain_name.rs`.
     pub id: &'static str,
-    /// See [`Cause::title`].
+    /// One line: what it is.
     pub title: &'static str,
-    /// See [`Cause::mechanism`].
+    /// Why it costs: the mechanism, two or three sentences.
     pub mechanism: &'static str,
-    /// See [`Cause::needs`].
+    /// Which facts and counters it reads.
     pub needs: &'static [&'static str],
-    /// See [`Cause::size`].
+    /// How large it is usually, with the circumstances under which that was seen.
     pub size: &'static str,
-    /// See [`Cause::advice`].
+    /// What to do, the safest remedy first, where no case asks for another.
     pub advice: &'static str,
-    /// See [`Cause::price`].
+    /// What that costs in security or money.
     pub price: &'static str,
     /// Whether it is at work in a case.
     pub suspect: fn(&Case<'_>) -> Option<Found>,
@@ -96,36 +96,9 @@ impl Found {
     }
 }
 
-impl Cause for Entry {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn title(&self) -> &'static str {
-        self.title
-    }
-
-    fn mechanism(&self) -> &'static str {
-        self.mechanism
-    }
-
-    fn needs(&self) -> &'static [&'static str] {
-        self.needs
-    }
-
-    fn size(&self) -> &'static str {
-        self.size
-    }
-
-    fn advice(&self) -> &'static str {
-        self.advice
-    }
-
-    fn price(&self) -> &'static str {
-        self.price
-    }
-
-    fn suspect(&self, case: &Case<'_>) -> Option<Suspicion> {
+impl Entry {
+    /// Whether it is at work in this case, and what it says then.
+    pub fn suspect(&self, case: &Case<'_>) -> Option<Suspicion> {
         let found = (self.suspect)(case)?;
         // Facts alone are no cost: a cause that explains no cell is not at work.
         if found.cells.is_empty() {

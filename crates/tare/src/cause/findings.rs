@@ -94,7 +94,7 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
             }
             found.push(Suspected {
                 arm: arm.arm.clone(),
-                cause: cause.id(),
+                cause: cause.id,
                 suspicion,
             });
         }

@@ -24,6 +24,7 @@ mod sources;
 pub mod switch;
 pub mod triage;
 
+pub use entry::Entry;
 pub use findings::{Suspected, suspected};
 
 mod cpu_arch_emulation;
@@ -73,7 +74,7 @@ mod virt_nested_paging_and_thp;
 mod virt_tcg_or_unusable_kvm;
 
 /// Every cause, in the order of the catalogue: by how often it bites, the lesser ones last.
-pub static CAUSES: &[&dyn Cause] = &[
+pub static CAUSES: &[&Entry] = &[
     &disk_shared_folder::CAUSE,
     &cpu_thread_oversubscription::CAUSE,
     &cpu_cfs_quota_throttle::CAUSE,
@@ -122,7 +123,7 @@ pub static CAUSES: &[&dyn Cause] = &[
 ];
 
 /// Every suspicion of the catalogue in a case, the likeliest first.
-pub fn suspicions(case: &Case<'_>) -> Vec<(&'static dyn Cause, Suspicion)> {
+pub fn suspicions(case: &Case<'_>) -> Vec<(&'static Entry, Suspicion)> {
     let mut found: Vec<_> = CAUSES
         .iter()
         .filter_map(|cause| Some((*cause, cause.suspect(case)?)))
@@ -138,7 +139,7 @@ pub fn likely_suspicions(
     case: &Case<'_>,
     least: f64,
     outdone: f64,
-) -> Vec<(&'static dyn Cause, Suspicion)> {
+) -> Vec<(&'static Entry, Suspicion)> {
     let mut suspicions = suspicions(case);
     let mut best = vec![0.0f64; case.cells.len()];
     for (_, suspicion) in &suspicions {
@@ -157,8 +158,8 @@ pub fn likely_suspicions(
 }
 
 /// The cause of this name.
-pub fn find(id: &str) -> Option<&'static dyn Cause> {
-    CAUSES.iter().copied().find(|cause| cause.id() == id)
+pub fn find(id: &str) -> Option<&'static Entry> {
+    CAUSES.iter().copied().find(|cause| cause.id == id)
 }
 
 /// What is known about one arm.
@@ -262,30 +263,6 @@ pub struct Suspicion {
     pub price: String,
 }
 
-/// A reason why an environment may cost more.
-pub trait Cause: Sync {
-    /// `domain.name`, the file being `domain_name.rs`.
-    fn id(&self) -> &'static str;
-    /// One line: what it is.
-    fn title(&self) -> &'static str;
-    /// Why it costs: the mechanism, two or three sentences.
-    fn mechanism(&self) -> &'static str;
-    /// Which facts and counters it reads.
-    fn needs(&self) -> &'static [&'static str];
-    /// How large it is usually, with the circumstances under which that was seen.
-    fn size(&self) -> &'static str;
-    /// What to do, the safest remedy first, where no case asks for another.
-    fn advice(&self) -> &'static str {
-        ""
-    }
-    /// What that costs in security or money.
-    fn price(&self) -> &'static str {
-        ""
-    }
-    /// Whether it is at work in this case.
-    fn suspect(&self, case: &Case<'_>) -> Option<Suspicion>;
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -303,7 +280,7 @@ mod tests {
             .collect();
         let ids: BTreeSet<String> = CAUSES
             .iter()
-            .map(|cause| format!("{}.rs", cause.id().replace(['.', '-'], "_")))
+            .map(|cause| format!("{}.rs", cause.id.replace(['.', '-'], "_")))
             .collect();
         assert_eq!(ids.len(), CAUSES.len(), "two causes have one name");
         assert_eq!(files, ids);
@@ -313,26 +290,21 @@ mod tests {
     #[test]
     fn every_text_is_a_sentence_that_says_something() {
         for cause in CAUSES {
-            let id = cause.id();
+            let id = cause.id;
             let (domain, name) = id.split_once('.').unwrap();
             assert!(!domain.is_empty() && !name.contains('.'), "{id}");
             assert!(
-                !cause.title().ends_with('.') && cause.title().len() <= 110,
+                !cause.title.ends_with('.') && cause.title.len() <= 110,
                 "{id}: {}",
-                cause.title()
+                cause.title
             );
-            for text in [
-                cause.mechanism(),
-                cause.size(),
-                cause.advice(),
-                cause.price(),
-            ] {
+            for text in [cause.mechanism, cause.size, cause.advice, cause.price] {
                 let begins = text.starts_with(|it: char| it.is_ascii_digit() || it.is_uppercase());
                 assert!(begins && text.ends_with('.'), "{id}: {text}");
                 assert!(!text.contains("  ") && !text.contains('\n'), "{id}: {text}");
             }
-            assert!(!cause.needs().is_empty(), "{id}");
-            assert_eq!(find(id).map(Cause::id), Some(id));
+            assert!(!cause.needs.is_empty(), "{id}");
+            assert_eq!(find(id).map(|cause| cause.id), Some(id));
         }
         assert!(find("disk.nothing").is_none());
     }
@@ -340,7 +312,7 @@ mod tests {
     #[test]
     fn nobody_is_advised_to_give_protection_up() {
         for cause in CAUSES {
-            let advice = cause.advice().to_lowercase();
+            let advice = cause.advice.to_lowercase();
             for word in [
                 "unconfined",
                 "privileged",
@@ -348,9 +320,9 @@ mod tests {
                 "seccomp=",
                 "--network host",
             ] {
-                assert!(!advice.contains(word), "{}: {advice}", cause.id());
+                assert!(!advice.contains(word), "{}: {advice}", cause.id);
             }
-            assert!(cause.price().len() >= 5, "{}", cause.id());
+            assert!(cause.price.len() >= 5, "{}", cause.id);
         }
     }
 }

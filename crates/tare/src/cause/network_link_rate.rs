@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn it_is_proved_on_the_network_that_everybody_gets() {
-        use super::super::{Cause, Counterfactual};
+        use super::super::Counterfactual;
         let held = |driver: &str| {
             Composed::of(driver)
                 .fact("net.held_back", "eth0 tbf")

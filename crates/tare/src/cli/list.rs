@@ -238,24 +238,24 @@ fn causes(style: Style) -> String {
     let mut text = String::new();
     for cause in cause::CAUSES {
         let details = [
-            ("size: ", cause.size().to_owned()),
-            ("reads: ", cause.needs().join(", ")),
+            ("size: ", cause.size.to_owned()),
+            ("reads: ", cause.needs.join(", ")),
         ];
-        listed(&mut text, cause.id(), cause.title(), &details, style);
+        listed(&mut text, cause.id, cause.title, &details, style);
     }
     text
 }
 
 fn causes_json() -> serde_json::Value {
-    let describe = |cause: &&dyn cause::Cause| {
+    let describe = |cause: &&cause::Entry| {
         json!({
-            "id": cause.id(),
-            "title": cause.title(),
-            "mechanism": cause.mechanism(),
-            "needs": cause.needs(),
-            "size": cause.size(),
-            "advice": cause.advice(),
-            "price": cause.price(),
+            "id": cause.id,
+            "title": cause.title,
+            "mechanism": cause.mechanism,
+            "needs": cause.needs,
+            "size": cause.size,
+            "advice": cause.advice,
+            "price": cause.price,
         })
     };
     cause::CAUSES.iter().map(describe).collect()

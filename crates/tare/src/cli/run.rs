@@ -274,7 +274,7 @@ impl Run {
                 .iter()
                 .map(|study| study.id)
                 .collect();
-            let hint = match config::nearest(&self.study, known.iter().copied()) {
+            let hint = match crate::suggest::nearest(&self.study, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!(
                     "known are: {}; a file of your own ends in `.toml`",

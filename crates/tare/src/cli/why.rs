@@ -13,7 +13,7 @@ use super::run::{RUNNING, host_facts};
 use super::session::Session;
 use super::{Exit, Failed, output, recount};
 use crate::analyze::RunData;
-use crate::config::{given, nearest, units};
+use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env::{self, Availability};
@@ -179,7 +179,7 @@ impl Why {
                     Exit::Usage,
                     format!("there is no environment `{}`", output::printable(name)),
                 );
-                return Err(match nearest(name, known.iter().copied()) {
+                return Err(match crate::suggest::nearest(name, known.iter().copied()) {
                     Some(near) => failed.hint(format!("did you mean `{near}`?")),
                     None => failed.hint(format!("known are: {}; {RUNNING}", known.join(", "))),
                 });

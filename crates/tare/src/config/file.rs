@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Table;
 use super::error::StudyError;
-use super::{Table, suggest};
+use crate::suggest;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,10 +5,11 @@
 
 use tare_model::{Spread, WorkloadSpec};
 
+use super::Adjustments;
 use super::error::StudyError;
 use super::file::Workload;
 use super::resolve::Source;
-use super::{Adjustments, suggest};
+use crate::suggest;
 use crate::workload::{self, instances};
 
 /// One workload for each number of instances that the entry asks for.

@@ -15,14 +15,12 @@ pub mod given;
 mod instances;
 mod publication;
 mod resolve;
-mod suggest;
 #[cfg(test)]
 mod tests;
 pub mod units;
 
 pub use error::StudyError;
 pub use given::Given;
-pub use suggest::nearest;
 
 /// What a command line adds to or takes from a study.
 #[derive(Debug, Clone, Default, PartialEq)]

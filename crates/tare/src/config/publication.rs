@@ -11,7 +11,8 @@ use tare_model::{ArmSpec, Publication, WorkloadSpec};
 use super::error::StudyError;
 use super::file::{PublicationOf, StudyFile};
 use super::resolve::Source;
-use super::{Adjustments, builtin, file, suggest};
+use super::{Adjustments, builtin, file};
+use crate::suggest;
 use crate::workload;
 
 /// A name that does not exist, for the caret, and what is wrong with it.

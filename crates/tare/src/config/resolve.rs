@@ -7,7 +7,8 @@ use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId
 
 use super::error::StudyError;
 use super::file::{Arm, StudyFile, Workload};
-use super::{Adjustments, Table, instances, publication, suggest, units};
+use super::{Adjustments, Table, instances, publication, units};
+use crate::suggest;
 use crate::{env, workload};
 
 /// Seed of a study that names none: fixed, so that the same command gives the same plan.

@@ -14,6 +14,7 @@ use super::grammar::{
 };
 use super::text::printable;
 use super::{SettingSpec, SettingsError, Wanted};
+use crate::suggest::nearest;
 
 /// Which programs of this machine an image is packed with.
 pub(super) const PROGRAMS: SettingSpec = SettingSpec {
@@ -37,15 +38,6 @@ pub(super) struct Ulimit {
     pub(super) name: String,
     pub(super) soft: i64,
     pub(super) hard: i64,
-}
-
-/// The candidate that is spelled most alike, if any is alike at all.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
 }
 
 /// Reads settings by name and kind.
@@ -265,7 +257,7 @@ impl<'a> Reader<'a> {
             let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
             if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
                 let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
-                if let Some(near) = nearest(&plain, CAPABILITIES.into_iter()) {
+                if let Some(near) = nearest(&plain, CAPABILITIES) {
                     error.hint = Some(format!("did you mean `{near}`?"));
                 }
                 return Err(error);
@@ -284,7 +276,7 @@ impl<'a> Reader<'a> {
             let (kind, values) = word.split_once('=').ok_or_else(wrong)?;
             if !ULIMITS.contains(&kind) {
                 let mut error = wrong();
-                if let Some(near) = nearest(kind, ULIMITS.into_iter()) {
+                if let Some(near) = nearest(kind, ULIMITS) {
                     error.hint = Some(format!("did you mean `{near}`?"));
                 }
                 return Err(error);

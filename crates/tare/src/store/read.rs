@@ -341,14 +341,9 @@ fn latest_of_each(study: &tare_model::Study, records: Vec<ArmRecord>) -> Vec<Arm
 
 /// Names the nearest run, if it is near enough to be a slip of the finger.
 fn no_such_run(text: &str, runs: &[RunLine]) -> StoreError {
-    let near = runs
-        .iter()
-        .map(|run| (strsim::jaro_winkler(text, run.id.as_str()), run))
-        .filter(|(likeness, _)| *likeness >= 0.8)
-        .max_by(|(first, _), (second, _)| first.total_cmp(second))
-        .map(|(_, run)| run.id.to_string());
+    let near = crate::suggest::nearest(text, runs.iter().map(|run| run.id.as_str()));
     StoreError::NoSuchRun {
         id: text.to_owned(),
-        near,
+        near: near.map(str::to_owned),
     }
 }

@@ -70,7 +70,7 @@ pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
             } else {
                 metrics.last().copied().unwrap_or(metric)
             };
-            Trial::of(cause.id(), &suspicion, metric, env)
+            Trial::of(cause.id, &suspicion, metric, env)
         })
         .collect()
 }
