@@ -57,11 +57,14 @@ pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
             read_only,
         })
     };
-    [of(&spec.agent, true), of(&spec.workdir, false)]
-        .into_iter()
-        .chain(shared.map(|path| of(path, false)))
-        .flatten()
-        .collect()
+    [
+        of(&super::rootfs::agent_beside(spec), true),
+        of(&spec.workdir, false),
+    ]
+    .into_iter()
+    .chain(shared.map(|path| of(path, false)))
+    .flatten()
+    .collect()
 }
 
 /// Covers everything under `root`. In the private mount namespace only.

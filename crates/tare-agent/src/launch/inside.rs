@@ -88,16 +88,16 @@ fn arguments(inside: &Inside<'_>) -> Vec<String> {
     let spec = &inside.plan.spec;
     let mut argv = spec.argv.clone();
     if let Some(first) = argv.first_mut().filter(|first| *first == "agent") {
-        agent_path(inside.plan).clone_into(first);
+        *first = agent_path(inside.plan);
     }
     argv
 }
 
 /// Where the agent's file lies inside.
-pub(super) fn agent_path(plan: &Plan) -> &str {
+pub(super) fn agent_path(plan: &Plan) -> String {
     match plan.spec.rootfs {
-        tare_model::launch::Rootfs::Host => &plan.spec.agent,
-        tare_model::launch::Rootfs::Overlay => rootfs::AGENT_INSIDE,
+        tare_model::launch::Rootfs::Host => rootfs::agent_beside(&plan.spec),
+        tare_model::launch::Rootfs::Overlay => rootfs::AGENT_INSIDE.to_owned(),
     }
 }
 

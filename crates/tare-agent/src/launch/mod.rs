@@ -231,7 +231,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     let spec = &plan.spec;
     let report = &mut reporter.report;
     report.has_user_namespace = plan.has_user_namespace;
-    inside::agent_path(plan).clone_into(&mut report.agent);
+    report.agent = inside::agent_path(plan);
     made.scratch = PathBuf::from(&spec.scratch);
 
     if spec.cgroup {

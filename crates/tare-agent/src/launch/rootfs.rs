@@ -56,11 +56,26 @@ fn is_plain(path: &Path) -> bool {
         .any(|byte| matches!(byte, b',' | b':' | b'\\' | b'"'))
 }
 
+/// The agent's file of an instance whose root is the host's: a copy, for what the host's side names may be
+/// something that only it can reach, and what is done to the copy ends with the instance.
+pub(super) fn agent_beside(spec: &LaunchSpec) -> String {
+    format!("{}/tare-agent", spec.scratch)
+}
+
+fn copy_agent(spec: &LaunchSpec, target: &Path) -> io::Result<()> {
+    fs::copy(&spec.agent, target)?;
+    fs::set_permissions(target, fs::Permissions::from_mode(0o755))
+}
+
 /// Makes the folders and puts the agent and the working directory in place; on the host, before the start.
 pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> {
     if spec.rootfs == Rootfs::Host {
         fs::create_dir_all(&spec.workdir)
             .map_err(refused(&format!("make the folder `{}`", spec.workdir)))?;
+        copy_agent(spec, Path::new(&agent_beside(spec))).map_err(refused(&format!(
+            "copy the agent into the scratch folder `{}`",
+            spec.scratch
+        )))?;
         return Ok(None);
     }
     let scratch = fs::canonicalize(&spec.scratch).map_err(refused(&format!(
@@ -98,8 +113,7 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
         if let Some(folder) = &spec.shared {
             fs::create_dir_all(layers.upper.join(folder.target.trim_start_matches('/')))?;
         }
-        fs::copy(&spec.agent, &agent)?;
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))
+        copy_agent(spec, &agent)
     };
     make().map_err(refused(&format!(
         "fill the upper layer in `{}`",

@@ -5,14 +5,17 @@
 //! only they run in every arm, and the host's arm gets the same bytes as the others.
 //! An agent is known by the build id in its bytes, which `Hello` must repeat; it need not be executed for
 //! that, so an agent for another system can be handled too.
+//! What was read once is what runs: on Linux the bytes are sealed in memory, and the file does not matter any more.
 //! What it cannot see: whether an agent found in the target folder is older than its sources.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::AgentBinary;
+use super::exec::CommandLine;
 use super::files::{self, FileError};
+use super::sealed::Sealed;
 
 /// What stands before and after the build id in an agent's file.
 const MARKS: (&[u8], u8) = (b"<tare-agent-build ", b'>');
@@ -22,6 +25,60 @@ static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/agents.r
 
 /// The target that this program was built for.
 const OWN_TARGET: &str = env!("TARE_TARGET");
+
+/// One agent: the same bytes go into every arm.
+#[derive(Debug, Clone)]
+pub struct AgentBinary {
+    /// The file that it was read from.
+    pub path: PathBuf,
+    /// Its SHA-256 as hexadecimal digits.
+    pub sha256: String,
+    /// The build id it will answer to `Hello`.
+    pub build: String,
+    sealed: Option<Arc<Sealed>>,
+}
+
+impl AgentBinary {
+    /// Reads an agent's file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no agent.
+    pub fn read(path: &Path) -> Result<Self, AgentError> {
+        read(path).map(|known| known.binary)
+    }
+
+    /// One that nothing was read of, for tests of what is made with its path.
+    #[cfg(test)]
+    pub(crate) fn fake(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            sha256: String::new(),
+            build: String::new(),
+            sealed: None,
+        }
+    }
+
+    /// Where the bytes that were hashed are found as long as this value lives: for whoever reads or copies them.
+    pub fn pinned(&self) -> PathBuf {
+        let sealed = self.sealed.as_ref();
+        sealed.map_or_else(|| self.path.clone(), |sealed| sealed.path())
+    }
+
+    /// The bytes that were hashed.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn bytes(&self) -> Result<Vec<u8>, FileError> {
+        files::read(&self.pinned())
+    }
+
+    /// The command that runs it with these arguments.
+    pub fn command<A: Into<String>>(&self, arguments: impl IntoIterator<Item = A>) -> CommandLine {
+        let mut command = CommandLine::new(self.pinned().display().to_string(), arguments);
+        command.name = Some(self.path.display().to_string());
+        command
+    }
+}
 
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
@@ -187,6 +244,7 @@ fn know(path: &Path, bytes: &[u8]) -> Result<Known, AgentError> {
             path: path.to_owned(),
             sha256: sha256(bytes),
             build,
+            sealed: Sealed::new(bytes).map(Arc::new),
         },
     })
 }
@@ -307,7 +365,7 @@ mod tests {
             agents.linux(arch).map(|agent| &agent.path),
             OWN_TARGET.contains("linux").then_some(&path)
         );
-        assert_eq!(agents.linux("riscv64"), None);
+        assert!(agents.linux("riscv64").is_none());
     }
 
     #[test]
@@ -318,8 +376,27 @@ mod tests {
         assert_eq!(first.target, "aarch64-unknown-linux-musl");
         files::write(&first.binary.path, b"broken").unwrap();
         let second = unpack("aarch64-unknown-linux-musl", &bytes, folder.path()).unwrap();
-        assert_eq!(second.binary, first.binary);
+        assert_eq!(second.binary.path, first.binary.path);
+        assert_eq!(second.binary.sha256, first.binary.sha256);
         assert_eq!(files::read(&first.binary.path).unwrap(), bytes);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_is_exchanged_after_it_was_read_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine");
+        let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
+        files::write(&path, &bytes).unwrap();
+        let agent = AgentBinary::read(&path).unwrap();
+        let copy = agent.clone();
+        files::write(&path, &fake(&format!("0.1.0-cd-o3-{OWN_TARGET}"))).unwrap();
+        drop(agent);
+        assert_eq!(copy.bytes().unwrap(), bytes);
+        assert_eq!(sha256(&files::read(&copy.pinned()).unwrap()), copy.sha256);
+        // Whoever reads of it sees the file that was named.
+        let shown = copy.command(["version"]).to_string();
+        assert_eq!(shown, format!("{} version", path.display()));
     }
 
     #[test]

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
+
+use super::Cancel;
+#[cfg(unix)]
+use super::patient::Patient;
 
 /// A program with its arguments and additions to its environment. Never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +24,8 @@ pub struct CommandLine {
     pub variables: BTreeMap<String, String>,
     /// Whether the program makes itself a session of its own, as `setsid` does.
     pub is_session: bool,
+    /// What it is called in its first argument and in messages, where that is not the path that it is started by.
+    pub name: Option<String>,
 }
 
 impl CommandLine {
@@ -32,6 +39,7 @@ impl CommandLine {
             arguments: arguments.into_iter().map(Into::into).collect(),
             variables: BTreeMap::new(),
             is_session: false,
+            name: None,
         }
     }
 
@@ -44,6 +52,7 @@ impl CommandLine {
             arguments: arguments.collect(),
             variables: self.variables,
             is_session: true,
+            name: None,
         }
     }
 
@@ -66,7 +75,8 @@ impl CommandLine {
 
 impl fmt::Display for CommandLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.program.escape_debug())?;
+        let name = self.name.as_ref().unwrap_or(&self.program);
+        write!(out, "{}", name.escape_debug())?;
         for argument in &self.arguments {
             let plain = argument
                 .bytes()
@@ -109,6 +119,12 @@ pub enum CommandError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// It printed more than anybody asked for and was killed.
+    #[error("`{command}` printed more than {} MiB and was killed", OUTPUT_LIMIT >> 20)]
+    TooMuch {
+        /// The whole command.
+        command: String,
+    },
     /// It did not end in time and was killed.
     #[error("`{command}` did not end within {} s and was killed", limit.as_secs_f64())]
     Timeout {
@@ -123,6 +139,15 @@ pub enum CommandError {
 pub trait Running: Send {
     /// Its standard input; `Some` once.
     fn take_stdin(&mut self) -> Option<Box<dyn Write + Send>>;
+    /// The same for whoever must not wait for ever: where the program reads nothing for this long, or somebody
+    /// asks to stop while it reads nothing, writing fails with `TimedOut`.
+    fn take_patient_stdin(
+        &mut self,
+        _patience: Duration,
+        _cancel: &Cancel,
+    ) -> Option<Box<dyn Write + Send>> {
+        self.take_stdin()
+    }
     /// Its standard output; `Some` once.
     fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>>;
     /// Its process id.
@@ -166,6 +191,10 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
     if !command.is_session {
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
     }
+    #[cfg(unix)]
+    if let Some(name) = &command.name {
+        std::os::unix::process::CommandExt::arg0(&mut process, name);
+    }
     process
         .args(&command.arguments)
         .envs(&command.variables)
@@ -176,7 +205,7 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
         .spawn()
         .map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => CommandError::Missing {
-                program: command.program.clone(),
+                program: command.name.as_ref().unwrap_or(&command.program).clone(),
             },
             _ => CommandError::Io {
                 command: command.to_string(),
@@ -185,13 +214,20 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
         })
 }
 
-/// Reads a stream to its end on a thread of its own.
-fn drain(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+/// How much of each stream a command's output may have, bytes: several times what any command of Tare's prints.
+const OUTPUT_LIMIT: usize = 64 << 20;
+
+/// Reads a stream on a thread of its own, to its end or a little beyond what it may have; then `is_over` is set.
+fn drain(stream: impl Read + Send + 'static, is_over: &Arc<AtomicBool>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
+    let is_over = is_over.clone();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // An error ends the stream as its end does: what arrived before it is kept.
-        let _ = stream.read_to_end(&mut bytes);
+        let _ = stream.take(OUTPUT_LIMIT as u64 + 1).read_to_end(&mut bytes);
+        if bytes.len() > OUTPUT_LIMIT {
+            is_over.store(true, Ordering::Release);
+        }
         let _ = sender.send(bytes);
     });
     receiver
@@ -199,13 +235,22 @@ fn drain(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
 
 /// Polls for the child's end, in steps that grow from 100 µs to 5 ms.
 fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    wait_unless(child, limit, &AtomicBool::new(false))
+}
+
+/// The same, but not any longer once `is_over`.
+fn wait_unless(
+    child: &mut Child,
+    limit: Duration,
+    is_over: &AtomicBool,
+) -> std::io::Result<Option<std::process::ExitStatus>> {
     let mut waited = Duration::ZERO;
     let mut step = Duration::from_micros(100);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if waited >= limit {
+        if waited >= limit || is_over.load(Ordering::Acquire) {
             return Ok(None);
         }
         std::thread::sleep(step);
@@ -222,19 +267,25 @@ impl Exec for SystemExec {
         limit: Duration,
     ) -> Result<Finished, CommandError> {
         let mut child = start(command)?;
-        let stdout = child.stdout.take().map(drain);
-        let stderr = child.stderr.take().map(drain);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stdout = child.stdout.take().map(|stream| drain(stream, &is_over));
+        let stderr = child.stderr.take().map(|stream| drain(stream, &is_over));
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
             // A program that does not read its input is no error; it closes the pipe.
             std::thread::spawn(move || stdin.write_all(&input));
         }
-        let ended = wait(&mut child, limit);
+        let ended = wait_unless(&mut child, limit, &is_over);
         let status = match ended {
             Ok(Some(status)) => status,
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
+                if is_over.load(Ordering::Acquire) {
+                    return Err(CommandError::TooMuch {
+                        command: command.to_string(),
+                    });
+                }
                 return Err(CommandError::Timeout {
                     command: command.to_string(),
                     limit,
@@ -253,17 +304,23 @@ impl Exec for SystemExec {
                 .and_then(|stream| stream.recv_timeout(Duration::from_secs(2)).ok())
                 .unwrap_or_default()
         };
+        let (stdout, stderr) = (collect(stdout), collect(stderr));
+        if is_over.load(Ordering::Acquire) {
+            return Err(CommandError::TooMuch {
+                command: command.to_string(),
+            });
+        }
         Ok(Finished {
             status: status.code(),
-            stdout: collect(stdout),
-            stderr: collect(stderr),
+            stdout,
+            stderr,
         })
     }
 
     fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
         let mut child = start(command)?;
-        let tail = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let is_read = std::sync::Arc::new(AtomicBool::new(child.stderr.is_none()));
+        let tail = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let is_read = Arc::new(AtomicBool::new(child.stderr.is_none()));
         if let Some(mut stderr) = child.stderr.take() {
             let tail = tail.clone();
             let is_read = is_read.clone();
@@ -288,8 +345,8 @@ impl Exec for SystemExec {
 
 struct SystemRunning {
     child: Child,
-    tail: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
-    is_read: std::sync::Arc<AtomicBool>,
+    tail: Arc<std::sync::Mutex<Vec<u8>>>,
+    is_read: Arc<AtomicBool>,
 }
 
 impl Running for SystemRunning {
@@ -298,6 +355,23 @@ impl Running for SystemRunning {
             .stdin
             .take()
             .map(|stdin| Box::new(stdin) as Box<dyn Write + Send>)
+    }
+
+    #[cfg(unix)]
+    fn take_patient_stdin(
+        &mut self,
+        patience: Duration,
+        cancel: &Cancel,
+    ) -> Option<Box<dyn Write + Send>> {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+        let stdin = self.child.stdin.take()?;
+        let flags = fcntl_getfl(&stdin);
+        // A pipe that cannot be told is written to as any other.
+        if flags.is_ok_and(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK).is_ok()) {
+            Some(Box::new(Patient::new(stdin, patience, cancel)))
+        } else {
+            Some(Box::new(stdin))
+        }
     }
 
     fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>> {
@@ -335,5 +409,38 @@ impl Running for SystemRunning {
 impl Drop for SystemRunning {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_prints_without_end_is_ended_and_told() {
+        for words in [&["y"][..], &["-c", "exec yes >&2"]] {
+            let program = if words.len() == 1 { "yes" } else { "sh" };
+            let command = CommandLine::new(program, words.iter().copied());
+            let limit = Duration::from_secs(600);
+            let Err(CommandError::TooMuch { command }) = SystemExec.run(&command, &[], limit)
+            else {
+                panic!("it was let go on");
+            };
+            assert!(command.contains(program), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_program_goes_by_the_name_that_it_was_given() {
+        let mut command = CommandLine::new("/bin/sh", ["-c", "echo $0; exit 1"]);
+        command.name = Some("/opt/agent".to_owned());
+        assert!(
+            command.to_string().starts_with("/opt/agent -c"),
+            "{command}"
+        );
+        let finished = SystemExec
+            .run(&command, &[], Duration::from_secs(60))
+            .unwrap();
+        assert_eq!(finished.stdout, b"/opt/agent\n");
     }
 }

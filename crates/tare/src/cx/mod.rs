@@ -5,7 +5,7 @@
 //! tests use real ones in a temporary folder. No other module may start a process, read a clock, read the
 //! process environment or write a file (a tidy test keeps this).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -18,13 +18,15 @@ pub mod exec;
 pub mod files;
 pub mod observer;
 pub mod owner;
+mod patient;
 #[cfg(unix)]
 pub mod relay;
+mod sealed;
 pub mod stdin;
 pub mod turn_page;
 pub mod vars;
 
-pub use agent::{AgentError, Agents};
+pub use agent::{AgentBinary, AgentError, Agents};
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
@@ -35,17 +37,6 @@ pub fn drawn_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     // The one source of randomness that the standard library takes from the system.
     RandomState::new().build_hasher().finish() >> 32
-}
-
-/// The agent's file on this machine: the same bytes go into every arm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentBinary {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// Its SHA-256 as hexadecimal digits.
-    pub sha256: String,
-    /// The build id it will answer to `Hello`.
-    pub build: String,
 }
 
 /// What a driver or the engine may touch.

@@ -119,7 +119,7 @@ pub(super) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvE
 /// are labelled as the agent labels them.
 pub(super) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
-    let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+    let command = cx.agent.command(arguments);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
     let lines: Vec<String> = String::from_utf8_lossy(&finished.stdout)
         .lines()
@@ -187,7 +187,7 @@ fn specification(
         run: cx.run.clone(),
         name: name.to_owned(),
         argv: argv.map(str::to_owned).collect(),
-        agent: cx.agent.path.display().to_string(),
+        agent: cx.agent.pinned().display().to_string(),
         scratch: folder.display().to_string(),
         report: folder.join("report.json").display().to_string(),
         namespaces: settings.namespaces.clone(),
@@ -222,10 +222,10 @@ fn write(cx: &Context<'_>, spec: &LaunchSpec, folder: &Path) -> Result<CommandLi
     let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
     files::write_working(&path, &bytes)?;
     let arguments = ["launch".to_owned(), path.display().to_string()];
-    Ok(
-        CommandLine::new(cx.agent.path.display().to_string(), arguments)
-            .variable(RUN_VARIABLE, cx.run.as_str()),
-    )
+    Ok(cx
+        .agent
+        .command(arguments)
+        .variable(RUN_VARIABLE, cx.run.as_str()))
 }
 
 /// The launcher's report as it is now; `None` while there is none.
@@ -491,7 +491,7 @@ impl Environment for ContainerEnvironment {
                 return Err(and_cleanup(error, clean(cx, &name, &folder)));
             }
         };
-        let channel = match ProcessChannel::new(running) {
+        let channel = match ProcessChannel::new(running, cx.cancel) {
             Ok(channel) => channel,
             Err(error) => return Err(and_cleanup(error.into(), clean(cx, &name, &folder))),
         };

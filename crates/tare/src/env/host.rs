@@ -20,7 +20,7 @@ use super::{
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
-use crate::cx::{CommandLine, Context, files, turn_page};
+use crate::cx::{Context, files, turn_page};
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ impl Driver for Host {
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
-        let command = CommandLine::new(cx.agent.path.display().to_string(), ["version"]);
+        let command = cx.agent.command(["version"]);
         let absent = |why: String| Availability::Absent {
             why,
             fix: Some("name an agent that runs here with `--agent`".to_owned()),
@@ -107,7 +107,7 @@ impl Driver for Host {
     #[cfg(target_os = "linux")]
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let arguments = ["end-runs", run];
-        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+        let command = cx.agent.command(arguments);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         if finished.status != Some(0) {
             return Err(EnvError::Refused {
@@ -239,14 +239,16 @@ impl Environment for HostEnvironment {
         if let Some(cpus) = &self.cpus {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
         }
-        let mut command = CommandLine::new(cx.agent.path.display().to_string(), arguments)
+        let mut command = cx
+            .agent
+            .command(arguments)
             .that_leads_a_session()
             .variable("TARE_RUN", cx.run.as_str());
         for (name, value) in &self.variables {
             command = command.variable(name.as_str(), value.as_str());
         }
         Ok(Box::new(HostInstance {
-            channel: ProcessChannel::new(cx.exec.spawn(&command)?)?,
+            channel: ProcessChannel::new(cx.exec.spawn(&command)?, cx.cancel)?,
             workdir: workdir.display().to_string(),
             shared: self.shared(cx).map(|path| path.display().to_string()),
             turn_page: turn_page::path(cx.scratch).display().to_string(),

@@ -25,6 +25,7 @@ pub mod host;
 pub mod image;
 pub mod mechanism;
 pub mod oci;
+mod peer;
 pub mod podman;
 pub(crate) mod private;
 mod reader;
@@ -342,6 +343,7 @@ mod tests {
             "charged",
             "image",
             "grammar",
+            "peer",
             "private",
             "reader",
             "record",

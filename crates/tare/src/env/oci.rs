@@ -226,7 +226,7 @@ fn furnish(
     files::show_to_all(&root)?;
     files::open_to_all(&workdir)?;
     files::open_to_all(&folder.join("files"))?;
-    let bytes = files::read(&agent.path)?;
+    let bytes = agent.bytes()?;
     files::write_program(&root.join(AGENT.trim_start_matches('/')), &bytes)?;
     Ok(())
 }
@@ -432,7 +432,7 @@ impl OciEnvironment {
             None
         };
         Ok(OciInstance {
-            channel: ProcessChannel::new(running)?,
+            channel: ProcessChannel::new(running, cx.cancel)?,
             container: container.clone(),
             network: built.network,
             addresses,

@@ -16,7 +16,7 @@ use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
 use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use super::{ChannelError, EnvError};
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running};
+use crate::cx::{CONTROL_LIMIT, Context, Running};
 
 /// How many instances one network takes.
 const PLACES: u32 = 254;
@@ -79,7 +79,9 @@ pub(super) struct Hub {
 impl Hub {
     /// Makes one. Needs root.
     pub(super) fn start(cx: &Context<'_>) -> Result<Self, EnvError> {
-        let command = CommandLine::new(cx.agent.path.display().to_string(), ["hub"])
+        let command = cx
+            .agent
+            .command(["hub"])
             .variable(RUN_VARIABLE, cx.run.as_str());
         let mut running = cx.exec.spawn(&command)?;
         let (Some(input), Some(output)) = (running.take_stdin(), running.take_stdout()) else {

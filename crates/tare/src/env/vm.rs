@@ -71,7 +71,7 @@ impl Driver for Vm {
             return Ok(Vec::new());
         }
         let arguments = ["end-runs", run];
-        let command = CommandLine::new(cx.agent.path.display().to_string(), arguments);
+        let command = cx.agent.command(arguments);
         let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         if finished.status != Some(0) {
             return Err(EnvError::Refused {

@@ -318,7 +318,7 @@ impl<'a> Dispatcher<'a> {
             match channel.receive(slice.min(rest)) {
                 Ok(reply) => match about(reply, number) {
                     Ok(word) => return Ok(word),
-                    Err(stray) => strays.push(stray),
+                    Err(stray) => keep_stray(strays, stray)?,
                 },
                 Err(ChannelError::Timeout(_)) if self.cx.cancel.is_requested() => {
                     // Whether or not it answers: everything is removed next.
@@ -357,7 +357,7 @@ impl<'a> Dispatcher<'a> {
                 Ok(reply) => match about(reply, number) {
                     Ok(Word::Last(_)) => return Ok(()),
                     Ok(Word::Listening(_)) => {}
-                    Err(stray) => strays.push(stray),
+                    Err(stray) => keep_stray(strays, stray)?,
                 },
                 Err(ChannelError::Timeout(_)) => {}
                 Err(error) => return Err(self.lost(&error)),
@@ -439,6 +439,20 @@ impl<'a> Dispatcher<'a> {
             aside,
         })
     }
+}
+
+/// More words on other workers than this are not kept while one is waited for: there are a few of them, and
+/// an agent that goes on and on must not fill this machine's memory.
+const STRAYS_LIMIT: usize = 64;
+
+/// Keeps a word on another worker for whoever asks next.
+fn keep_stray(strays: &mut Vec<Reply>, stray: Reply) -> Result<(), Silence> {
+    if strays.len() >= STRAYS_LIMIT {
+        let words = "its agent talks and talks, and not about what it was asked";
+        return Err(Silence::Lost(Failure::Garbled(words.to_owned())));
+    }
+    strays.push(stray);
+    Ok(())
 }
 
 /// What a reply says about a worker; the reply itself if it is about another one.

@@ -5,9 +5,13 @@ use std::time::Duration;
 use tare::env::host::Host;
 use tare::env::{ChannelError, Driver, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Params};
+use tare_model::{ArmId, Params, ProbeCall};
 
 use crate::contract::contract;
+use tare::cx::Agents;
+use tare::env::Charged;
+use tare::env::container::Container;
+
 use crate::world::{Snapshot, World, labelled, wait_until};
 
 #[test]
@@ -124,4 +128,97 @@ fn what_a_killed_host_left_behind_is_swept_by_its_label() {
     assert!(swept[0].contains(&orphan.id().to_string()), "{swept:?}");
     assert!(!orphan.wait().unwrap().success());
     before.assert_restored(&world, "sweep");
+}
+
+/// What an agent answers that was started now, and the hash of the file that it runs from.
+#[cfg(target_os = "linux")]
+fn build_of_next(environment: &mut dyn tare::env::Environment, world: &World) -> String {
+    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    let request = Request::Hello { protocol: PROTOCOL };
+    instance.channel().send(&request).unwrap();
+    let reply = instance.channel().receive(Duration::from_secs(20)).unwrap();
+    instance.stop(&world.cx()).unwrap();
+    let Reply::Hello { build, .. } = reply else {
+        panic!("no hello but {reply:?}");
+    };
+    build
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
+    let mut world = World::new("exchanged");
+    let file = world.folder.path().join("agent");
+    std::fs::copy(&world.agents.host().path, &file).unwrap();
+    world.agents = Agents::only(&file).unwrap();
+    let build = world.agents.host().build.clone();
+    let traces = world.folder.path().join("traces");
+    let drivers: [(&dyn Driver, Params); 3] = [
+        (&Host, Params::new()),
+        (&Container, Params::new()),
+        (&Container, Params::new().with("rootfs", "host")),
+    ];
+    for (driver, settings) in drivers {
+        let arm = ArmId::new("arm").unwrap();
+        let mut environment = driver.configure(arm, &settings).unwrap();
+        let ready = environment.prepare(&world.cx());
+        if let (Err(error), "container") = (&ready, driver.id()) {
+            crate::world::skip("container", &error.to_string());
+            continue;
+        }
+        assert_eq!(build_of_next(environment.as_mut(), &world), build);
+        // Another program takes the place of the file, by its name and in its very bytes.
+        let evil = format!("#!/bin/sh\ntouch {}\n", traces.display());
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, evil).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, mode).unwrap();
+        assert_eq!(
+            build_of_next(environment.as_mut(), &world),
+            build,
+            "{settings:?}"
+        );
+        assert!(!traces.exists(), "{}", driver.id());
+        environment.remove(&world.cx()).unwrap();
+        let swept = driver.sweep(&world.cx(), world.run.as_str());
+        assert!(swept.unwrap().is_empty(), "{}", driver.id());
+        assert!(!traces.exists(), "{}", driver.id());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
+    let world = World::new("stopped");
+    let arm = ArmId::new("host").unwrap();
+    let mut environment = Host.configure(arm, &Params::new()).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
+    let Charged::Process(pid) = instance.charged() else {
+        panic!("the host's agent is a process");
+    };
+    let stopped = std::process::Command::new("kill")
+        .args(["-STOP", &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(stopped.success());
+    world.cx().cancel.request();
+    // More than any pipe takes of what nobody reads.
+    let request = Request::Run {
+        trial: 1,
+        call: ProbeCall {
+            name: "command".into(),
+            args: Params::new().with("stdin", "x".repeat(4 << 20)),
+        },
+        target_ns: 1,
+        limit_ns: 1,
+        workdir: instance.workdir(),
+        hold: false,
+        turns: None,
+        cpu: None,
+    };
+    let error = instance.channel().send(&request).unwrap_err();
+    assert!(error.to_string().contains("asked to stop"), "{error}");
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert!(labelled(world.run.as_str()).is_empty());
 }

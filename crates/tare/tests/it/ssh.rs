@@ -375,6 +375,51 @@ fn accounts_that_run_no_commands_are_told_from_broken_ones() {
 }
 
 #[test]
+fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machines() {
+    let world = World::new("ssh-forged");
+    for named in [
+        "0.0.0.0 1 0.0.0.0 22",
+        "127.0.0.1 1 224.0.0.1 22",
+        ":: 1 :: 22",
+    ] {
+        let Some(mut server) = Server::start(&Plan::default()) else {
+            return;
+        };
+        server.down();
+        let peer = server.folder.path().join("peer");
+        let script = format!(
+            "#!/bin/sh\nexport SSH_CONNECTION='{named}'\n\
+             printf 'debug1: Server host key: forged\\nAuthenticated to server ([10.9.9.9]:22) using \"none\".\\n' >&2\n\
+             exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"
+        );
+        std::fs::write(&peer, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&peer, mode).unwrap();
+        server.force(&peer);
+        server.up();
+        let mut environment = environment(&server.settings());
+        let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+        hello(instance.as_mut());
+        for address in [instance.address_from_host(), instance.host_address()] {
+            let is_refused = matches!(&address, Err(tare_model::Reason::NoPath(_)));
+            // The loopback is this machine's own, and so is the kernel that answers.
+            let is_own = address.as_ref().is_ok_and(std::net::IpAddr::is_loopback);
+            assert!(
+                is_refused || is_own && named.starts_with("127"),
+                "{named}: {address:?}"
+            );
+        }
+        let told = environment.describe(&world.cx());
+        assert_eq!(told["ssh.address"], "127.0.0.1");
+        assert_ne!(told["ssh.host_key"], "forged");
+        assert_ne!(told["ssh.method"], "none");
+        instance.stop(&world.cx()).unwrap();
+        environment.remove(&world.cx()).unwrap();
+        assert_eq!(server.left(), [""; 0]);
+    }
+}
+
+#[test]
 fn a_folder_without_space_or_execution_or_permission_is_explained() {
     let world = World::new("ssh-folder");
     for (options, words, advice) in [

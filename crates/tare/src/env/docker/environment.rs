@@ -253,7 +253,7 @@ impl DockerEnvironment {
     ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.settings.image.is_some() {
             let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
-            return Ok(Some(packed::agent_archive(&files::read(&agent.path)?)));
+            return Ok(Some(packed::agent_archive(&agent.bytes()?)));
         }
         let is_foreign = matches!(self.settings.storage, Storage::Volume | Storage::Bind);
         Ok(is_foreign.then(packed::workdir_archive))

@@ -14,7 +14,7 @@ use tare_model::{Facts, Reason};
 
 use bollard::models::ContainerInspectResponse;
 
-use super::super::{Charged, PublishedAt};
+use super::super::{Charged, PublishedAt, peer};
 use super::api::Api;
 use crate::cx::{CONTROL_LIMIT, files};
 
@@ -71,7 +71,8 @@ fn addresses(api: &Api, container: &str) -> Result<(IpAddr, Option<IpAddr>), Rea
     let (own, gateway) = endpoint.map_or((None, None), |endpoint| {
         (address(endpoint.ip_address), address(endpoint.gateway))
     });
-    Ok((own.ok_or_else(no_address)?, gateway))
+    let own = peer::on_network(own.ok_or_else(no_address)?)?;
+    Ok((own, gateway.map(peer::on_network).transpose()?))
 }
 
 fn no_address() -> Reason {
@@ -113,11 +114,12 @@ pub(super) fn gateway(api: &Api) -> Option<IpAddr> {
         .call("inspect the bridge", CONTROL_LIMIT, request)
         .ok()?;
     let configurations = found.ipam?.config?;
-    let mut gateways = configurations.into_iter().filter_map(|configuration| {
+    let gateways = configurations.into_iter().filter_map(|configuration| {
         let named = configuration.gateway.and_then(|text| text.parse().ok());
         named.or_else(|| first_address(&configuration.subnet?).map(IpAddr::V4))
     });
     gateways
+        .filter_map(|gateway| peer::on_network(gateway).ok())
         .find(IpAddr::is_ipv4)
         .filter(|gateway| is_here(*gateway).is_ok())
 }
@@ -155,7 +157,10 @@ pub(super) fn published(
             let address: IpAddr = binding.host_ip?.parse().ok()?;
             Some((address, binding.host_port?.parse().ok()?))
         })
-        .find(|(address, _)| address.is_loopback() == (at == PublishedAt::Loopback))
+        .find(|(address, _)| match at {
+            PublishedAt::Loopback => address.is_loopback(),
+            PublishedAt::Bridge => peer::on_network(*address).is_ok(),
+        })
         .ok_or_else(|| {
             Reason::NoPath(
                 match at {

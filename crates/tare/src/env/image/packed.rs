@@ -10,7 +10,7 @@ use tare_model::{ArmId, Facts, RunId};
 
 use super::host_files::{self, Found, HostEntry, Wanted};
 use super::{AGENT_PATH, ImageTar, WORKDIR};
-use crate::cx::{AgentBinary, Agents, Context, files};
+use crate::cx::{AgentBinary, Agents, Context};
 use crate::env::EnvError;
 use crate::env::text::printable;
 
@@ -66,7 +66,7 @@ pub(in crate::env) fn root(
     facts: &mut Facts,
 ) -> Result<ImageTar, EnvError> {
     let agent = agent_for(cx.agents, architecture)?;
-    let mut root = ImageTar::new().with_agent(&files::read(&agent.path)?);
+    let mut root = ImageTar::new().with_agent(&agent.bytes()?);
     let here = std::env::consts::ARCH;
     let is_foreign = machine(architecture) != here;
     if is_foreign && !contents.wanted.is_empty() {

@@ -93,8 +93,7 @@ fn privately(
         .chain(options)
         .chain(std::iter::once("--".to_owned()))
         .chain(program);
-    CommandLine::new(agent.path.display().to_string(), words)
-        .variable(RUN_VARIABLE, cx.run.as_str())
+    agent.command(words).variable(RUN_VARIABLE, cx.run.as_str())
 }
 
 /// Finds a runtime and asks it for its version.

@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use serde_json::Value as Json;
 use tare_model::Reason;
 
+use super::super::peer;
+
 /// Why a rootless container has no path to this machine.
 pub(super) const ROOTLESS: &str = "a rootless container's network lies behind a program in user space (slirp4netns or pasta), \
      which gives it no address that the host can reach; `network = \"host\"` has one";
@@ -18,9 +20,8 @@ pub(super) fn loopback() -> (IpAddr, IpAddr) {
     (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into())
 }
 
-/// The container's and the gateway's address, from `podman container inspect`, where that gateway is this
-/// machine: tried by opening a socket on it.
-pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+/// The container's and the gateway's address, from `podman container inspect`.
+fn named(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
     let settings = &container["NetworkSettings"];
     let networks = settings["Networks"].as_object();
     let networks = networks.into_iter().flat_map(|networks| networks.values());
@@ -33,6 +34,12 @@ pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
             "the container has no address on a bridge".into(),
         ));
     };
+    Ok((peer::on_network(own)?, peer::on_network(gateway)?))
+}
+
+/// The same, where that gateway is this machine: tried by opening a socket on it.
+pub(super) fn bridge(container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
+    let (own, gateway) = named(container)?;
     TcpListener::bind((gateway, 0)).map_err(|error| {
         Reason::NoPath(format!(
             "podman's bridge has the gateway {gateway}, which is not this machine ({error})"
@@ -47,13 +54,27 @@ mod tests {
 
     #[test]
     fn the_address_is_found_with_and_without_a_named_network() {
-        let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": "127.0.0.1"});
+        let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": "10.88.0.1"});
         let plain = serde_json::json!({"NetworkSettings": place});
-        let named = serde_json::json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
-        for container in [plain, named] {
-            let (own, gateway) = bridge(&container).unwrap();
+        let by_network = serde_json::json!({"NetworkSettings": {"IPAddress": "", "Networks": {"podman": place}}});
+        for container in [plain, by_network] {
+            let (own, gateway) = named(&container).unwrap();
             assert_eq!(own.to_string(), "10.88.0.7");
-            assert!(gateway.is_loopback());
+            assert_eq!(gateway.to_string(), "10.88.0.1");
+        }
+    }
+
+    #[test]
+    fn a_gateway_that_is_no_machines_address_is_not_listened_on() {
+        for bad in ["0.0.0.0", "::", "127.0.0.1", "224.0.0.1"] {
+            let place = serde_json::json!({"IPAddress": "10.88.0.7", "Gateway": bad});
+            let container = serde_json::json!({"NetworkSettings": place});
+            assert!(bridge(&container).is_err(), "{bad}");
+            let place = serde_json::json!({"IPAddress": bad, "Gateway": "10.88.0.1"});
+            assert!(
+                named(&serde_json::json!({"NetworkSettings": place})).is_err(),
+                "{bad}"
+            );
         }
     }
 

@@ -19,7 +19,7 @@ use super::environment::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
 use super::{Place, Podman, errors, image};
-use crate::cx::{Context, files};
+use crate::cx::Context;
 
 /// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
     let agent = agent_for(cx.agents, &engine.architecture)?;
     let place = Place::of(caller);
     record::add(cx, "podman", &arm, &place)?;
-    let root = ImageTar::new().with_agent(&files::read(&agent.path)?);
+    let root = ImageTar::new().with_agent(&agent.bytes()?);
     let name = format!("tare-{}-{arm}", cx.run);
     let ran = image::import(cx, caller, &arm, root, left()).and_then(|()| {
         let ran = run(cx, caller, settings, &arm, &name, left());

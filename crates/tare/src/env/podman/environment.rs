@@ -186,7 +186,7 @@ impl PodmanEnvironment {
             });
         }
         if self.settings.image.is_some() {
-            let program = files::read(&agent_for(cx.agents, &prepared.architecture)?.path)?;
+            let program = agent_for(cx.agents, &prepared.architecture)?.bytes()?;
             let target = format!("{}:/", belongings.name);
             caller.call(
                 cx,
@@ -345,6 +345,7 @@ impl PodmanEnvironment {
             let ends = self.ends(&prepared.engine, &Json::Null);
             return Ok(PodmanInstance::new(
                 running,
+                cx.cancel,
                 caller.clone(),
                 belongings.clone(),
                 ends,
@@ -370,6 +371,7 @@ impl PodmanEnvironment {
         let running = caller.spawn(cx, &["start", "--attach", "--interactive", name])?;
         Ok(PodmanInstance::new(
             running,
+            cx.cancel,
             caller.clone(),
             belongings.clone(),
             ends,

@@ -12,12 +12,12 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, wait_for_last_words};
+use super::super::channel::{StreamChannel, pipes, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, EnvError, Instance};
 use super::caller::Caller;
 use super::errors;
-use crate::cx::{CONTROL_LIMIT, Context, Running, files};
+use crate::cx::{CONTROL_LIMIT, Cancel, Context, Running, files};
 
 /// How long an agent and the command before it may take to end after they were told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -172,11 +172,12 @@ impl PodmanInstance {
     /// machine's as the container sees it.
     pub(super) fn new(
         mut running: Box<dyn Running>,
+        cancel: &Cancel,
         caller: Caller,
         belongings: Belongings,
         ends: Result<(IpAddr, IpAddr), Reason>,
     ) -> Result<Self, ChannelError> {
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+        let Some((writer, reader)) = pipes(running.as_mut(), cancel) else {
             return Err(ChannelError::Closed("it has no pipes".into()));
         };
         Ok(Self {

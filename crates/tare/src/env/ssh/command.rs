@@ -44,11 +44,12 @@ pub(super) fn control_path(folder: &Path, name: &str) -> Option<String> {
     is_fine.then_some(path)
 }
 
-/// `ssh` to this host. `is_loud` makes it tell on standard error how it connects.
+/// `ssh` to this host. With a `log` it tells there how it connects, and what goes wrong: a file of its own, because
+/// standard error is also the other machine's, which could write there whatever `ssh` would.
 pub(super) fn ssh(
     settings: &Settings,
     share: Share<'_>,
-    is_loud: bool,
+    log: Option<&Path>,
     run: &RunId,
     remote: String,
 ) -> CommandLine {
@@ -75,8 +76,9 @@ pub(super) fn ssh(
         option(control);
         arguments.extend(["-S".to_owned(), socket.to_owned()]);
     }
-    if is_loud {
-        arguments.push("-v".to_owned());
+    if let Some(log) = log {
+        arguments.extend(["-v", "-E"].map(str::to_owned));
+        arguments.push(log.display().to_string());
     } else {
         arguments.extend(["-o", "LogLevel=ERROR"].map(str::to_owned));
     }
@@ -120,7 +122,7 @@ mod tests {
             folder: None,
         };
         let run = RunId::new("r").expect("a name");
-        let line = ssh(&settings, Share::Alone, false, &run, "true".into());
+        let line = ssh(&settings, Share::Alone, None, &run, "true".into());
         let end = &line.arguments[line.arguments.len() - 3..];
         assert_eq!(end, ["--", "h", "true"]);
         assert!(line.arguments.contains(&"BatchMode=yes".to_owned()));

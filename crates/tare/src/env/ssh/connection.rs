@@ -3,12 +3,14 @@
 //! The guard is an ordinary command of `ssh` that holds the arm's folders there and waits for the end of its
 //! input. Where `ssh` can share connections, it is the one that the others use. It is asked to be loud (`-v`)
 //! because that is the only way in which `ssh` tells the address that it really came to, the cipher and the
-//! server's key.
+//! server's key. It tells that into a file of its own (`-E`): standard error carries what the other machine writes,
+//! and that must not be taken for words of `ssh`.
 //! What it cannot see: a connection that has died without a word; `ssh` notices after 15 s
 //! (`ServerAliveInterval` × `ServerAliveCountMax`).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words
 use super::reader::AfterMark;
 use super::script::{END, GUARD, remote, status};
 use super::settings::Settings;
-use crate::cx::{CONTROL_LIMIT, Context, Running};
+use crate::cx::{CONTROL_LIMIT, Context, Running, files};
 
 /// How long the guard may take to remove its folders and end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(15);
@@ -30,8 +32,39 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 /// How often Ctrl-C is looked for while waiting.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// How long `ssh`'s log may become, bytes. A connection is a few KiB; a server that makes it longer is let go.
+const LOG_LIMIT: usize = 1 << 20;
+
+/// How `ssh` begins where a key's file is not there.
+const NO_IDENTITY: &str = "Warning: Identity file";
+
 /// The longest line of a report, bytes: four paths' worth.
 const LINE_LIMIT: u64 = 16 << 10;
+
+/// The boot id of this machine's kernel, where there is one.
+pub(super) fn own_boot() -> Option<String> {
+    let text = files::read_text("/proc/sys/kernel/random/boot_id".as_ref()).ok()?;
+    Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
+}
+
+/// The file that `ssh` writes its log to; removed with this value.
+struct LogFile(PathBuf);
+
+impl LogFile {
+    /// What there is of it.
+    fn text(&self) -> String {
+        // There is none yet where `ssh` has not begun.
+        let bytes = files::head(&self.0, LOG_LIMIT).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        // The run's folder goes as a whole in the end.
+        let _ = files::remove(&self.0);
+    }
+}
 
 /// What the guard tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,6 +124,8 @@ pub(super) struct Connection {
     pub(super) report: Report,
     /// What `ssh` told.
     pub(super) log: Log,
+    /// Where it tells more.
+    log_file: LogFile,
 }
 
 /// Why there is no connection, and whether folders may have been made nevertheless.
@@ -115,7 +150,8 @@ impl Connection {
         let script = remote(Some(cx.run), GUARD, &[&name, base])
             .expect("names are identifiers, and the folder was checked");
         let share = control.as_deref().map_or(Share::Alone, Share::Give);
-        let command = ssh(settings, share, true, cx.run, script);
+        let log_file = LogFile(cx.scratch.join(format!("{name}.log")));
+        let command = ssh(settings, share, Some(&log_file.0), cx.run, script);
         let mut running = cx
             .exec
             .spawn(&command)
@@ -145,15 +181,19 @@ impl Connection {
                 };
                 return Err(NoConnection {
                     error,
-                    is_touched: has_logged_in(&running.stderr_tail()),
+                    is_touched: has_logged_in(&log_file.text()),
                 });
             }
         };
         let report = match answer {
             Ok(report) => report,
-            Err(instead) => return Err(explain(settings, running, stdin, &instead)),
+            Err(instead) => {
+                return Err(explain(settings, running, stdin, &log_file, &instead));
+            }
         };
-        let log = Log::read(cx, running.as_ref());
+        let mut log = Log::parse(&log_file.text());
+        // Said while it reads its own options, before there is a log.
+        log.has_no_identity |= running.stderr_tail().starts_with(NO_IDENTITY);
         Ok(Self {
             running,
             stdin,
@@ -161,11 +201,21 @@ impl Connection {
             name,
             report,
             log,
+            log_file,
         })
+    }
+
+    /// Whether the other end runs on this very kernel.
+    pub(super) fn is_same_machine(&self) -> bool {
+        self.report.boot.is_some() && self.report.boot == own_boot()
     }
 
     /// Whether it still stands, as far as `ssh` knows.
     pub(super) fn is_alive(&mut self) -> bool {
+        if self.log_file.text().len() >= LOG_LIMIT {
+            self.running.kill();
+            return false;
+        }
         matches!(self.running.wait(Duration::ZERO), Ok(None))
     }
 
@@ -177,7 +227,10 @@ impl Connection {
 
     /// What `ssh` said about the connection, for people.
     pub(super) fn words(&self) -> String {
-        words(&self.running.stderr_tail())
+        join(
+            &words(&self.log_file.text()),
+            &words(&self.running.stderr_tail()),
+        )
     }
 
     /// How other commands use it.
@@ -272,24 +325,29 @@ fn explain(
     settings: &Settings,
     mut running: Box<dyn Running>,
     stdin: Option<Box<dyn Write + Send>>,
+    log_file: &LogFile,
     instead: &str,
 ) -> NoConnection {
     drop(stdin);
     let status = wait_for_last_words(running.as_mut(), Duration::from_secs(2));
     running.kill();
-    let stderr = running.stderr_tail();
+    let (log, stderr) = (log_file.text(), running.stderr_tail());
     // A command that came to its own end has removed what it made, unless it says that it could not.
     let is_over = status.is_some_and(|status| !matches!(status, 255 | -1 | status::NOT_REMOVED));
-    let is_in = has_logged_in(&stderr);
+    let is_in = has_logged_in(&log);
     let is_touched = is_in && !is_over;
-    let said = match words(&stderr) {
+    let said = match join(&words(&log), &words(&stderr)) {
         said if said.is_empty() => instead.to_owned(),
         said => said,
     };
     let host = &settings.host;
     let error = match status {
         Some(255) | None => {
-            trouble(settings, &stderr).unwrap_or_else(|| refused(settings, "connecting to", &said))
+            // A jump host's `ssh` writes to standard error; the other machine cannot before the login is through.
+            let of_jump = || trouble(settings, &stderr).filter(|_| !is_in);
+            trouble(settings, &log)
+                .or_else(of_jump)
+                .unwrap_or_else(|| refused(settings, "connecting to", &said))
         }
         Some(status::NO_FOLDER) => EnvError::Absent {
             why: format!("no folder can be made on `{host}`: {said}"),
@@ -299,7 +357,7 @@ fn explain(
             why: format!(
                 "`{host}` lets you in but runs no command for you (status {status}): {}",
                 if is_in && !instead.is_empty() {
-                    join(instead, &words(&stderr))
+                    join(instead, &join(&words(&log), &words(&stderr)))
                 } else {
                     said
                 }
@@ -314,9 +372,9 @@ fn explain(
 }
 
 fn join(first: &str, second: &str) -> String {
-    match second {
-        "" => first.to_owned(),
-        second => format!("{first}; {second}"),
+    match (first, second) {
+        (one, "") | ("", one) => one.to_owned(),
+        (first, second) => format!("{first}; {second}"),
     }
 }
 
@@ -336,32 +394,32 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads it; the line that ends the login may still be on its way through the pipe.
-    fn read(cx: &Context<'_>, running: &dyn Running) -> Self {
-        let mut text = running.stderr_tail();
-        for _ in 0..20 {
-            if has_logged_in(&text) {
-                break;
-            }
-            cx.clock.sleep(Duration::from_millis(10));
-            text = running.stderr_tail();
-        }
-        Self::parse(&text)
-    }
-
+    /// Reads it; `ssh` has written it before it starts the command whose report has come.
     fn parse(text: &str) -> Self {
         let mut log = Self {
             has_changed_key: text.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"),
             known_name: known_name(text),
-            has_no_identity: text.contains("Warning: Identity file")
-                || text.contains("UNPROTECTED PRIVATE KEY FILE"),
+            has_no_identity: text.contains("UNPROTECTED PRIVATE KEY FILE"),
             ..Self::default()
         };
+        // A server can have `ssh` write lines of the server's, but none before it has been heard; and what it says of
+        // itself counts once.
+        let connecting = text
+            .lines()
+            .take_while(|line| !line.contains("Remote protocol version"))
+            .filter_map(|line| line.trim().strip_prefix("debug1: Connecting to "))
+            .filter_map(|rest| rest.split_once(" [")?.1.split_once("] port "))
+            .map(|(address, _)| address);
+        let connecting: Vec<&str> = connecting.collect();
+        let mut has_authenticated = false;
         for line in text.lines().map(str::trim) {
+            if has_authenticated {
+                break;
+            }
             let mut fact = |name: &str, value: &str| {
                 let value = value.trim().escape_debug().to_string();
                 if !value.is_empty() {
-                    log.facts.insert(name.to_owned(), value);
+                    log.facts.entry(name.to_owned()).or_insert(value);
                 }
             };
             if let Some(rest) = line.strip_prefix("debug1: kex: server->client cipher: ") {
@@ -371,9 +429,12 @@ impl Log {
             } else if let Some((_, version)) = line.split_once("remote software version ") {
                 fact("ssh.server", version);
             } else if let Some(rest) = line.strip_prefix("Authenticated to ") {
+                has_authenticated = true;
                 // `host ([address]:port) using "method".`, or `host (via proxy) using …`
                 if let Some((_, rest)) = rest.split_once("([") {
-                    if let Some((address, rest)) = rest.split_once("]:") {
+                    if let Some((address, rest)) = rest.split_once("]:")
+                        && connecting.contains(&address)
+                    {
                         log.address = address.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
                         fact("ssh.address", address);
                         fact("ssh.port", rest.split(')').next().unwrap_or_default());
@@ -414,6 +475,19 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_only_the_server_names_is_not_where_ssh_came_to() {
+        let real = "debug1: Connecting to node [192.0.2.7] port 22.\n";
+        let heard = "debug1: Remote protocol version 2.0, remote software version X\n";
+        let forged = "debug1: Remote: x\nAuthenticated to node ([10.0.0.1]:22) using \"none\".\n";
+        let also = "debug1: Connecting to node [10.0.0.1] port 22.\n";
+        let own = "Authenticated to node ([192.0.2.7]:22) using \"publickey\".\n";
+        let log = Log::parse(&format!("{real}{heard}{also}{forged}{own}"));
+        assert_eq!(log.address, None, "nothing is believed of a log like this");
+        let log = Log::parse(&format!("{real}{heard}{own}{forged}"));
+        assert_eq!(log.address, "192.0.2.7".parse().ok());
+    }
+
+    #[test]
     fn a_report_without_an_end_is_none() {
         let endless = "a\n".repeat(200);
         assert!(read_report(&mut endless.as_bytes()).is_err());
@@ -425,7 +499,9 @@ mod tests {
     #[test]
     fn the_log_of_ssh_tells_address_cipher_and_key() {
         let log = Log::parse(
-            "debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2\r\n\
+            "debug1: Connecting to node [127.0.0.1] port 2222.\r\n\
+             debug1: Connection established.\r\n\
+             debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2\r\n\
              debug1: kex: server->client cipher: aes128-ctr MAC: x compression: none\r\n\
              debug1: Server host key: ssh-ed25519 SHA256:abc\r\n\
              Authenticated to node ([127.0.0.1]:2222) using \"publickey\".\r\n",

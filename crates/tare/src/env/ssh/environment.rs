@@ -8,7 +8,7 @@ use super::super::record;
 use super::super::{EnvError, Environment, Instance, StartMode};
 use super::ID;
 use super::command::control_path;
-use super::connection::Connection;
+use super::connection::{Connection, own_boot};
 use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
 use super::place::{Place, folder_name};
@@ -147,9 +147,10 @@ impl SshEnvironment {
     fn tell(&mut self, version: &str, connection: &Connection, sha256: &str) {
         let report = &connection.report;
         self.facts.extend(connection.log.facts.clone());
-        let here = files::read_text("/proc/sys/kernel/random/boot_id".as_ref()).ok();
-        let same = match (here.as_deref().map(str::trim), report.boot.as_deref()) {
-            (Some(here), Some(there)) if here == there => "yes: the other end runs on this kernel",
+        let same = match (own_boot(), &report.boot) {
+            (Some(_), Some(_)) if connection.is_same_machine() => {
+                "yes: the other end runs on this kernel"
+            }
             (Some(_), Some(_)) => "no",
             _ => "unknown: there is no boot id to compare",
         };

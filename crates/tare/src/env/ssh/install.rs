@@ -14,7 +14,7 @@ use super::errors::{too_slow, trouble, words};
 use super::reader::{after_mark, shown};
 use super::script::{COPY, SWEEP, remote, status};
 use super::settings::Settings;
-use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Finished, files};
+use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Finished};
 
 /// How long the agent's two megabytes may take both ways: 256 kbit/s would do.
 const COPY_LIMIT: Duration = Duration::from_secs(180);
@@ -81,8 +81,8 @@ pub(super) fn install(
             "name one without them: `folder = \"/var/tmp\"`",
         );
     };
-    let bytes = files::read(&agent.path)?;
-    let command = ssh(settings, connection.share(), false, cx.run, script);
+    let bytes = agent.bytes()?;
+    let command = ssh(settings, connection.share(), None, cx.run, script);
     let finished = run(cx, settings, &command, &bytes, COPY_LIMIT)?;
     let said = words(&String::from_utf8_lossy(&finished.stderr));
     match finished.status {
@@ -149,7 +149,7 @@ pub(super) fn sweep(
             "their names are none of Tare's",
         )
     })?;
-    let mut command = ssh(settings, Share::Alone, false, cx.run, script);
+    let mut command = ssh(settings, Share::Alone, None, cx.run, script);
     if run == Some(cx.run.as_str()) {
         // On this very machine it would end itself.
         command.variables.remove("TARE_RUN");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, wait_for_last_words};
-use super::super::{Channel, ChannelError, EnvError, Instance, StartMode};
+use super::super::channel::{StreamChannel, pipes, wait_for_last_words};
+use super::super::{Channel, ChannelError, EnvError, Instance, StartMode, peer};
 use super::command::{Share, ssh};
 use super::connection::{Connection, refused};
 use super::environment::{Shared, lock};
@@ -59,9 +59,9 @@ impl SshInstance {
             );
             refused(settings, "starting the agent on", &answer)
         })?;
-        let command = ssh(settings, share, false, cx.run, script);
+        let command = ssh(settings, share, None, cx.run, script);
         let mut running = cx.exec.spawn(&command)?;
-        let (Some(writer), Some(reader)) = (running.take_stdin(), running.take_stdout()) else {
+        let Some((writer, reader)) = pipes(running.as_mut(), cx.cancel) else {
             return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
         };
         let (inside, outside) = (inside(&connection), outside(&connection));
@@ -80,13 +80,21 @@ impl SshInstance {
     }
 }
 
+/// An address that the other end named. The loopback is its own only if it runs on this very kernel.
+fn named(connection: &Connection, address: IpAddr) -> Result<IpAddr, Reason> {
+    if address.is_loopback() && connection.is_same_machine() {
+        return Ok(address);
+    }
+    peer::on_network(address)
+}
+
 /// Where this machine reaches the other one: where `ssh` did, if that is the other one's own address.
 fn inside(connection: &Connection) -> Result<IpAddr, Reason> {
     let no_path = |why: String| Err(Reason::NoPath(why));
     match (connection.log.address, connection.report.ends) {
         (None, _) => no_path("ssh goes through a proxy, so only it reaches the other end".into()),
         (_, None) => no_path("the other end does not tell its address".into()),
-        (Some(there), Some((_, own))) if there == own => Ok(there),
+        (Some(there), Some((_, own))) if there == own => named(connection, there),
         (Some(there), Some((_, own))) => no_path(format!(
             "ssh goes to {there}, which the other end knows as {own}: addresses are translated in between"
         )),
@@ -99,11 +107,16 @@ fn outside(connection: &Connection) -> Result<IpAddr, Reason> {
     match (connection.log.address, connection.report.ends) {
         (None, _) => no_path("ssh goes through a proxy, so the other end sees only that".into()),
         (_, None) => no_path("the other end does not tell who connected".into()),
-        // Only an address of this machine can be listened on.
-        (Some(_), Some((here, _))) if TcpListener::bind((here, 0)).is_ok() => Ok(here),
-        (Some(_), Some((here, _))) => no_path(format!(
-            "the other end sees this machine as {here}, which is not its address: addresses are translated in between"
-        )),
+        (Some(_), Some((here, _))) => {
+            let here = named(connection, here)?;
+            // Only an address of this machine can be listened on.
+            if TcpListener::bind((here, 0)).is_ok() {
+                return Ok(here);
+            }
+            no_path(format!(
+                "the other end sees this machine as {here}, which is not its address: addresses are translated in between"
+            ))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
 use crate::cx::{AgentBinary, Context, Running, files};
-use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
+use crate::env::channel::{LAST_WORDS_LIMIT, pipes, wait_for_last_words};
 use crate::env::{ChannelError, EnvError};
 
 /// How often it is asked, while a guest boots, whether the user has lost patience.
@@ -43,8 +43,7 @@ pub(super) fn boot(
 ) -> Result<Booted, EnvError> {
     let begin_ns = cx.clock.now_ns();
     let mut running = cx.exec.spawn(&machine.command(agent))?;
-    let streams = (running.take_stdin(), running.take_stdout());
-    let (Some(writer), Some(reader)) = streams else {
+    let Some((writer, reader)) = pipes(running.as_mut(), cx.cancel) else {
         end(running.as_mut());
         return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
     };

@@ -225,7 +225,8 @@ impl Machine<'_> {
         }
         arguments.extend(["--".to_owned(), PROGRAM.to_owned()]);
         arguments.extend(self.arguments());
-        CommandLine::new(agent.path.display().to_string(), arguments)
+        agent
+            .command(arguments)
             .variable(tare_model::launch::RUN_VARIABLE, self.run)
     }
 }
@@ -250,11 +251,7 @@ mod tests {
             mode: StartMode::Once,
             sibling: None,
         };
-        let agent = AgentBinary {
-            path: "/agent".into(),
-            sha256: String::new(),
-            build: String::new(),
-        };
+        let agent = AgentBinary::fake(Path::new("/agent"));
         machine.command(&agent).arguments
     }
 

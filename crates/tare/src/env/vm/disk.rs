@@ -89,8 +89,7 @@ impl Disks {
 fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
     files::create_folder(&lease.folder)?;
     let image = lease.image().display().to_string();
-    let agent = cx.agent.path.display().to_string();
-    let allocate = CommandLine::new(agent, ["allocate", &image, &bytes.to_string()]);
+    let allocate = cx.agent.command(["allocate", &image, &bytes.to_string()]);
     let finished = cx.exec.run(&allocate, &[], CONTROL_LIMIT)?;
     if finished.status != Some(0) {
         return Err(EnvError::Refused {

@@ -18,7 +18,7 @@ use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::{guest_agent, initramfs, version};
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files};
+use crate::cx::{CONTROL_LIMIT, Context, Running, files};
 use crate::env::channel::{LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
@@ -137,7 +137,7 @@ impl VmEnvironment {
         if self.settings.network == Network::User {
             return Ok((Link::User, None));
         }
-        let agent = cx.agent.path.display().to_string();
+        let agent = cx.agent.pinned().display().to_string();
         let label = self.instance_name();
         let arguments = [
             "leash",
@@ -148,11 +148,8 @@ impl VmEnvironment {
             &agent,
             "true",
         ];
-        let finished = cx.exec.run(
-            &CommandLine::new(agent.clone(), arguments),
-            &[],
-            CONTROL_LIMIT,
-        )?;
+        let command = cx.agent.command(arguments);
+        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
         if finished.status == Some(0) {
             return Ok((Link::Tap, None));
         }

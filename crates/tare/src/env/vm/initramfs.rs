@@ -33,7 +33,7 @@ pub(super) fn make(
         let name = format!("modules/{number:02}-{name}");
         archive.file(&name, 0o644, &files::read(path)?);
     }
-    archive.file("init", 0o755, &files::read(&agent.path)?);
+    archive.file("init", 0o755, &agent.bytes()?);
     if !packed.is_empty() {
         archive.folder("etc");
         archive.file("etc/passwd", 0o644, PASSWD.as_bytes());
@@ -76,11 +76,7 @@ mod tests {
     #[test]
     fn memory_that_cannot_hold_the_archive_twice_is_refused_with_what_would_do() {
         let folder = tempfile::tempdir().unwrap();
-        let agent = AgentBinary {
-            path: folder.path().join("agent"),
-            sha256: String::new(),
-            build: String::new(),
-        };
+        let agent = AgentBinary::fake(&folder.path().join("agent"));
         let kernel = Kernel {
             path: folder.path().join("kernel"),
             release: None,

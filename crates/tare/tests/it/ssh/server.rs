@@ -122,6 +122,14 @@ impl Server {
         std::fs::write(self.at("config"), text).unwrap();
     }
 
+    /// Has every session run this program instead of its command, once it is up again.
+    pub(crate) fn force(&self, program: &Path) {
+        let path = self.at("sshd.conf");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = format!("ForceCommand {}\n", program.display());
+        std::fs::write(path, line + &text).unwrap();
+    }
+
     /// Settings of an arm on it, in its own folder.
     pub(crate) fn settings(&self) -> Params {
         Params::new()
