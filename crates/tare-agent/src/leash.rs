@@ -1,4 +1,5 @@
-//! `leash [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program that ends when whoever asked for it ends.
+//! `leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--console FILE] [--tap RUN LABEL]
+//! [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program that ends when whoever asked for it ends.
 //!
 //! For programs that would go on without their host, such as a machine emulator whose guest hangs. The leash
 //! stays beside the program: the kernel kills the program when the leash dies however that happens, and the
@@ -8,14 +9,22 @@
 //! With `--tap` a TAP device is made first and inherited; `{tare.fd}`, `{tare.host}`, `{tare.arm}` and
 //! `{tare.bits}` in the arguments become its descriptor and addresses. With `--sibling` another one is made in
 //! the hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
+//! With `--unprivileged` the program of a leash that root holds is nobody's: it has no right of root's, only those of
+//! the group that the device is open to. A device that is open to root alone leaves it root. What it needs is opened
+//! for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order.
 
+mod files;
+
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use tare_model::RunId;
 
+use self::files::Console;
 use crate::launch::sys;
 use crate::tap::{self, Tap};
 
@@ -37,42 +46,136 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<i32, String> {
-    let usage = || {
-        "leash [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected".to_owned()
-    };
-    let (mut wanted, mut sibling, mut rest) = (None, None, arguments);
-    let argv = loop {
-        rest = match rest {
-            [end, argv @ ..] if end == "--" => break argv,
-            [option, run, label, rest @ ..] if option == "--tap" => {
-                wanted = Some((run, label));
-                rest
-            }
-            [option, hub, number, rest @ ..] if option == "--sibling" => {
-                let numbers = hub.parse().ok().zip(number.parse().ok());
-                sibling = Some(numbers.ok_or_else(usage)?);
-                rest
-            }
-            _ => return Err(usage()),
+/// The user and the group that belong to nobody, by convention and by the kernel's own default.
+const NOBODY: u32 = 65_534;
+
+/// Whose rights a program has.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    user: u32,
+    group: u32,
+    /// The group of the device that it may use.
+    device: Option<u32>,
+}
+
+impl Account {
+    /// Nobody's, with the way to this device if one is named. `None` where the program keeps the rights that there
+    /// are: an ordinary user's, or root's because the device is open to nobody else.
+    fn of_nobody(device: Option<&str>) -> io::Result<Option<Self>> {
+        if sys::effective_user() != 0 {
+            return Ok(None);
+        }
+        let mut account = Self {
+            user: NOBODY,
+            group: NOBODY,
+            device: None,
         };
+        if let Some(device) = device {
+            let found = fs::metadata(device)?;
+            let is_for_group = found.mode() & 0o060 == 0o060 && found.gid() != 0;
+            if is_for_group {
+                account.device = Some(found.gid());
+            } else if found.mode() & 0o006 != 0o006 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(account))
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Default)]
+struct Wanted<'a> {
+    parent: Option<libc::pid_t>,
+    is_unprivileged: bool,
+    device: Option<&'a str>,
+    /// Paths in order, each with whether it is to be written to.
+    files: Vec<(&'a str, bool)>,
+    console: Option<&'a str>,
+    tap: Option<(&'a str, &'a str)>,
+    sibling: Option<(u32, u32)>,
+    argv: &'a [String],
+}
+
+impl<'a> Wanted<'a> {
+    /// `None` for what is no call of this command.
+    fn read(arguments: &'a [String]) -> Option<Self> {
+        let mut wanted = Self::default();
+        let mut words = arguments.iter();
+        loop {
+            let mut word = || words.next().map(String::as_str);
+            match word()? {
+                "--" => break,
+                "--parent" => wanted.parent = Some(word()?.parse().ok()?),
+                "--unprivileged" => wanted.is_unprivileged = true,
+                "--device" => wanted.device = Some(word()?),
+                "--read" => wanted.files.push((word()?, false)),
+                "--write" => wanted.files.push((word()?, true)),
+                "--console" => wanted.console = Some(word()?),
+                "--tap" => wanted.tap = Some((word()?, word()?)),
+                "--sibling" => {
+                    wanted.sibling = Some((word()?.parse().ok()?, word()?.parse().ok()?));
+                }
+                _ => return None,
+            }
+        }
+        wanted.argv = words.as_slice();
+        (!wanted.argv.is_empty()).then_some(wanted)
+    }
+}
+
+/// What the program gets from here, as long as it has not started.
+#[derive(Default)]
+struct Given {
+    tap: Option<Tap>,
+    sibling: Option<OwnedFd>,
+    files: Vec<OwnedFd>,
+    console: Option<OwnedFd>,
+}
+
+fn run(arguments: &[String]) -> Result<i32, String> {
+    let wanted = Wanted::read(arguments).ok_or(
+        "leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--console FILE] \
+         [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected",
+    )?;
+    let first = &wanted.argv[0];
+    let program = find(first).ok_or_else(|| format!("there is no program `{first}`"))?;
+    let account = if wanted.is_unprivileged {
+        Account::of_nobody(wanted.device).map_err(|error| {
+            let device = wanted.device.unwrap_or_default();
+            format!("cannot look at `{device}`: {error}")
+        })?
+    } else {
+        None
     };
-    let program = argv.first().ok_or_else(usage)?;
-    let program = find(program).ok_or_else(|| format!("there is no program `{program}`"))?;
-    let tap = wanted
-        .map(|(run, label)| {
-            let run = RunId::new(run.clone()).map_err(|error| error.to_string())?;
-            tap::make(&run, label)
-        })
-        .transpose()?;
-    let sibling = sibling
-        .map(|(hub, number)| tap::make_sibling(hub, number))
-        .transpose()?;
-    let rest = argv[1..]
+    let mut given = Given::default();
+    for (path, is_written) in &wanted.files {
+        let opened = if *is_written {
+            files::to_write(path, account.as_ref())
+        } else {
+            files::to_read(path, account.as_ref())
+        };
+        let opened = opened.map_err(|error| format!("cannot open `{path}`: {error}"))?;
+        given.files.push(opened);
+    }
+    let mut console = None;
+    if let Some(path) = wanted.console {
+        let (kept, program) =
+            Console::open(path).map_err(|error| format!("cannot open `{path}`: {error}"))?;
+        (console, given.console) = (Some(kept), Some(program));
+    }
+    if let Some((run, label)) = wanted.tap {
+        let run = RunId::new(run.to_owned()).map_err(|error| error.to_string())?;
+        given.tap = Some(tap::make(&run, label)?);
+    }
+    if let Some((hub, number)) = wanted.sibling {
+        given.sibling = Some(tap::make_sibling(hub, number)?);
+    }
+    let rest = wanted.argv[1..]
         .iter()
-        .map(|argument| filled_in(argument, tap.as_ref(), sibling.as_ref()));
+        .map(|argument| filled_in(argument, &given));
     let argv: Vec<String> = std::iter::once(program).chain(rest).collect();
-    hold(&argv, (tap, sibling)).map_err(|error| error.to_string())
+    hold(&argv, account, given, console, wanted.parent).map_err(|error| error.to_string())
 }
 
 /// The path of a program, as a shell finds it.
@@ -87,24 +190,40 @@ fn find(name: &str) -> Option<String> {
         .map(|path| path.display().to_string())
 }
 
-fn filled_in(argument: &str, tap: Option<&Tap>, sibling: Option<&OwnedFd>) -> String {
-    let argument = match sibling {
-        Some(sibling) => argument.replace("{tare.sibling.fd}", &sibling.as_raw_fd().to_string()),
-        None => argument.to_owned(),
+fn filled_in(argument: &str, given: &Given) -> String {
+    let mut text = argument.to_owned();
+    let mut fill = |blank: &str, value: &dyn std::fmt::Display| {
+        if text.contains(blank) {
+            text = text.replace(blank, &value.to_string());
+        }
     };
-    let Some(tap) = tap else {
-        return argument;
-    };
-    argument
-        .replace("{tare.fd}", &tap.descriptor.as_raw_fd().to_string())
-        .replace("{tare.host}", &tap.addresses.host.to_string())
-        .replace("{tare.arm}", &tap.addresses.arm.to_string())
-        .replace("{tare.bits}", &tap.addresses.prefix_bits.to_string())
+    for (number, file) in given.files.iter().enumerate() {
+        fill(&format!("{{tare.file.{number}}}"), &file.as_raw_fd());
+    }
+    if let Some(console) = &given.console {
+        fill("{tare.console}", &console.as_raw_fd());
+    }
+    if let Some(sibling) = &given.sibling {
+        fill("{tare.sibling.fd}", &sibling.as_raw_fd());
+    }
+    if let Some(tap) = &given.tap {
+        fill("{tare.fd}", &tap.descriptor.as_raw_fd());
+        fill("{tare.host}", &tap.addresses.host);
+        fill("{tare.arm}", &tap.addresses.arm);
+        fill("{tare.bits}", &tap.addresses.prefix_bits);
+    }
+    text
 }
 
 /// Starts the program and waits for its end, or ends it with our parent.
-fn hold(argv: &[String], devices: (Option<Tap>, Option<OwnedFd>)) -> io::Result<i32> {
-    let (own, parent) = (std::process::id() as libc::pid_t, sys::parent());
+fn hold(
+    argv: &[String],
+    account: Option<Account>,
+    given: Given,
+    mut console: Option<Console>,
+    parent: Option<libc::pid_t>,
+) -> io::Result<i32> {
+    let own = std::process::id() as libc::pid_t;
     let heeded = [
         libc::SIGCHLD,
         libc::SIGUSR1,
@@ -113,23 +232,27 @@ fn hold(argv: &[String], devices: (Option<Tap>, Option<OwnedFd>)) -> io::Result<
         libc::SIGINT,
     ];
     let signals = sys::signals_as_descriptor(&heeded)?;
-    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1 as libc::c_ulong)?;
+    let parent = sys::end_with_parent(libc::SIGUSR1, parent)?;
     let program = sys::clone_process(0)?;
     if program == 0 {
-        become_program(argv, own);
+        become_program(argv, account, own);
     }
-    // The devices are the program's alone from here, and go with it.
-    drop(devices);
+    // What was given is the program's alone from here, and goes with it.
+    drop(given);
     loop {
         if let Some(status) = sys::reap(program, false)? {
+            // What it printed last still lies in the pipe, of which nobody else has the other end.
+            while console.as_mut().is_some_and(Console::pass_on) {}
             return Ok(status);
         }
-        let mut entry = [libc::pollfd {
-            fd: signals.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        }];
-        sys::poll(&mut entry, -1)?;
+        let mut entries = vec![watch(signals.as_raw_fd())];
+        entries.extend(console.as_ref().map(|it| watch(it.descriptor())));
+        sys::poll(&mut entries, -1)?;
+        if entries.get(1).is_some_and(|entry| entry.revents != 0)
+            && !console.as_mut().is_some_and(Console::pass_on)
+        {
+            console = None;
+        }
         while let Some(signal) = sys::next_signal(&signals) {
             // The signal also comes when only the thread that started us ends.
             let is_orphaned = signal == libc::SIGUSR1 && sys::parent() != parent;
@@ -141,18 +264,29 @@ fn hold(argv: &[String], devices: (Option<Tap>, Option<OwnedFd>)) -> io::Result<
     }
 }
 
-/// The child: tied to the leash, then the program.
-fn become_program(argv: &[String], leash: libc::pid_t) -> ! {
-    let tied = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong).and_then(|_| {
+fn watch(fd: libc::c_int) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }
+}
+
+/// The child: without the rights that it does not need, tied to the leash, then the program.
+fn become_program(argv: &[String], account: Option<Account>, leash: libc::pid_t) -> ! {
+    // The tie comes after the change of user, which would undo it.
+    let ready = account
+        .map_or(Ok(()), |it| {
+            sys::become_user(it.user, it.group, it.device)?;
+            sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)
+        })
         // The leash may have died before the kernel knew that it matters.
-        if sys::parent() == leash {
+        .and_then(|()| sys::end_with_parent(libc::SIGKILL, Some(leash)))
+        .and_then(|_| {
             sys::new_session()?;
             sys::reset_signals()
-        } else {
-            Err(io::Error::from_raw_os_error(libc::ESRCH))
-        }
-    });
-    let error = match tied {
+        });
+    let error = match ready {
         Ok(()) => sys::execute(argv),
         Err(error) => error,
     };
@@ -185,6 +319,9 @@ mod tests {
         assert!(problem("sleep 1").contains("expected"));
         assert!(problem("--").contains("expected"));
         assert!(problem("--tap run -- x").contains("expected"));
+        assert!(problem("--read").contains("expected"));
+        assert!(problem("--parent x -- true").contains("expected"));
+        assert!(problem("--read /no/such/file -- true").contains("/no/such/file"));
         assert!(problem("--sibling x 1 -- true").contains("expected"));
         assert!(problem("-- tare-no-such-program").contains("tare-no-such-program"));
         assert!(problem("--tap a/b arm -- true").contains("a/b"));
@@ -192,6 +329,6 @@ mod tests {
 
     #[test]
     fn arguments_without_a_device_stay_as_they_are() {
-        assert_eq!(filled_in("{tare.arm}", None, None), "{tare.arm}");
+        assert_eq!(filled_in("{tare.arm}", &Given::default()), "{tare.arm}");
     }
 }

@@ -254,11 +254,13 @@ fn send(output: &mut File, reply: &Reply) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Asks the kernel to end this process with its agent, and says whether the agent is still there.
+/// Asks the kernel to tell this process of its agent's end, with which it ends together with all that it started, and
+/// says whether the agent is still there.
 #[cfg(target_os = "linux")]
 fn is_tied_to_its_agent(arguments: &[String]) -> bool {
+    let signal = probe::command::left::end_all_at_a_signal();
     // SAFETY: PR_SET_PDEATHSIG takes one number and touches no memory of ours.
-    let tied = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } == 0;
+    let tied = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } == 0;
     // SAFETY: `getppid` has no precondition and cannot fail.
     let parent = unsafe { libc::getppid() };
     // The agent may have ended before the call above; then the parent is already another process.

@@ -390,27 +390,54 @@ fn a_child_that_a_probe_leaves_behind_is_gone_before_the_trial_is_reported() {
 
 #[test]
 fn what_left_its_session_and_dropped_its_label_ends_with_a_trial_that_is_given_up() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let pid_file = folder.join(format!("left-{}", std::process::id()));
     let mut agent = Agent::start(&["serve", "--no-spare"]);
-    let script = format!(
-        "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
-        pid_file.display()
-    );
-    let call = CommandCall::new("/bin/sh", ["-c", &script]);
-    agent.send(&run(1, "command", call.to_probe().args, ANSWER_LIMIT));
-    let begin = Instant::now();
-    while !pid_file.exists() {
-        assert!(begin.elapsed() < ANSWER_LIMIT, "it never started");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let pid = std::fs::read_to_string(&pid_file).unwrap();
-    std::fs::remove_file(&pid_file).unwrap();
-    let process = PathBuf::from("/proc").join(pid.trim());
-    assert!(process.exists());
+    let process = agent.leave_behind();
     let reply = agent.ask(&Request::Cancel { trial: 1 });
     assert!(matches!(reply, Reply::Failed { trial: 1, .. }), "{reply:?}");
     assert!(!process.exists(), "it outlived its trial");
+}
+
+#[test]
+fn a_measured_program_and_what_it_left_end_with_an_agent_that_is_killed() {
+    for left in ["-KILL", "-TERM"] {
+        let mut agent = Agent::start(&["serve"]);
+        let process = agent.leave_behind();
+        agent.kill(left);
+        agent.assert_all_gone();
+        // It has no label any more by which it could be found.
+        let begin = Instant::now();
+        while process.exists() {
+            assert!(begin.elapsed() < ANSWER_LIMIT, "it outlived its agent");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Agent {
+    /// Has a trial run that starts a process without its label in a session of its own and goes on; that process.
+    fn leave_behind(&mut self) -> PathBuf {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let pid_file = folder.join(format!("left-{}-{count}", std::process::id()));
+        let agent = self;
+        let script = format!(
+            "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
+            pid_file.display()
+        );
+        let call = CommandCall::new("/bin/sh", ["-c", &script]);
+        agent.send(&run(1, "command", call.to_probe().args, ANSWER_LIMIT));
+        let begin = Instant::now();
+        while !pid_file.exists() {
+            assert!(begin.elapsed() < ANSWER_LIMIT, "it never started");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let pid = std::fs::read_to_string(&pid_file).unwrap();
+        std::fs::remove_file(&pid_file).unwrap();
+        let process = PathBuf::from("/proc").join(pid.trim());
+        assert!(process.exists());
+        process
+    }
 }
 
 #[test]

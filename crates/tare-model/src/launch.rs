@@ -34,6 +34,10 @@ pub struct LaunchSpec {
     pub argv: Vec<String>,
     /// The agent's file on the host.
     pub agent: String,
+    /// The process that starts the launcher, with whose end the container ends. Where another process is the
+    /// launcher's parent, nothing is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
     /// A folder on a disk that exists and is this instance's own: holds upper, work and mount point.
     pub scratch: String,
     /// Where the report is written, by renaming, each time it changes.

@@ -355,8 +355,8 @@ fn launch(spec: LaunchSpec, reporter: &mut Reporter) -> Result<i32, LaunchError>
     let signals = sys::signals_as_descriptor(&signals).map_err(refused("block the signals"))?;
     sys::ignore_signal(libc::SIGINT);
     sys::ignore_signal(libc::SIGPIPE);
-    let parent = sys::parent();
-    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1 as libc::c_ulong)
+    let expected = spec.parent.and_then(|pid| libc::pid_t::try_from(pid).ok());
+    let parent = sys::end_with_parent(libc::SIGUSR1, expected)
         .map_err(refused("bind this life to the parent's"))?;
     if spec.clean_environment {
         clean_environment(&spec.hostname);

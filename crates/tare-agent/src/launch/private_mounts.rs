@@ -39,6 +39,8 @@ struct Wish {
     state: Option<PathBuf>,
     finally: Vec<String>,
     program: Vec<String>,
+    /// Who starts this, where it is told.
+    parent: Option<libc::pid_t>,
 }
 
 impl Wish {
@@ -60,6 +62,10 @@ impl Wish {
             match option.as_str() {
                 "--run" => {
                     wish.run = Some(RunId::new(value.clone()).map_err(|error| error.to_string())?);
+                }
+                "--parent" => {
+                    let parent = value.parse().map_err(|_| "`--parent` takes a process id")?;
+                    wish.parent = Some(parent);
                 }
                 "--name" => wish.name = Some(value.clone()),
                 "--overlay" => wish.overlay = Some(PathBuf::from(value)),
@@ -269,8 +275,7 @@ fn supervised(wish: &Wish) -> Result<i32, LaunchError> {
     let signals = sys::signals_as_descriptor(&signals).map_err(refused("block the signals"))?;
     sys::ignore_signal(libc::SIGINT);
     sys::ignore_signal(libc::SIGPIPE);
-    let parent = sys::parent();
-    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1 as libc::c_ulong)
+    let parent = sys::end_with_parent(libc::SIGUSR1, wish.parent)
         .map_err(refused("bind this life to the parent's"))?;
     let (go_read, go_write) = sys::pipe().map_err(refused("make a pipe"))?;
     let process = sys::clone_process(libc::CLONE_NEWNS | libc::CLONE_NEWPID).map_err(|error| {

@@ -258,6 +258,7 @@ mod tests {
             hostname: "tare".into(),
             workdir: "/tare-work".into(),
             stdio: Stdio::Inherit,
+            parent: None,
             siblings: None,
             shared: None,
             clean_environment: false,

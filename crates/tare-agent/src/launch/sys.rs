@@ -255,6 +255,38 @@ pub(crate) fn parent() -> libc::pid_t {
     unsafe { libc::getppid() }
 }
 
+/// Has the kernel send this process a signal when its parent ends; the parent. `expected` is what the parent knows
+/// itself by: where it is another process by now, it has ended, and that is an error.
+pub(crate) fn end_with_parent(
+    signal: libc::c_int,
+    expected: Option<libc::pid_t>,
+) -> io::Result<libc::pid_t> {
+    prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong)?;
+    let found = parent();
+    if expected.is_some_and(|expected| expected != found) {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "whoever started this has ended already",
+        ));
+    }
+    Ok(found)
+}
+
+/// Becomes another user, for good: with this group and one more, and none of root's capabilities.
+pub(crate) fn become_user(
+    user: libc::uid_t,
+    group: libc::gid_t,
+    more: Option<libc::gid_t>,
+) -> io::Result<()> {
+    let groups: Vec<libc::gid_t> = more.into_iter().collect();
+    // SAFETY: the pointer and the count are those of a live vector.
+    check(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
+    // SAFETY: numbers only.
+    check(unsafe { libc::setresgid(group, group, group) })?;
+    // SAFETY: numbers only.
+    check(unsafe { libc::setresuid(user, user, user) }).map(drop)
+}
+
 /// Effective user id.
 pub(crate) fn effective_user() -> libc::uid_t {
     // SAFETY: geteuid takes no arguments and cannot fail.

@@ -199,8 +199,8 @@ mod unix {
         Ok(())
     }
 
-    /// Has the kernel end a server with its worker, also where the worker is killed because its agent was. Not
-    /// for a program that is measured: its start would be another, slower one.
+    /// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
+    /// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
     fn end_with_this_process(command: &mut Command) {
         #[cfg(target_os = "linux")]
         // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.

@@ -76,6 +76,15 @@ impl Failed {
         }
     }
 
+    /// The same with a hint, if there is one.
+    #[must_use]
+    pub(crate) fn advised(self, advice: Option<&str>) -> Self {
+        match advice {
+            Some(advice) => self.hint(advice),
+            None => self,
+        }
+    }
+
     /// The same with a hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
@@ -103,9 +112,10 @@ impl From<std::io::Error> for Failed {
 
 impl From<crate::cx::files::FileError> for Failed {
     fn from(error: crate::cx::files::FileError) -> Self {
+        let advice = error.advice();
         Self {
             is_closed_pipe: error.source.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Finding, error)
+            ..Self::new(Exit::Finding, error).advised(advice)
         }
     }
 }

@@ -41,7 +41,8 @@ pub(crate) struct Run {
     /// Where instances run: as `processes` of one environment, or each in one of several `environments`.
     #[arg(long, value_parser = config::spread, value_name = "WHERE")]
     spread: Option<Spread>,
-    /// Time for the whole run, for example `90s`.
+    /// Time for the whole run, for example `90s`; with `--resume`, time from now on, which may add blocks to a run
+    /// that had ended.
     #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
     /// Wanted half-width of every ratio, for example `2%`.
@@ -64,8 +65,8 @@ pub(crate) struct Run {
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Go on with an interrupted run: the newest, or the one that is named.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "budget", "precision", "blocks", "seed", "allow_different_tools"])]
+    /// Go on with an interrupted run: the newest, or the one that is named; with `--budget` also with a finished one.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
     /// Go on with a run that was not begun here: its study is a program, and this runs it.
     #[arg(long, requires = "resume")]
@@ -85,7 +86,7 @@ impl From<RunError> for Failed {
             | RunError::UnknownWorkload(_)
             | RunError::Param { .. }
             | RunError::DifferentTools { .. }
-            | RunError::Complete(_) => Exit::Usage,
+            | RunError::Complete { .. } => Exit::Usage,
             _ => Exit::Finding,
         };
         Self {
@@ -200,10 +201,10 @@ impl Run {
         let Some(study) = study else {
             let stored = store.run_without_records(cx.run)?;
             if why::is_own_study(&stored.study) {
-                return run::resume(&cx, &registry, store, &mut run::AllBlocks);
+                return self.go_on(&cx, &registry, store, &mut run::AllBlocks);
             }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-            return run::resume(&cx, &registry, store, &mut rule);
+            return self.go_on(&cx, &registry, store, &mut rule);
         };
         let (study, resolved) = run::without_shims(&cx, study);
         for (shim, real) in resolved {
@@ -227,6 +228,20 @@ impl Run {
         };
         session.note(&plan)?;
         run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
+    }
+
+    /// Goes on with a stored run, with more time if so much is given.
+    fn go_on(
+        &self,
+        cx: &crate::cx::Context<'_>,
+        registry: &Registry<'_>,
+        store: &mut Store,
+        precision: &mut dyn Precision,
+    ) -> Result<RunSummary, RunError> {
+        match self.budget {
+            Some(more_ns) => run::resume_with(cx, registry, store, precision, more_ns),
+            None => run::resume(cx, registry, store, precision),
+        }
     }
 
     fn study(&self) -> Result<Study, Failed> {

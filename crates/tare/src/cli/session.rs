@@ -7,9 +7,10 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Params};
 
 use super::home::Place;
-use super::{Exit, Failed};
+use super::{Exit, Failed, output};
 use crate::cx::begun;
 use crate::cx::files::FileError;
+use crate::cx::observer::Silent;
 use crate::cx::owner::{Owner, OwnerError};
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
@@ -31,7 +32,11 @@ impl From<OwnerError> for Failed {
         match &error {
             OwnerError::NotTares(_) => Self::new(Exit::Usage, error)
                 .hint("move it away, or set TARE_HOME to another folder"),
-            OwnerError::Busy(_) | OwnerError::File(_) => Self::new(Exit::Finding, error),
+            OwnerError::Busy(_) => Self::new(Exit::Finding, error),
+            OwnerError::File(file) => {
+                let advice = file.advice();
+                Self::new(Exit::Finding, error).advised(advice)
+            }
         }
     }
 }
@@ -48,7 +53,7 @@ impl Session {
             Err(error) => {
                 // Nothing was started: a folder would only look like a run that was killed.
                 owner.remove()?;
-                return Err(no_agent(&error));
+                return Err(no_agent(error));
             }
         };
         let cancel = Cancel::new();
@@ -83,8 +88,7 @@ impl Session {
     pub(super) fn renew(&mut self, place: &Place) -> Result<(), Failed> {
         let owner = Owner::acquire(&Place::state_folder()?, &new_run(&self.clock))?;
         // The agents lie in the run's folder.
-        self.agents = Agents::locate(place.agent.as_deref(), owner.folder())
-            .map_err(|error| no_agent(&error))?;
+        self.agents = Agents::locate(place.agent.as_deref(), owner.folder()).map_err(no_agent)?;
         let old = std::mem::replace(&mut self.owner, owner);
         self.earlier.push(old);
         Ok(())
@@ -105,8 +109,24 @@ impl Session {
         self.owner.run()
     }
 
-    /// Removes the run's folder, and those of the runs before it.
+    /// Ends the processes of its runs that are still there, and says which. Every arm ends its own, so mostly there is
+    /// none; what cannot be looked for is left to `tare clean`.
+    fn end_processes(&self) {
+        let Some(host) = env::find("host") else {
+            return;
+        };
+        let cx = self.context(&Silent);
+        for owner in self.earlier.iter().chain([&self.owner]) {
+            for line in host.sweep(&cx, owner.run().as_str()).unwrap_or_default() {
+                output::tell(&line);
+            }
+        }
+    }
+
+    /// Ends what is left on this machine of what was started, and removes the run's folder and those of the runs
+    /// before it.
     pub(super) fn end(self) -> Result<(), Failed> {
+        self.end_processes();
         let mut first = self.owner.remove();
         for owner in self.earlier {
             first = first.and(owner.remove());
@@ -115,8 +135,10 @@ impl Session {
     }
 }
 
-fn no_agent(error: &AgentError) -> Failed {
+fn no_agent(error: AgentError) -> Failed {
     match error {
+        // The disk is at fault, and not the file that was named.
+        AgentError::File(error) if error.advice().is_some() => error.into(),
         AgentError::Missing { .. } => Failed::new(Exit::Finding, error)
             .hint("build one file with everything inside: `cargo xtask dist`"),
         AgentError::Foreign { .. } | AgentError::File(_) => Failed::new(Exit::Usage, error)

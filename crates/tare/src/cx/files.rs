@@ -30,6 +30,31 @@ pub struct FileError {
     pub source: io::Error,
 }
 
+/// The system's error for a device that does not read or write, the same on every Unix (`EIO`).
+#[cfg(unix)]
+const DEVICE_FAILED: Option<i32> = Some(5);
+/// The same of Windows (`ERROR_IO_DEVICE`).
+#[cfg(not(unix))]
+const DEVICE_FAILED: Option<i32> = Some(1117);
+
+impl FileError {
+    /// What to do, where the disk is at fault.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Some("free some space there, or set TARE_HOME to a folder on another disk")
+            }
+            io::ErrorKind::ReadOnlyFilesystem => {
+                Some("set TARE_HOME to a folder on a disk that can be written to")
+            }
+            _ if self.source.raw_os_error() == DEVICE_FAILED => Some(
+                "the disk itself fails, see the kernel's log (`dmesg`); set TARE_HOME to a folder on another one",
+            ),
+            _ => None,
+        }
+    }
+}
+
 fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_owned();
     move |source| FileError {
@@ -318,4 +343,37 @@ pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
         names.extend(entry.file_name().into_string());
     }
     Ok(names)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_read_only_or_broken_comes_with_what_to_do_and_nothing_else_does() {
+        let advice = |number: i32| {
+            FileError {
+                action: "write",
+                path: "/x".into(),
+                source: io::Error::from_raw_os_error(number),
+            }
+            .advice()
+        };
+        // ENOSPC, EDQUOT, EROFS and EIO.
+        for (number, words) in [
+            (28, "free some space"),
+            (122, "free some space"),
+            (30, "written to"),
+            (5, "dmesg"),
+        ] {
+            let advice = advice(number).unwrap();
+            assert!(
+                advice.contains(words) && advice.contains("TARE_HOME"),
+                "{advice}"
+            );
+        }
+        // ENOENT and EACCES.
+        assert_eq!(advice(2), None);
+        assert_eq!(advice(13), None);
+    }
 }

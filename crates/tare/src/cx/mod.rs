@@ -18,6 +18,7 @@ pub mod exec;
 pub mod files;
 pub mod observer;
 pub mod owner;
+#[cfg(unix)]
 mod patient;
 #[cfg(unix)]
 pub mod relay;

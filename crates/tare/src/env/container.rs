@@ -208,6 +208,7 @@ fn specification(
         hostname: "tare".into(),
         workdir,
         stdio: settings.stdio,
+        parent: Some(std::process::id()),
         siblings: None,
         shared: None,
         clean_environment: settings.clean_environment,

@@ -317,6 +317,7 @@ impl EnvError {
         match self {
             Self::Absent { fix, .. } | Self::Denied { fix, .. } => fix.clone(),
             Self::AndCleanup { first, .. } => first.hint(),
+            Self::File(error) => error.advice().map(str::to_owned),
             _ => None,
         }
     }

@@ -88,16 +88,16 @@ impl Driver for Vm {
 
 /// Everything that a machine with the default settings needs, but for booting it in software.
 fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
-    let version = version(cx)?;
+    let emulator = emulator(cx)?;
     let agent = guest_agent(cx)?;
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
     let kernel = Kernel::find(None)?;
     kernel.modules(&settings.modules())?;
-    let (accelerator, no_kvm) = accelerator::choose(cx, agent, &settings, &kernel)?;
+    let (accelerator, no_kvm) = accelerator::choose(cx, agent, &emulator, &settings, &kernel)?;
     let mut facts = Facts::from([
         ("vm.accelerator".to_owned(), accelerator.word().to_owned()),
         ("vm.kernel".to_owned(), kernel.path.display().to_string()),
-        ("vm.qemu_version".to_owned(), version),
+        ("vm.qemu_version".to_owned(), emulator.version),
     ]);
     if accelerator == Accelerator::Tcg {
         facts.insert(format!("vm{EMULATED}"), "true".to_owned());
@@ -110,28 +110,43 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     Ok(facts)
 }
 
-/// The emulator's version.
-fn version(cx: &Context<'_>) -> Result<String, EnvError> {
+/// What is known of the emulator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Emulator {
+    version: String,
+    /// Whether it was built with its filter of system calls: the option is listed only then.
+    has_own_filter: bool,
+}
+
+impl Emulator {
+    /// From its help, which begins with its version.
+    fn read(help: &str) -> Self {
+        let line = help.lines().next().unwrap_or_default();
+        let line = line.trim_start_matches("QEMU emulator version ");
+        Self {
+            version: line.escape_debug().to_string(),
+            has_own_filter: help.lines().any(|line| line.starts_with("-sandbox on")),
+        }
+    }
+}
+
+/// Asks the emulator what it is.
+fn emulator(cx: &Context<'_>) -> Result<Emulator, EnvError> {
     if !cfg!(target_os = "linux") {
         return Err(EnvError::Absent {
             why: "it is made from a Linux host's kernel and modules".to_owned(),
             fix: None,
         });
     }
-    let asked = cx.exec.run(
-        &CommandLine::new(PROGRAM, ["--version"]),
-        &[],
-        VERSION_LIMIT,
-    );
+    let asked = cx
+        .exec
+        .run(&CommandLine::new(PROGRAM, ["-help"]), &[], VERSION_LIMIT);
     match asked {
         Ok(finished) if finished.status == Some(0) => {
-            let text = String::from_utf8_lossy(&finished.stdout).into_owned();
-            let line = text.lines().next().unwrap_or_default();
-            let line = line.trim_start_matches("QEMU emulator version ");
-            Ok(line.escape_debug().to_string())
+            Ok(Emulator::read(&String::from_utf8_lossy(&finished.stdout)))
         }
         Ok(finished) => Err(EnvError::Refused {
-            what: format!("`{PROGRAM} --version`"),
+            what: format!("`{PROGRAM} -help`"),
             answer: escaped(&finished.stderr),
         }),
         Err(error @ CommandError::Missing { .. }) => Err(EnvError::Absent {

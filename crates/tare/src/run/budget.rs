@@ -39,7 +39,7 @@ impl Session<'_> {
     /// What is left of the budget when removing everything is paid for.
     pub(super) fn budget_left_ns(&self) -> Option<u64> {
         let spent_ns = self.earlier_ns + self.elapsed_ns() + self.pace.expected_removal_ns();
-        Some(self.study().budget_ns?.saturating_sub(spent_ns))
+        Some(self.budget_ns()?.saturating_sub(spent_ns))
     }
 
     /// Whether the workload that begins with this trial of a block is expected to end in every arm within the
@@ -52,9 +52,7 @@ impl Session<'_> {
         };
         // Who gives less than one block takes even by the plan wants one block.
         let planned_ns = u64::from(self.plan.trials_per_block()) * self.study().trial_ns;
-        if trials[index].block == 0
-            && (index == 0 || planned_ns > self.study().budget_ns.unwrap_or(0))
-        {
+        if trials[index].block == 0 && (index == 0 || planned_ns > self.budget_ns().unwrap_or(0)) {
             return true;
         }
         let same = trials[index..]
@@ -70,7 +68,6 @@ impl Session<'_> {
         block: u32,
         rest: &[Trial],
     ) -> Result<(), StoreError> {
-        let study = self.study();
         let mut names: Vec<String> = rest
             .iter()
             .map(|trial| format!("`{}`", trial.cell.workload))
@@ -83,7 +80,7 @@ impl Session<'_> {
         };
         self.say(format!(
             "the time budget of {} ended the run after {block} block{}{begun}",
-            seconds(study.budget_ns.unwrap_or(0)),
+            seconds(self.budget_ns().unwrap_or(0)),
             if block == 1 { "" } else { "s" }
         ))
     }

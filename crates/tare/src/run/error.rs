@@ -69,8 +69,13 @@ pub enum RunError {
         why: String,
     },
     /// The run ended as its study said it should.
-    #[error("the run `{0}` is complete, there is nothing to resume")]
-    Complete(RunId),
+    #[error("the run `{run}` is complete, there is nothing to resume")]
+    Complete {
+        /// The run.
+        run: RunId,
+        /// Whether it ended before everything was as precise as it was to be.
+        has_more: bool,
+    },
     /// The plan that this version of Tare makes of the stored study is another one.
     #[error(
         "the run `{run}` was planned by Tare {tare}, and this version ({}) would plan it otherwise",
@@ -118,7 +123,10 @@ impl RunError {
             Self::UnknownWorkload(_) => "see `tare list workloads`".to_owned(),
             Self::RequiredArm { fix, .. } => return fix.clone(),
             Self::DifferentTools { .. } => "leave `image` out so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`".to_owned(),
-            Self::Complete(run) => format!("see `tare show {run}`"),
+            Self::Complete { run, has_more: true } => format!(
+                "`--budget T` beside `--resume` adds blocks in so much more time; see `tare show {run}`"
+            ),
+            Self::Complete { run, .. } => format!("see `tare show {run}`"),
             Self::OtherPlan { .. } => "resume it with that version, or run the study again".to_owned(),
             Self::OtherAgent { .. } => {
                 "resume it with the Tare that began it, or run the study again".to_owned()
@@ -128,7 +136,8 @@ impl RunError {
                 Some(hint) => format!("{hint}; then `tare clean`"),
                 None => "`tare clean`".to_owned(),
             },
-            Self::Settings { .. } | Self::Param { .. } | Self::BaselineLost { .. } | Self::File(_) => return None,
+            Self::Settings { .. } | Self::Param { .. } | Self::BaselineLost { .. } => return None,
+            Self::File(error) => return error.advice().map(str::to_owned),
         })
     }
 

@@ -135,6 +135,31 @@ pub fn resume(
     store: &mut Store,
     precision: &mut dyn Precision,
 ) -> Result<RunSummary, RunError> {
+    go_on(cx, registry, store, precision, None)
+}
+
+/// The same with `more_ns` of time from now on, in place of what is left of the study's budget: also where the run
+/// had ended, by its budget or after its last block. The blocks that are added are those that the same seed gives.
+///
+/// Who adds blocks to a run that had ended may have seen what it found, and stopped if it was to his liking; that
+/// cannot be undone, so it is stored with the run.
+pub fn resume_with(
+    cx: &Context<'_>,
+    registry: &Registry<'_>,
+    store: &mut Store,
+    precision: &mut dyn Precision,
+    more_ns: u64,
+) -> Result<RunSummary, RunError> {
+    go_on(cx, registry, store, precision, Some(more_ns))
+}
+
+fn go_on(
+    cx: &Context<'_>,
+    registry: &Registry<'_>,
+    store: &mut Store,
+    precision: &mut dyn Precision,
+    more_ns: Option<u64>,
+) -> Result<RunSummary, RunError> {
     let stored = store.run_without_records(cx.run)?;
     let plan = Plan::new(&stored.study);
     if plan.sha256() != stored.plan_sha256 {
@@ -150,11 +175,21 @@ pub fn resume(
             present: cx.agent.sha256.clone(),
         });
     }
-    if stored.stopped_by.is_some_and(StoppedBy::is_complete) {
-        return Err(RunError::Complete(stored.id));
+    let ended = stored.stopped_by.filter(|end| end.is_complete());
+    let has_more = ended.is_some_and(|end| end != StoppedBy::Precision);
+    match ended {
+        Some(_) if has_more && more_ns.is_some() => {}
+        Some(_) => {
+            return Err(RunError::Complete {
+                run: stored.id,
+                has_more,
+            });
+        }
+        None => {}
     }
     let mut session = Session::new(cx, &plan, registry, store, precision)?;
     session.earlier_ns = stored.wall_ns;
+    session.more_ns = more_ns;
     for end in stored.workload_ends {
         if let Some(ended) = session.ended.get_mut(end.workload_index as usize) {
             *ended = Some(end.after_blocks);
@@ -179,5 +214,11 @@ pub fn resume(
     })?;
     (session.next_sequence, session.n_trials) = (next, count);
     session.store.resume(cx.run, cx.clock.unix_ns())?;
+    if let (Some(_), Some(more_ns)) = (ended, more_ns) {
+        session.say(format!(
+            "the run had ended and is gone on with for {:.1} s more: blocks that are added by somebody who has seen a result make its intervals and verdicts look surer than they are",
+            more_ns as f64 / 1e9
+        ))?;
+    }
     session.carry_out()
 }

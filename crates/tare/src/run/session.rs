@@ -49,6 +49,8 @@ pub(super) struct Session<'a> {
     started_ns: u64,
     /// Time that earlier sessions took.
     pub(super) earlier_ns: u64,
+    /// Time that this session was given in place of what the study's budget leaves, and with it as many blocks as fit.
+    pub(super) more_ns: Option<u64>,
     /// The first trial that is not stored.
     pub(super) next_sequence: u32,
     pub(super) n_trials: u32,
@@ -165,6 +167,7 @@ impl<'a> Session<'a> {
             launched: None,
             started_ns,
             earlier_ns: 0,
+            more_ns: None,
             next_sequence: 0,
             n_trials: 0,
             n_without_value: 0,
@@ -226,6 +229,21 @@ impl<'a> Session<'a> {
         self.plan.study()
     }
 
+    /// The time for all sessions of the run up to this one.
+    pub(super) fn budget_ns(&self) -> Option<u64> {
+        match self.more_ns {
+            Some(more_ns) => Some(self.earlier_ns.saturating_add(more_ns)),
+            None => self.study().budget_ns,
+        }
+    }
+
+    /// The blocks that there may be.
+    fn blocks_max(&self) -> u32 {
+        // Every number has its block, whatever the study's own end; trials are counted by 32 bits.
+        let countable = u32::MAX / self.plan.trials_per_block().max(1);
+        self.more_ns.map_or(self.study().blocks_max, |_| countable)
+    }
+
     pub(super) fn elapsed_ns(&self) -> u64 {
         self.cx.clock.now_ns().saturating_sub(self.started_ns)
     }
@@ -257,7 +275,7 @@ impl<'a> Session<'a> {
         self.make_ready_for_turns()?;
         self.launch(self.plan.launch(first_block), first_block)?;
         self.compare_arms()?;
-        for block in first_block..self.study().blocks_max {
+        for block in first_block..self.blocks_max() {
             self.n_blocks = block;
             self.look(block)?;
             self.ration(block)?;
@@ -450,7 +468,7 @@ impl<'a> Session<'a> {
             left_ns += expected(trial.workload_index as usize);
         }
         let n_arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
-        let n_blocks = u64::from(self.study().blocks_max.saturating_sub(trial.block + 1));
+        let n_blocks = u64::from(self.blocks_max().saturating_sub(trial.block + 1));
         for workload in self.live_workloads(trial.block + 1) {
             left += n_arms * n_blocks;
             left_ns =

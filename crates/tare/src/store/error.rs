@@ -22,7 +22,7 @@ pub enum StoreError {
     },
     /// There is no room left on its disk. Everything that was stored before is kept.
     #[error(
-        "no space left for the store `{}`; what was measured before is kept",
+        "no space left for the store `{}`; what it holds is kept",
         .0.display()
     )]
     Full(PathBuf),
@@ -107,7 +107,9 @@ impl StoreError {
             Self::Newer { .. } => {
                 "use the newer Tare that wrote it, or another file with `--store FILE`"
             }
-            Self::Full(_) => "free some space, then go on with `tare run --resume`",
+            Self::Full(_) => {
+                "free some space there or name another file with `--store FILE`; a run that had begun goes on with `tare run --resume`"
+            }
             Self::Locked(_) => "try again when it is done",
             Self::InUse { .. } => "wait for it to end, or use another file with `--store FILE`",
             Self::Corrupt { .. } => "keep a copy, and go on with another file with `--store FILE`",

@@ -66,6 +66,7 @@ pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
         hostname: "tare".into(),
         workdir: "/tare-work".into(),
         stdio: Streams::Inherit,
+        parent: None,
         siblings: None,
         shared: None,
         clean_environment: false,

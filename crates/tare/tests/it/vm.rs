@@ -109,6 +109,19 @@ fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
         panic!("no Hello");
     };
     println!("from start to Hello: {:.1?}", begin.elapsed());
+    let told = environment.describe(&world.cx());
+    if Path::new("/root").join(".").read_dir().is_ok() {
+        assert_eq!(
+            told["vm.user"], "65534",
+            "root keeps an emulator of its own"
+        );
+    }
+    let help = Command::new("qemu-system-x86_64").arg("-help").output();
+    let knows_filter =
+        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("-sandbox on"));
+    if knows_filter {
+        assert_eq!(told["vm.seccomp"], "2");
+    }
     let kernels = [
         "null", "integer", "float", "getppid", "clock", "stat", "files", "pipe", "spawn", "touch",
     ];

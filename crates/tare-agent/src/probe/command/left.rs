@@ -3,11 +3,15 @@
 //! On Linux the worker becomes the reaper of its descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that a
 //! process that put itself into the background, with a session of its own, becomes the worker's child and is
 //! found in `/proc/self/task/*/children` (proc_pid_task_tid_children(5)). Nothing here is inside a timed region.
+//! A worker whose agent is killed is told so by the kernel, and ends the same way what it has started before it ends
+//! itself: that costs the start of a program nothing, as asking the kernel to end each program would.
 //! Only a worker may do it: any other process, such as one that tests several things at once, has children of
 //! its own that are none of the program's.
 //! What it cannot see: anything where the kernel has no such list, and on other systems; there the agent's own
 //! end of the worker's process group has to do.
 
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
@@ -64,6 +68,76 @@ pub(super) fn end_all() -> u32 {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end_all() -> u32 {
     0
+}
+
+/// Has SIGTERM end this process with all that it has started; the signal.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_all_at_a_signal() -> libc::c_int {
+    // Written down before: in the handler nothing can be put together. Children are those of the first thread, also
+    // where the kernel has another one handle the signal.
+    let own = std::process::id();
+    let path = std::ffi::CString::new(format!("/proc/self/task/{own}/children"));
+    LIST.get_or_init(|| path.unwrap_or_default());
+    // SAFETY: `sigaction` is plain data for which all zeroes is a valid value: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = end_all_and_this as extern "C" fn(libc::c_int) as usize;
+    // SAFETY: `action` is live and its handler calls only what is allowed in one; the old action is not asked for. It
+    // cannot fail for this signal, and then the signal still ends this process.
+    unsafe { libc::sigaction(libc::SIGTERM, &raw const action, std::ptr::null_mut()) };
+    libc::SIGTERM
+}
+
+/// Where the kernel lists the children of this process.
+#[cfg(target_os = "linux")]
+static LIST: OnceLock<std::ffi::CString> = OnceLock::new();
+
+/// More rounds than what puts itself into the background again and again is given.
+#[cfg(target_os = "linux")]
+const ROUNDS: u32 = 64;
+
+/// Ends every child, then those that become children by that, and at last the group with this process. It interrupts
+/// whatever the process is doing, so it makes system calls and nothing else: no memory is asked for, no lock taken.
+#[cfg(target_os = "linux")]
+extern "C" fn end_all_and_this(_signal: libc::c_int) {
+    for _ in 0..ROUNDS {
+        let mut list = [0u8; 4096];
+        // SAFETY: the path ends with NUL, the buffer is alive and as long as is said, and the descriptor is closed
+        // again; all three calls are allowed in a handler.
+        let length = unsafe {
+            let path = LIST.get().map_or(c"".as_ptr(), |path| path.as_ptr());
+            let file = libc::open(path, libc::O_RDONLY);
+            let length = libc::read(file, list.as_mut_ptr().cast(), list.len());
+            libc::close(file);
+            usize::try_from(length).unwrap_or(0)
+        };
+        let mut n_ended = 0;
+        let mut number: libc::pid_t = 0;
+        for byte in list.iter().take(length).chain(b" ") {
+            if byte.is_ascii_digit() {
+                number = number
+                    .wrapping_mul(10)
+                    .wrapping_add(libc::pid_t::from(byte - b'0'));
+            } else if number > 0 {
+                // SAFETY: numbers and a null pointer, which is allowed; a child that is not reaped keeps its number.
+                unsafe {
+                    libc::kill(number, libc::SIGKILL);
+                    libc::waitpid(number, std::ptr::null_mut(), 0);
+                }
+                n_ended += 1;
+                number = 0;
+            }
+        }
+        if n_ended == 0 {
+            break;
+        }
+    }
+    // SAFETY: numbers only; the group is this process's own.
+    unsafe {
+        if libc::getpgrp() == libc::getpid() {
+            libc::kill(0, libc::SIGKILL);
+        }
+        libc::_exit(1);
+    }
 }
 
 /// The children of all threads of this process; none where the kernel has no such list.

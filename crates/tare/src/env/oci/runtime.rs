@@ -89,7 +89,9 @@ fn privately(
     options: Vec<String>,
     program: Vec<String>,
 ) -> CommandLine {
+    let parent = ["--parent".to_owned(), std::process::id().to_string()];
     let words = std::iter::once("private-mounts".to_owned())
+        .chain(parent)
         .chain(options)
         .chain(std::iter::once("--".to_owned()))
         .chain(program);

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use tare_model::Params;
 
+use super::Emulator;
 use super::boot::{boot, end};
-use super::command::{Accelerator, Link, Machine};
+use super::command::{Accelerator, KVM, Link, Machine};
 use super::initramfs;
 use super::kernel::Kernel;
 use super::settings::{Accel, Settings};
@@ -23,9 +24,6 @@ use crate::env::{EnvError, StartMode};
 
 /// How long a guest may take to report with KVM; a second is usual.
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// The device through which the kernel is asked.
-const DEVICE: &str = "/dev/kvm";
 
 /// What is said of a machine without it, wherever it is shown.
 pub(super) const EMULATED: &str = "software emulation (TCG): not a VM's cost";
@@ -40,13 +38,14 @@ static KNOWN: Mutex<BTreeMap<Key, Option<String>>> = Mutex::new(BTreeMap::new())
 pub(super) fn choose(
     cx: &Context<'_>,
     agent: &AgentBinary,
+    emulator: &Emulator,
     settings: &Settings,
     kernel: &Kernel,
 ) -> Result<(Accelerator, Option<String>), EnvError> {
     if settings.accel == Accel::Tcg {
         return Ok((Accelerator::Tcg, None));
     }
-    match (why_not(cx, agent, settings, kernel), settings.accel) {
+    match (why_not(cx, agent, emulator, settings, kernel), settings.accel) {
         (None, _) => Ok((Accelerator::Kvm, None)),
         (Some(why), Accel::Kvm) => Err(EnvError::Absent {
             why: format!("KVM does not work here: {why}"),
@@ -63,6 +62,7 @@ pub(super) fn choose(
 fn why_not(
     cx: &Context<'_>,
     agent: &AgentBinary,
+    emulator: &Emulator,
     settings: &Settings,
     kernel: &Kernel,
 ) -> Option<String> {
@@ -77,10 +77,10 @@ fn why_not(
     known
         .entry(key)
         .or_insert_with(|| {
-            if !Path::new(DEVICE).exists() {
-                return Some(format!("there is no `{DEVICE}`"));
+            if !Path::new(KVM).exists() {
+                return Some(format!("there is no `{KVM}`"));
             }
-            try_out(cx, agent, settings, kernel)
+            try_out(cx, agent, emulator, settings, kernel)
                 .err()
                 .map(|error| error.to_string())
         })
@@ -91,6 +91,7 @@ fn why_not(
 fn try_out(
     cx: &Context<'_>,
     agent: &AgentBinary,
+    emulator: &Emulator,
     settings: &Settings,
     kernel: &Kernel,
 ) -> Result<(), EnvError> {
@@ -110,6 +111,7 @@ fn try_out(
             sibling: None,
             settings: &settings,
             accelerator: Accelerator::Kvm,
+            has_own_filter: emulator.has_own_filter,
             link: Link::None,
             kernel: &kernel.path,
             initramfs: &initramfs,

@@ -2,7 +2,10 @@
 //!
 //! Nothing that it would add by itself: no configuration of the user's, no default devices, no window, no
 //! monitor. The channel is a port of a virtio console on the emulator's standard streams, which carries bytes
-//! as they are; the kernel's console is a file. No terminal lies on the way of the data.
+//! as they are; the kernel's console is a pipe of which the leash keeps the end. No terminal lies on the way of the
+//! data.
+//! Where root starts it, the leash makes it nobody's process, with its files opened before; and where it was built
+//! with it, its own filter forbids it what an emulator never does: other programs, other rights.
 
 use std::path::Path;
 
@@ -63,10 +66,26 @@ pub(super) enum Link {
     User,
 }
 
+/// The device of KVM.
+pub(super) const KVM: &str = "/dev/kvm";
+
+/// What the emulator forbids itself. Old system calls are forbidden by that alone.
+const OWN_FILTER: &str = "on,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
+/// The files that the leash opens, in order, as the emulator reaches them.
+const KERNEL_FILE: &str = "/proc/self/fd/{tare.file.0}";
+const INITRAMFS_FILE: &str = "/proc/self/fd/{tare.file.1}";
+const DISK_FILE: &str = "/proc/self/fd/{tare.file.2}";
+
+/// The set by which the emulator knows the console, of which it is given one end open.
+const CONSOLE_SET: u32 = 1;
+
 /// What differs from instance to instance.
 pub(super) struct Machine<'a> {
     pub(super) settings: &'a Settings,
     pub(super) accelerator: Accelerator,
+    /// Whether the emulator was built with its filter of system calls.
+    pub(super) has_own_filter: bool,
     pub(super) link: Link,
     pub(super) kernel: &'a Path,
     pub(super) initramfs: &'a Path,
@@ -78,11 +97,6 @@ pub(super) struct Machine<'a> {
     pub(super) mode: StartMode,
     /// The machine's place on the network of its siblings.
     pub(super) sibling: Option<SiblingLink>,
-}
-
-/// A path inside of an option of the emulator, in which a comma ends a value and two are one.
-fn quoted(path: &Path) -> String {
-    path.display().to_string().replace(',', ",,")
 }
 
 impl Machine<'_> {
@@ -154,12 +168,11 @@ impl Machine<'_> {
                 );
             }
         }
-        if let Some(disk) = self.disk {
+        if self.disk.is_some() {
             let cache = self.settings.cache;
-            let file = quoted(disk);
             add(
                 "-drive",
-                format!("file={file},format=raw,if=none,id=disk,cache={cache}"),
+                format!("file={DISK_FILE},format=raw,if=none,id=disk,cache={cache}"),
             );
             match self.settings.disk {
                 Disk::None => {}
@@ -188,12 +201,13 @@ impl Machine<'_> {
             ("-smp", self.settings.cpus.to_string()),
             // A number alone is one of mebibytes.
             ("-m", (self.settings.memory_bytes >> 20).to_string()),
-            ("-kernel", self.kernel.display().to_string()),
-            ("-initrd", self.initramfs.display().to_string()),
+            ("-kernel", KERNEL_FILE.to_owned()),
+            ("-initrd", INITRAMFS_FILE.to_owned()),
             ("-append", self.append()),
+            ("-add-fd", format!("fd={{tare.console}},set={CONSOLE_SET}")),
             (
                 "-chardev",
-                format!("file,id=console,path={}", quoted(self.console)),
+                format!("file,id=console,path=/dev/fdset/{CONSOLE_SET},append=on"),
             ),
             ("-serial", "chardev:console".to_owned()),
             ("-device", "virtio-serial-pci".to_owned()),
@@ -209,13 +223,32 @@ impl Machine<'_> {
         for (option, value) in options {
             arguments.extend([option.to_owned(), value]);
         }
+        if self.has_own_filter {
+            arguments.extend(["-sandbox", OWN_FILTER].map(str::to_owned));
+        }
         arguments.extend(self.devices());
         arguments
     }
 
     /// The whole command: the emulator on the agent's leash, with the run's label.
     pub(super) fn command(&self, agent: &AgentBinary) -> CommandLine {
-        let mut arguments = vec!["leash".to_owned()];
+        let parent = std::process::id().to_string();
+        let mut arguments = ["leash", "--parent", &parent, "--unprivileged"]
+            .map(str::to_owned)
+            .to_vec();
+        let mut add = |option: &str, value: &str| {
+            arguments.extend([option, value].map(str::to_owned));
+        };
+        if self.accelerator == Accelerator::Kvm {
+            add("--device", KVM);
+        }
+        add("--read", &self.kernel.display().to_string());
+        // Of the run itself, so that it may become the emulator's own.
+        add("--write", &self.initramfs.display().to_string());
+        if let Some(disk) = self.disk {
+            add("--write", &disk.display().to_string());
+        }
+        add("--console", &self.console.display().to_string());
         if self.link == Link::Tap {
             arguments.extend(["--tap", self.run, self.label].map(str::to_owned));
         }
@@ -241,6 +274,7 @@ mod tests {
         let machine = Machine {
             settings: &settings,
             accelerator: Accelerator::Tcg,
+            has_own_filter: true,
             link,
             kernel: Path::new("/boot/vmlinuz"),
             initramfs: Path::new("/a/initramfs"),
@@ -264,16 +298,30 @@ mod tests {
     }
 
     #[test]
-    fn commas_and_spaces_in_a_path_stay_in_the_path() {
+    fn no_path_reaches_the_emulator_and_all_of_them_the_leash() {
         let disk = Path::new("/x,y z/disk");
-        let line = line(
-            &Params::new().with("disk", "virtio"),
-            Link::User,
-            Some(disk),
+        let settings = Params::new().with("disk", "virtio");
+        let line = line(&settings, Link::User, Some(disk));
+        let end = line.iter().position(|word| word == "--").unwrap();
+        let (leash, emulator) = line.split_at(end);
+        assert_eq!(after(leash, "--read"), ["/boot/vmlinuz"]);
+        assert_eq!(after(leash, "--write"), ["/a/initramfs", "/x,y z/disk"]);
+        assert_eq!(after(leash, "--console"), ["/a,b/console 1"]);
+        assert!(
+            !emulator
+                .iter()
+                .any(|word| word.contains("console 1") || word.contains("y z"))
         );
-        assert!(after(&line, "-chardev").contains(&"file,id=console,path=/a,,b/console 1".into()));
-        let drive = "file=/x,,y z/disk,format=raw,if=none,id=disk,cache=none";
-        assert_eq!(after(&line, "-drive"), [drive]);
+        assert_eq!(after(emulator, "-add-fd"), ["fd={tare.console},set=1"]);
+        let drive = "file=/proc/self/fd/{tare.file.2},format=raw,if=none,id=disk,cache=none";
+        assert_eq!(after(emulator, "-drive"), [drive]);
+    }
+
+    #[test]
+    fn the_emulator_forbids_itself_what_it_does_not_need() {
+        let line = line(&Params::new(), Link::None, None);
+        assert!(line.contains(&"--unprivileged".to_owned()));
+        assert_eq!(after(&line, "-sandbox"), [OWN_FILTER]);
     }
 
     #[test]
@@ -295,9 +343,13 @@ mod tests {
     #[test]
     fn a_tap_device_is_made_by_the_leash_and_no_other_network_is() {
         let tap = line(&Params::new(), Link::Tap, None);
-        assert_eq!(&tap[..5], ["leash", "--tap", "run", "arm-1", "--"]);
+        let end = tap.iter().position(|word| word == "--").unwrap();
+        assert_eq!(&tap[end - 3..end], ["--tap", "run", "arm-1"]);
         let user = line(&Params::new(), Link::User, None);
-        assert_eq!(&user[..2], ["leash", "--"]);
+        assert_eq!(
+            (user[0].as_str(), after(&user, "--tap").len()),
+            ("leash", 0)
+        );
         let none = line(&Params::new().with("nic", "none"), Link::None, None);
         assert!(after(&none, "-netdev").is_empty());
     }

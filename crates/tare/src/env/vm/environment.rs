@@ -17,7 +17,7 @@ use super::command::{Accelerator, Link, Machine};
 use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
-use super::{guest_agent, initramfs, version};
+use super::{Emulator, emulator, guest_agent, initramfs};
 use crate::cx::{CONTROL_LIMIT, Context, Running, files};
 use crate::env::channel::{LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 use crate::env::image::host_files;
@@ -30,7 +30,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// What every instance needs.
 #[derive(Debug, Clone)]
 struct Prepared {
-    version: String,
+    emulator: Emulator,
     kernel: Kernel,
     accelerator: Accelerator,
     /// Why it is not KVM, if that was tried.
@@ -49,6 +49,8 @@ pub(super) struct VmEnvironment {
     prepared: Option<Prepared>,
     /// What the guest started last said, and how long it took to say it.
     last: Option<(GuestReport, Duration)>,
+    /// What holds its emulator back, as the kernel tells it.
+    held: Vec<(&'static str, String)>,
     numbers: Numbers,
     gathering: Gathering,
 }
@@ -61,6 +63,7 @@ impl VmEnvironment {
             disks: Disks::default(),
             prepared: None,
             last: None,
+            held: Vec::new(),
             numbers: Numbers::default(),
             gathering: Gathering::default(),
         }
@@ -99,7 +102,7 @@ impl VmEnvironment {
         {
             return Ok(prepared.clone());
         }
-        let version = version(cx)?;
+        let emulator = emulator(cx)?;
         let agent = guest_agent(cx)?;
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
         let packed = if self.settings.wanted.is_empty() {
@@ -109,7 +112,8 @@ impl VmEnvironment {
         };
         let folder = self.folder(cx);
         let initramfs = initramfs::make(agent, &kernel, &self.settings, &packed, &folder)?;
-        let (accelerator, no_kvm) = accelerator::choose(cx, agent, &self.settings, &kernel)?;
+        let (accelerator, no_kvm) =
+            accelerator::choose(cx, agent, &emulator, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
         if self.settings.disk != Disk::None {
             let disk = self
@@ -118,7 +122,7 @@ impl VmEnvironment {
             disk.keep();
         }
         let prepared = Prepared {
-            version,
+            emulator,
             kernel,
             accelerator,
             no_kvm,
@@ -207,6 +211,7 @@ impl Environment for VmEnvironment {
             sibling: place.as_ref().ok().copied(),
             settings: &self.settings,
             accelerator: prepared.accelerator,
+            has_own_filter: prepared.emulator.has_own_filter,
             link: prepared.link,
             kernel: &prepared.kernel.path,
             initramfs: &prepared.initramfs,
@@ -236,6 +241,7 @@ impl Environment for VmEnvironment {
             took,
         } = booted;
         self.last = Some((report.clone(), took));
+        self.held = held_back(running.id());
         Ok(Box::new(VmInstance {
             channel: VmChannel {
                 stream: StreamChannel::new(writer, reader),
@@ -258,7 +264,7 @@ impl Environment for VmEnvironment {
             facts.insert(format!("vm.{name}"), value.to_owned());
         };
         if let Some(prepared) = &self.prepared {
-            add("qemu_version", &prepared.version);
+            add("qemu_version", &prepared.emulator.version);
             add("kernel", &prepared.kernel.path.display().to_string());
             if let Some(release) = &prepared.kernel.release {
                 add("kernel_release", release);
@@ -291,6 +297,9 @@ impl Environment for VmEnvironment {
                 add("no_tap", why);
             }
         }
+        for (name, value) in &self.held {
+            add(name, value);
+        }
         if let Some((report, took)) = &self.last {
             add("workdir_filesystem", &report.filesystem);
             add("boot_ms", &took.as_millis().to_string());
@@ -306,6 +315,26 @@ impl Environment for VmEnvironment {
         self.gathering.end();
         Ok(files::remove_folder(&self.folder(cx))?)
     }
+}
+
+/// As whom the emulator on this leash runs and whether a filter of system calls is on it: asked of the kernel, for
+/// what was asked for need not be what there is.
+fn held_back(leash: u32) -> Vec<(&'static str, String)> {
+    let read = |path: String| files::read_text(path.as_ref()).unwrap_or_default();
+    let children = read(format!("/proc/{leash}/task/{leash}/children"));
+    let Some(emulator) = children.split_whitespace().next() else {
+        return Vec::new();
+    };
+    let status = read(format!("/proc/{emulator}/status"));
+    let facts = [("user", "Uid:", 1), ("seccomp", "Seccomp:", 0)];
+    facts
+        .into_iter()
+        .filter_map(|(name, field, place)| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
+            let value = rest.split_whitespace().nth(place)?;
+            Some((name, value.to_owned()))
+        })
+        .collect()
 }
 
 /// The stream together with the emulator, whose last words and whose guest's explain why it ended.

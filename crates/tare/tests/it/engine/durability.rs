@@ -36,8 +36,44 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
             .collect();
         assert_eq!(done, planned);
         assert_eq!(after.n_sessions, 2);
-        assert!(matches!(again.resume(), Err(RunError::Complete(_))));
+        assert!(matches!(again.resume(), Err(RunError::Complete { .. })));
     }
+}
+
+#[test]
+fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_so() {
+    let scene = Scene::new(Script::default());
+    let study = study();
+    scene.execute(&study).unwrap();
+    let before = scene.stored();
+    assert_eq!(before.stopped_by, Some(StoppedBy::Blocks));
+    let again = Scene {
+        stage: Stage::new(Script::default()),
+        folder: scene.folder,
+    };
+    let Err(RunError::Complete { has_more: true, .. }) = again.resume() else {
+        panic!("gone on with without more time");
+    };
+    let more_ns = 1_000_000_000;
+    let summary = resume_with_on(again.stage, &again.path(), more_ns).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Budget);
+    let after = again.stored();
+    assert_eq!(after.plan_sha256, before.plan_sha256);
+    assert_eq!(after.records[..before.records.len()], before.records);
+    let plan = Plan::new(&study);
+    let planned = (0..).flat_map(|block| plan.block(block));
+    let done: Vec<_> = after.records.iter().map(|record| &record.trial).collect();
+    assert!(done.len() >= before.records.len() + 6, "{}", done.len());
+    assert!(planned.zip(&done).all(|(planned, done)| planned == **done));
+    let is_told =
+        |remark: &tare::store::Remark| remark.text.contains("had ended and is gone on with");
+    assert!(after.remarks.iter().any(is_told), "{:?}", after.remarks);
+    // What it takes in the end is what the run and the added time are together.
+    assert!(
+        after.wall_ns <= before.wall_ns + more_ns,
+        "{}",
+        after.wall_ns
+    );
 }
 
 #[test]

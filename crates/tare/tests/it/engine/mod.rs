@@ -188,6 +188,21 @@ fn resume_on(
     resume(&stage.cx(), &registry, &mut store, precision)
 }
 
+fn resume_with_on(
+    stage: &'static Stage,
+    path: &Path,
+    more_ns: u64,
+) -> Result<RunSummary, RunError> {
+    let driver = |id: &str| stage.driver(id);
+    let registry = Registry {
+        driver: &driver,
+        workload: &workload,
+    };
+    let mut store = Store::open(path).unwrap();
+    let rule = &mut AllBlocks;
+    tare::run::resume_with(&stage.cx(), &registry, &mut store, rule, more_ns)
+}
+
 fn is_completed(record: &TrialRecord) -> bool {
     matches!(record.outcome, Outcome::Completed(_))
 }

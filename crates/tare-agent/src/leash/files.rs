@@ -1,0 +1,139 @@
+//! What a leashed program reads and writes: opened here, for a program that may not open it by itself.
+//!
+//! A program that gives up root cannot pass the folders of a run any more, which are closed to everybody else. So
+//! its files are opened while there is the right to, and inherited. A file that it is to change becomes its own; one
+//! that it only reads and that is not for everybody is copied into memory, for nothing else may change its owner.
+//! What it prints on its console comes through a pipe, and of that only the end is kept.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+
+use super::Account;
+use crate::launch::sys;
+
+/// How long a console's file may become, and how much of its end is kept when it does, bytes.
+const CONSOLE_LIMIT: u64 = 1 << 20;
+const CONSOLE_KEPT: usize = 64 << 10;
+
+/// Lets a program that is executed have this descriptor.
+fn inherited(file: impl Into<OwnedFd>) -> io::Result<OwnedFd> {
+    let file = file.into();
+    // SAFETY: the descriptor is open and ours, and the command takes a plain number.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
+}
+
+/// A file that the program reads. It opens it again by the descriptor, so its own rights have to allow that.
+pub(super) fn to_read(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
+    let mut file = File::open(path)?;
+    if account.is_none() || file.metadata()?.mode() & 0o004 != 0 {
+        return inherited(file);
+    }
+    // SAFETY: the name ends with NUL; the call makes a descriptor that nobody else knows.
+    let copy = unsafe { libc::memfd_create(c"tare-shown".as_ptr(), libc::MFD_CLOEXEC) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    let mut copy = unsafe { File::from_raw_fd(copy) };
+    io::copy(&mut file, &mut copy)?;
+    inherited(copy)
+}
+
+/// A file of the run's that the program reads and changes.
+pub(super) fn to_write(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
+    let file = File::options().read(true).write(true).open(path)?;
+    if let Some(account) = account {
+        fchown(&file, Some(account.user), Some(account.group))?;
+    }
+    inherited(file)
+}
+
+/// A console: the program's end of a pipe, and the file that the end of what it prints is kept in.
+pub(super) struct Console {
+    from: File,
+    to: File,
+    length: u64,
+    end: Vec<u8>,
+}
+
+impl Console {
+    pub(super) fn open(path: &str) -> io::Result<(Self, OwnedFd)> {
+        let mut options = File::options();
+        let to = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        let (from, program) = sys::pipe()?;
+        let console = Self {
+            from: File::from(from),
+            to,
+            length: 0,
+            end: Vec::new(),
+        };
+        Ok((console, inherited(program)?))
+    }
+
+    pub(super) fn descriptor(&self) -> libc::c_int {
+        self.from.as_raw_fd()
+    }
+
+    /// Passes on what there is; false when there is nothing more to come. Only where there is something to read, or
+    /// the program has ended.
+    pub(super) fn pass_on(&mut self) -> bool {
+        let mut bytes = [0; 16 << 10];
+        let count = match self.from.read(&mut bytes) {
+            Ok(0) => return false,
+            Ok(count) => count,
+            Err(error) => return error.kind() == io::ErrorKind::Interrupted,
+        };
+        let bytes = &bytes[..count];
+        self.end.extend_from_slice(bytes);
+        let surplus = self.end.len().saturating_sub(CONSOLE_KEPT);
+        self.end.drain(..surplus);
+        // A full disk must not stop a machine whose console somebody may want to read.
+        let _ = self.keep(bytes);
+        true
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.length + bytes.len() as u64 <= CONSOLE_LIMIT {
+            self.length += bytes.len() as u64;
+            return self.to.write_all(bytes);
+        }
+        self.to.set_len(0)?;
+        self.to.seek(SeekFrom::Start(0))?;
+        self.length = self.end.len() as u64;
+        self.to.write_all(&self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_console_without_end_the_end_is_kept() {
+        let path = std::env::temp_dir().join(format!("tare-console-{}", std::process::id()));
+        let (mut console, program) = Console::open(path.to_str().unwrap()).unwrap();
+        let mut program = File::from(program);
+        for line in 0..60_000 {
+            writeln!(program, "a line of a guest that prints: {line:>7}").unwrap();
+            assert!(console.pass_on());
+            let length = std::fs::metadata(&path).unwrap().len();
+            assert!(length <= CONSOLE_LIMIT, "{length}");
+        }
+        drop(program);
+        assert!(!console.pass_on());
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(text.ends_with("59999\n"));
+        assert!(text.len() >= CONSOLE_KEPT, "{}", text.len());
+    }
+}
