@@ -42,9 +42,65 @@ pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
+/// Processors that a control group's quota amounts to; `None` without a quota.
+pub fn cpu_quota(facts: &Facts) -> Option<f64> {
+    let (quota, period) = match facts.get("cgroup.cpu.max") {
+        Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
+        None => (
+            facts.get("cgroup.cpu.cfs_quota_us")?.as_str(),
+            facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
+        ),
+    };
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// Bytes of a control group's memory limit; `None` without one.
+pub fn memory_limit(facts: &Facts) -> Option<u64> {
+    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let text = names.iter().find_map(|name| facts.get(*name))?;
+    text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_read_from_both_versions_of_control_groups() {
+        let facts = |pairs: &[(&str, &str)]| -> Facts {
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            pairs.iter().map(owned).collect()
+        };
+        let first = facts(&[
+            ("cgroup.cpu.cfs_quota_us", "20000"),
+            ("cgroup.cpu.cfs_period_us", "100000"),
+            ("cgroup.memory.limit_in_bytes", "1048576"),
+        ]);
+        let second = facts(&[
+            ("cgroup.cpu.max", "20000 100000"),
+            ("cgroup.memory.max", "1048576"),
+        ]);
+        for limited in [first, second] {
+            assert_eq!(cpu_quota(&limited), Some(0.2));
+            assert_eq!(memory_limit(&limited), Some(1 << 20));
+        }
+        let free = [
+            facts(&[
+                ("cgroup.cpu.cfs_quota_us", "-1"),
+                ("cgroup.cpu.cfs_period_us", "100000"),
+                ("cgroup.memory.limit_in_bytes", "9223372036854771712"),
+            ]),
+            facts(&[
+                ("cgroup.cpu.max", "max 100000"),
+                ("cgroup.memory.max", "max"),
+            ]),
+            Facts::new(),
+        ];
+        for free in free {
+            assert_eq!((cpu_quota(&free), memory_limit(&free)), (None, None));
+        }
+    }
 
     #[test]
     fn only_a_place_that_says_so_is_emulated() {

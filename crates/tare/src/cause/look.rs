@@ -8,6 +8,7 @@ use std::path::Path;
 use tare_model::Facts;
 use tare_model::dossier::DossierCell;
 use tare_model::facts::cpu_list;
+pub use tare_model::facts::{cpu_quota as quota, memory_limit};
 
 use super::kind::Kind;
 use super::triage::{Family, Lead, Usage, triage};
@@ -364,26 +365,6 @@ pub fn cpus_in(list: &str) -> Option<usize> {
     cpu_list(list).map(|cpus| cpus.len())
 }
 
-/// Processors that a control group's quota amounts to; `None` without a quota.
-pub fn quota(facts: &Facts) -> Option<f64> {
-    let (quota, period) = match facts.get("cgroup.cpu.max") {
-        Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
-        None => (
-            facts.get("cgroup.cpu.cfs_quota_us")?.as_str(),
-            facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
-        ),
-    };
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
-/// Bytes of a control group's memory limit; `None` without one.
-pub fn memory_limit(facts: &Facts) -> Option<u64> {
-    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
-    let text = names.iter().find_map(|name| facts.get(*name))?;
-    text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
-}
-
 /// Processors that may really be used: those of the affinity, as far as a quota pays for them.
 pub fn usable_cpus(facts: &Facts) -> Option<f64> {
     let allowed = facts.get("cpu.affinity").and_then(|list| cpus_in(list));
@@ -504,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_limits_and_sizes_are_read_as_the_kernel_writes_them() {
+    fn releases_and_ratios_are_read_and_written_as_people_do() {
         assert_eq!(
             kernel(&facts(&[("kernel.release", "5.15.0-91-generic")])),
             Some((5, 15))
@@ -512,17 +493,6 @@ mod tests {
         assert_eq!(
             kernel(&facts(&[("kernel.release", "6.8-rc1")])),
             Some((6, 8))
-        );
-        assert_eq!(
-            memory_limit(&facts(&[(
-                "cgroup.memory.limit_in_bytes",
-                "9223372036854771712"
-            )])),
-            None
-        );
-        assert_eq!(
-            memory_limit(&facts(&[("cgroup.memory.max", "67108864")])),
-            Some(64 << 20)
         );
         assert_eq!(words(2.585), "costs 2.6 times as much");
         assert_eq!(words(1.16), "costs 16 % more");

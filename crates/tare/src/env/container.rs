@@ -32,7 +32,7 @@ use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, Mechanisms,
-    SettingSpec, SettingsError, StartMode, TURN_PAGE, docker, limited,
+    SettingSpec, SettingsError, StartMode, TURN_PAGE, docker,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
 
@@ -515,11 +515,6 @@ impl Environment for ContainerEnvironment {
             report,
             living,
         }))
-    }
-
-    fn whole_only(&self) -> Option<String> {
-        let limits = &self.settings.limits;
-        limited(limits.cpus.is_some(), limits.memory_bytes.is_some())
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {

@@ -144,11 +144,6 @@ pub trait Environment: Send {
     fn detect(&self, _cx: &Context<'_>) -> Option<Availability> {
         None
     }
-    /// Why work here must not take turns with that of other arms: a limit that would never bite in a fraction of
-    /// the time.
-    fn whole_only(&self) -> Option<String> {
-        None
-    }
     /// What the host side knows about it: engine and runtime versions, image digests, limits asked for.
     fn describe(&self, cx: &Context<'_>) -> Facts;
     /// Removes what `prepare` and any instance made; twice is fine.
@@ -232,16 +227,6 @@ pub trait Channel: Send {
 
 /// Where the page by which workers pass the turn is shown in an environment with a root of its own.
 const TURN_PAGE: &str = "/tare-turns";
-
-/// Why work under these limits must be measured by whole trials.
-fn limited(has_quota: bool, has_memory_limit: bool) -> Option<String> {
-    let what = match (has_quota, has_memory_limit) {
-        (false, false) => return None,
-        (true, _) => "a processor quota, which would hardly bite in slices",
-        (_, true) => "a memory limit, which slices of several arms would share",
-    };
-    Some(format!("has {what}"))
-}
 
 /// Why the agent cannot be talked to.
 #[derive(Debug, thiserror::Error)]

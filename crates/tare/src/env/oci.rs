@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tare_model::launch::{CAPABILITIES, DockerRelease, Network, PairAddresses};
+use tare_model::launch::{Bind, CAPABILITIES, DockerRelease, Network, PairAddresses};
 use tare_model::{ArmId, Facts, Params};
 
 use self::instance::{Living, OciInstance, clean};
@@ -35,9 +35,9 @@ use super::private;
 use super::text::and_cleanup;
 use super::{
     Availability, Driver, EnvError, Environment, Instance, Mechanisms, SettingSpec, SettingsError,
-    StartMode, Wanted, container, docker,
+    StartMode, TURN_PAGE, Wanted, container, docker,
 };
-use crate::cx::{AgentBinary, Context, Running, files};
+use crate::cx::{AgentBinary, Context, Running, files, turn_page};
 
 /// How long making a container may take: tens of milliseconds with most, seconds with a VM inside.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -144,6 +144,7 @@ fn try_out(cx: &Context<'_>, name: &str) -> Result<Runtime, EnvError> {
                 None,
                 DockerRelease::default(),
                 &["true"],
+                None,
             )
         })
         .and_then(|_| {
@@ -255,6 +256,7 @@ fn write_spec(
     base: Option<&Spec>,
     release: DockerRelease,
     arguments: &[&str],
+    turn_page: Option<&str>,
 ) -> Result<Built, EnvError> {
     let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let text = |name: &str| container.folder.join(name).display().to_string();
@@ -268,6 +270,11 @@ fn write_spec(
         (Vec::new(), Vec::new())
     };
     shown.extend(settings.binds.iter().cloned());
+    shown.extend(turn_page.map(|page| Bind {
+        source: page.to_owned(),
+        target: TURN_PAGE.to_owned(),
+        read_only: false,
+    }));
     let place = Place {
         hidden: &hidden,
         shown: &shown,
@@ -408,7 +415,11 @@ impl OciEnvironment {
         };
         let base = self.base.as_ref().map(|(spec, _)| spec);
         let release = self.release.unwrap_or_default();
-        let built = write_spec(cx, container, &self.settings, base, release, arguments)?;
+        let turn_page = turn_page::to_show(cx.scratch)
+            .filter(|_| mode == StartMode::Resident && runtime.shares_the_kernel());
+        let settings = &self.settings;
+        let page = turn_page.as_deref();
+        let built = write_spec(cx, container, settings, base, release, arguments, page)?;
         self.remarks = built.remarks;
         let has_pair = self.settings.network == Some(Network::Veth);
         let surroundings = Surroundings {
@@ -436,6 +447,7 @@ impl OciEnvironment {
             container: container.clone(),
             network: built.network,
             addresses,
+            turn_page: turn_page.map(|_| TURN_PAGE.to_owned()),
             living: Arc::clone(&self.living),
             charged: OnceLock::new(),
         })

@@ -272,8 +272,9 @@ impl<'a> Session<'a> {
             return Err(Break::Cancelled);
         }
         self.require_essential_arms()?;
-        self.make_ready_for_turns()?;
+        self.make_a_page()?;
         self.launch(self.plan.launch(first_block), first_block)?;
+        self.refuse_turns_under_limits()?;
         self.compare_arms()?;
         for block in first_block..self.blocks_max() {
             self.n_blocks = block;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::facts::cpu_list;
+use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
-use tare_model::{Outcome, Recipe, Trial};
+use tare_model::{Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
@@ -19,18 +19,10 @@ use crate::env::Charged;
 use crate::store::TrialRecord;
 
 impl Session<'_> {
-    /// Why the arms of this study take no turns although they are to, if one of them must not.
-    pub(super) fn make_ready_for_turns(&mut self) -> Result<(), Break> {
+    /// Makes the page by which workers pass the turn, before the arms that show it are started.
+    pub(super) fn make_a_page(&mut self) -> Result<(), Break> {
         if !self.study().alternate || self.dispatcher.is_cold {
             return Ok(());
-        }
-        let mut arms = self.rig.arms.iter().filter(|arm| arm.is_usable());
-        let whole = arms.find_map(|arm| Some((arm.spec.id.clone(), arm.environment.whole_only()?)));
-        if let Some((id, why)) = whole {
-            self.turns.are_taken = false;
-            return Ok(self.say(format!(
-                "every workload is measured by whole trials, because `{id}` {why}"
-            ))?);
         }
         self.turns.are_taken = true;
         match turn_page::create(self.cx.scratch) {
@@ -39,6 +31,29 @@ impl Session<'_> {
                 "workers get their turns over the channels, because there is no page for them: {error}"
             ))?),
         }
+    }
+
+    /// Takes no turns in this study if an arm has a limit that slices would hide, and says so. The limits are those
+    /// that the agent found, whoever set them.
+    pub(super) fn refuse_turns_under_limits(&mut self) -> Result<(), Break> {
+        if !self.turns.are_taken {
+            return Ok(());
+        }
+        let Some(baseline) = self.inside.get(&self.study().baseline) else {
+            return Ok(());
+        };
+        let mut arms = self.rig.arms.iter().filter(|arm| arm.is_usable());
+        let limited = arms.find_map(|arm| {
+            let facts = self.inside.get(&arm.spec.id)?;
+            Some((arm.spec.id.clone(), limit(facts, baseline)?))
+        });
+        let Some((id, what)) = limited else {
+            return Ok(());
+        };
+        self.turns.are_taken = false;
+        Ok(self.say(format!(
+            "every workload is measured by whole trials, because `{id}` has {what}"
+        ))?)
     }
 
     /// Whether this workload takes turns.
@@ -163,6 +178,15 @@ impl Session<'_> {
         let cpus = common.filter(|cpus| !cpus.is_empty())?;
         u32::try_from(cpus[block as usize % cpus.len()]).ok()
     }
+}
+
+/// A limit of an arm, other than the baseline's, under which work must be measured by whole trials.
+fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
+    if facts::cpu_quota(arm) != facts::cpu_quota(baseline) && facts::cpu_quota(arm).is_some() {
+        return Some("a processor quota, which would hardly bite in slices");
+    }
+    let memory = facts::memory_limit(arm).filter(|_| facts::memory_limit(baseline).is_none());
+    memory.map(|_| "a memory limit, which slices of several arms would share")
 }
 
 /// What a session knows of taking turns.

@@ -21,7 +21,7 @@ use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::siblings::Numbers;
 use super::super::{
-    Availability, Driver, EnvError, Environment, Instance, StartMode, TURN_PAGE, Wanted, limited,
+    Availability, Driver, EnvError, Environment, Instance, StartMode, TURN_PAGE, Wanted,
 };
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
@@ -499,13 +499,6 @@ impl Environment for DockerEnvironment {
             .context
             .is_some()
             .then(|| self.driver.detect(cx))
-    }
-
-    fn whole_only(&self) -> Option<String> {
-        limited(
-            self.settings.nano_cpus.is_some(),
-            self.settings.memory.is_some(),
-        )
     }
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {

@@ -47,6 +47,8 @@ pub(super) struct OciInstance {
     pub(super) container: Container,
     pub(super) network: Network,
     pub(super) addresses: Option<PairAddresses>,
+    /// Where the page for the turns is shown inside.
+    pub(super) turn_page: Option<String>,
     pub(super) living: Living,
     /// Looked up once.
     pub(super) charged: OnceLock<Charged>,
@@ -84,6 +86,10 @@ impl Instance for OciInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         self.address(|pair| pair.host)
+    }
+
+    fn turn_page(&self) -> Option<String> {
+        self.turn_page.clone()
     }
 
     fn workdir(&self) -> String {

@@ -38,6 +38,15 @@ pub(super) struct Runtime {
     pub(super) hides_unified: bool,
 }
 
+impl Runtime {
+    /// Whether its containers run on this machine's kernel, as far as it is known: then their memory can be shared,
+    /// and who waits for a word in it can be woken.
+    pub(super) fn shares_the_kernel(&self) -> bool {
+        let known = ["runc", "crun", "youki"];
+        known.iter().any(|name| self.version.starts_with(name))
+    }
+}
+
 #[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,114 @@
+//! Work that is cut into slices: which arms pass the turn over a page of memory, and which limits keep whole trials.
+
+use tare::env::Driver;
+use tare::env::docker::DOCKER;
+
+use crate::oci;
+use crate::product::{Product, has_container};
+use crate::world::{World, skip};
+
+/// A study of two blocks of a system call in these arms beside the host.
+fn study(arms: &str) -> String {
+    format!(
+        "id = \"turns\"\n[design]\nblocks_min = 2\nblocks_max = 2\n[[arm]]\nid = \"host\"\n{arms}\n\
+         [[workload]]\nid = \"getppid\"\n"
+    )
+}
+
+fn arm(id: &str, driver: &str, settings: &str) -> String {
+    format!(
+        "[[arm]]\nid = \"{id}\"\ndriver = \"{driver}\"\nrequired = true\nsettings = {{ {settings} }}\n"
+    )
+}
+
+/// For each completed trial its arm and whether its turns went over a page; empty where it took none.
+fn ways(product: &Product) -> Vec<String> {
+    product.stored(
+        "SELECT json_extract(cell, '$.arm') || ' ' || \
+         ifnull(json_extract(CAST(stdout AS TEXT), '$.sliced.by_page'), 'whole') \
+         FROM trial WHERE kind = 'completed' ORDER BY sequence",
+    )
+}
+
+/// What can be had here that shares this machine's kernel and memory.
+fn on_this_kernel() -> Vec<String> {
+    let world = World::new("in-turn");
+    let mut arms = Vec::new();
+    if has_container() {
+        arms.push(arm("container", "container", ""));
+    } else {
+        skip("root", "the built-in container cannot be made");
+    }
+    for runtime in ["runc", "crun"] {
+        if oci::is_available(&world, runtime) {
+            let settings = format!("runtime = \"{runtime}\"");
+            arms.push(arm(runtime, "oci", &settings));
+        }
+    }
+    match DOCKER.detect(&world.cx()) {
+        tare::env::Availability::Ready(_) => {
+            arms.push(arm("docker", "docker", "network = \"none\""));
+        }
+        tare::env::Availability::Absent { why, .. } => skip("docker", &why),
+    }
+    arms
+}
+
+#[test]
+fn arms_on_one_kernel_pass_the_turn_over_a_page() {
+    let arms = on_this_kernel();
+    let product = Product::new();
+    let file = product.file("turns.toml", study(&arms.concat()));
+    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+    let ways = ways(&product);
+    assert_eq!(ways.len(), 2 * (2 + arms.len()), "{ways:?}\n{ended}");
+    assert!(ways.iter().all(|way| way.ends_with(" 1")), "{ways:?}");
+    product.assert_nothing_left();
+}
+
+/// Whoever made the group: the agent finds the limit.
+#[test]
+fn a_limit_that_slices_would_hide_keeps_whole_trials_and_is_named() {
+    if !has_container() {
+        return skip("root", "the built-in container cannot be made");
+    }
+    let world = World::new("limits");
+    let mut limited = vec![
+        ("container", "cpus = 0.5", "has a processor quota"),
+        ("container", "memory = \"256m\"", "has a memory limit"),
+    ];
+    if oci::is_available(&world, "runc") {
+        limited.push(("oci", "cpus = 0.5", "has a processor quota"));
+        limited.push(("oci", "memory = \"256m\"", "has a memory limit"));
+    }
+    for (driver, settings, said) in limited {
+        let product = Product::new();
+        let file = product.file("turns.toml", study(&arm("limited", driver, settings)));
+        let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+        let told = format!("whole trials, because `limited` {said}");
+        assert!(ended.stderr.contains(&told), "{driver} {settings}: {ended}");
+        let ways = ways(&product);
+        assert_eq!(ways.len(), 2 * 3, "{ways:?}");
+        assert!(ways.iter().all(|way| way.ends_with(" whole")), "{ways:?}");
+    }
+}
+
+/// Another user may not write to the page.
+#[test]
+fn without_a_page_the_turn_goes_over_the_channels() {
+    if !has_container() {
+        return skip("root", "the built-in container cannot be made");
+    }
+    let world = World::new("channels");
+    if let tare::env::Availability::Absent { why, .. } = DOCKER.detect(&world.cx()) {
+        return skip("docker", &why);
+    }
+    let product = Product::new();
+    let arms = arm("other", "docker", "network = \"none\", user = \"65534\"");
+    let file = product.file("turns.toml", study(&arms));
+    product.run(["run", &file, "--prove", "0s"]).expect(0);
+    let ways = ways(&product);
+    assert_eq!(ways.len(), 2 * 3, "{ways:?}");
+    assert!(ways.iter().all(|way| way.ends_with(" 0")), "{ways:?}");
+    product.assert_nothing_left();
+}
