@@ -1,6 +1,7 @@
 //! The dossier as text for a terminal.
 //!
-//! Read from the top: whether the comparison can be trusted at all (A′), one table an arm with its sum in
+//! Read from the top: whether the comparison can be trusted at all (A′), the answer of each arm in a few lines, one
+//! table an arm with its sum in
 //! the heading, the marks explained, what is missing and why, what was unequal, what it cost, and how far
 //! the claim goes. One table an arm rather than one column an arm: the question is "what does this
 //! environment cost me", and a row must hold value, interval and verdict within 80 columns.
@@ -15,6 +16,7 @@ use tare_stats::Verdict;
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 
+mod answer;
 mod concurrency;
 mod publication;
 mod tail;
@@ -54,13 +56,21 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     let mut out = String::new();
     paragraph(&mut out, "", &aa(dossier), style.width);
     paragraph(&mut out, "", &title(dossier), style.width);
+    let cells_of = |arm: &DossierArm| -> Vec<&DossierCell> {
+        let all = dossier.cells.iter();
+        all.filter(|cell| cell.arm == arm.id).collect()
+    };
+    let answers = dossier
+        .arms
+        .iter()
+        .filter_map(|arm| answer::of_arm(&arm.id, &cells_of(arm), dossier));
+    for answer in answers {
+        out.push('\n');
+        paragraph(&mut out, "", &answer, style.width);
+    }
     let mut marks = Marks::of(dossier);
     for arm in &dossier.arms {
-        let cells: Vec<&DossierCell> = dossier
-            .cells
-            .iter()
-            .filter(|cell| cell.arm == arm.id)
-            .collect();
+        let cells = cells_of(arm);
         if !cells.is_empty() {
             out.push('\n');
             draw_arm(&mut out, arm, &cells, dossier, &mut marks, style);
