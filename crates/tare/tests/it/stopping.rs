@@ -258,11 +258,15 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     assert_eq!(again.stdout, "", "the second time there is nothing");
     // Only the store, its log and its lock, the empty folder of runs, and which of them were begun here.
     let names: BTreeSet<String> = std::fs::read_dir(product.home())
-        .unwrap()
+        .into_iter()
+        .flatten()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !name.starts_with("store.sqlite") && name != "begun")
         .collect();
-    assert_eq!(names, BTreeSet::from(["runs".to_owned()]));
+    // Killed before it had made anything, it left not even a home.
+    if !(names.is_empty() && runs.is_empty()) {
+        assert_eq!(names, BTreeSet::from(["runs".to_owned()]));
+    }
 
     if before.plan.is_empty() {
         // It was killed before it had begun: there is nothing to go on with.
@@ -298,7 +302,7 @@ fn a_run_that_is_killed_while_it_measures_loses_no_trial_and_goes_on() {
 
 #[test]
 fn a_run_that_is_killed_when_the_environments_are_restarted_is_cleaned_up() {
-    // Five blocks a launch: the restart comes right after them.
+    // A launch is a block: the restart comes right after it.
     let (_, n_arms) = everywhere();
     kill(5 * WORKLOADS * n_arms, moment(900));
 }
