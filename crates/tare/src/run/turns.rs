@@ -72,12 +72,10 @@ impl Session<'_> {
             _ => return false,
         };
         let usable = || self.rig.arms.iter().filter(|arm| arm.is_usable());
-        // Of two ends one serves, and cannot be stopped on its way.
-        if name == COMMAND_PROBE {
-            let call = self.command(workload);
+        if let Some(call) = self.command(workload) {
             // Where its program is another one it is refused, as a trial.
             let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
-            if call.is_none_or(|call| call.in_slices.is_none()) || !usable().all(is_there) {
+            if call.in_slices.is_none() || !usable().all(is_there) {
                 return false;
             }
         }
