@@ -153,7 +153,6 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         publication: None,
         failures,
         parity,
-        whole_trials: head.whole_trials.clone(),
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,

@@ -25,7 +25,6 @@ mod group;
 mod instances;
 mod interpreter;
 mod launch;
-mod look;
 mod pace;
 mod pair;
 mod parity;
