@@ -8,7 +8,7 @@
 //! Trials are decoded when they are added, and only workloads that are not done are estimated again.
 //! What it cannot see: diagnostics; a drifting cell can be narrow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tare_model::Study;
 use tare_model::study::A_PRIME;
@@ -55,29 +55,20 @@ impl<'a> PrecisionRule<'a> {
     /// many where nothing can be said yet. To be asked after whole blocks. A workload that is done stays so. A metric
     /// that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
     pub fn needed(&mut self) -> Vec<f64> {
-        let mut needed = vec![f64::INFINITY; self.study.workloads.len()];
-        let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut needed: Vec<Option<f64>> = vec![None; self.study.workloads.len()];
         for (key, group) in &self.collected.groups {
-            let index = key.workload_index;
-            if !self.done.contains(&index) {
-                let most = seen.entry(index).or_default();
-                *most = most.max(self.needed_of(group));
+            let is_done = self.done.contains(&key.workload_index);
+            if let Some(most) = needed.get_mut(key.workload_index as usize) {
+                let own = if is_done { 0.0 } else { self.needed_of(group) };
+                *most = Some(most.map_or(own, |most| most.max(own)));
             }
         }
-        for (index, blocks) in seen {
-            if blocks <= 0.0 {
-                self.done.insert(index);
-            }
-            if let Some(place) = needed.get_mut(index as usize) {
-                *place = blocks;
-            }
-        }
-        for index in &self.done {
-            if let Some(place) = needed.get_mut(*index as usize) {
-                *place = 0.0;
-            }
-        }
-        needed
+        let is_done = |blocks: &Option<f64>| blocks.is_some_and(|blocks| blocks <= 0.0);
+        let places = (0..).zip(&needed);
+        let done = places.filter(|(_, blocks)| is_done(blocks));
+        self.done.extend(done.map(|(index, _)| index));
+        let or_unknown = |blocks: Option<f64>| blocks.unwrap_or(f64::INFINITY);
+        needed.into_iter().map(or_unknown).collect()
     }
 
     /// The most that a cell of the group still needs.

@@ -80,6 +80,36 @@ pub struct Mechanism {
     pub is_here: fn(&Facts) -> bool,
 }
 
+/// The filter on system calls, as engines switch it off.
+pub const SYSTEM_CALL_FILTER: Mechanism = Mechanism {
+    kind: Kind::SystemCallFilter,
+    title: "system-call filter",
+    off: &[("seccomp", Set::Text("unconfined"))],
+    price: "the blocked system calls are open again",
+    weight: 5,
+    is_here: always,
+};
+
+/// A network of its own.
+pub const NETWORK: Mechanism = Mechanism {
+    kind: Kind::Network,
+    title: "network of its own",
+    off: &[("network", Set::Text("host"))],
+    price: "the host's network and all of its ports are open inside",
+    weight: 4,
+    is_here: always,
+};
+
+/// The way of standard output through an engine.
+pub const OUTPUT: Mechanism = Mechanism {
+    kind: Kind::Output,
+    title: "output through the engine's log",
+    off: &[("log_driver", Set::Text("none"))],
+    price: "nothing of what it prints is kept",
+    weight: 3,
+    is_here: always,
+};
+
 /// Everywhere.
 pub fn always(_: &Facts) -> bool {
     true

@@ -86,7 +86,8 @@ impl Session<'_> {
     }
 
     /// Before a block: has the workloads rest that the budget cannot decide, while there are others that it can.
-    pub(super) fn spend_where_it_decides(&mut self, block: u32) {
+    /// `needed` is how many blocks each still needs, where that was asked for this block already.
+    pub(super) fn spend_where_it_decides(&mut self, block: u32, needed: Option<Vec<f64>>) {
         self.resting.fill(false);
         // A block that was begun is brought to its end as it was begun.
         let has_begun = self.next_sequence > block * self.plan.trials_per_block();
@@ -96,7 +97,8 @@ impl Session<'_> {
         if has_begun || block < TELLING_BLOCKS.max(self.study().blocks_min) {
             return;
         }
-        let needed = self.precision.needed(self.study(), block);
+        let study = self.study();
+        let needed = needed.unwrap_or_else(|| self.precision.needed(study, block));
         let arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
         let live: Vec<usize> = self.live_workloads(block).collect();
         let needs_ns: Vec<f64> = live

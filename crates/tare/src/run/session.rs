@@ -278,12 +278,12 @@ impl<'a> Session<'a> {
         self.compare_arms()?;
         for block in first_block..self.blocks_max() {
             self.n_blocks = block;
-            self.look(block)?;
+            let needed = self.look(block)?;
             self.ration(block)?;
             if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
                 return Ok(StoppedBy::Precision);
             }
-            self.spend_where_it_decides(block);
+            self.spend_where_it_decides(block, needed);
             let trials = self.trials_of(block);
             if !self.fits(&trials, block) {
                 self.say_what_the_budget_left_out(block, &[])?;
@@ -344,15 +344,15 @@ impl<'a> Session<'a> {
         trials
     }
 
-    /// Asks whether some workloads are precise enough, if it is time to.
-    fn look(&mut self, block: u32) -> Result<(), Break> {
+    /// Asks whether some workloads are precise enough, if it is time to; what was answered.
+    fn look(&mut self, block: u32) -> Result<Option<Vec<f64>>, Break> {
         let study = self.study();
         let is_due = block >= study.blocks_min.max(1)
             && (block - study.blocks_min).is_multiple_of(BLOCKS_BETWEEN_LOOKS);
         // A resumed run looked before it went into this block.
         let has_begun = self.next_sequence > block * self.plan.trials_per_block();
         if !is_due || has_begun {
-            return Ok(());
+            return Ok(None);
         }
         let needed = self.precision.needed(study, block);
         for (workload, _) in needed
@@ -373,7 +373,7 @@ impl<'a> Session<'a> {
                 study.workloads[workload].id
             ))?;
         }
-        Ok(())
+        Ok(Some(needed))
     }
 
     /// Those of the trials whose arm can be used.

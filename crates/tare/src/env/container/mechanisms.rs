@@ -1,6 +1,8 @@
 //! What the built-in container does to a program, and the settings that take it away.
 
-use crate::env::mechanism::{Kind, Mechanism, Mechanisms, Set, always};
+use crate::env::mechanism::{
+    Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always,
+};
 
 pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     base: |settings| match settings.value("namespaces") {
@@ -39,21 +41,10 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
             is_here: always,
         },
         Mechanism {
-            kind: Kind::SystemCallFilter,
-            title: "system-call filter",
             off: &[("seccomp", Set::Text("off"))],
-            price: "the blocked system calls are open again",
-            weight: 5,
-            is_here: always,
+            ..SYSTEM_CALL_FILTER
         },
-        Mechanism {
-            kind: Kind::Network,
-            title: "network of its own",
-            off: &[("network", Set::Text("host"))],
-            price: "the host's network and all of its ports are open inside",
-            weight: 4,
-            is_here: always,
-        },
+        NETWORK,
     ],
     together: &["namespaces of mounts, processes, names and IPC with the change of root: one step"],
 };

@@ -1,6 +1,8 @@
 //! What Docker does to a program, and the flags that take it away.
 
-use crate::env::mechanism::{Kind, Mechanism, Mechanisms, Set, always, is_confined};
+use crate::env::mechanism::{
+    Kind, Mechanism, Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set, is_confined,
+};
 
 pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     base: |_| "Docker with all off: namespaces, root, control groups, capabilities".to_owned(),
@@ -16,30 +18,12 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
             weight: 2,
             is_here: is_confined,
         },
+        SYSTEM_CALL_FILTER,
         Mechanism {
-            kind: Kind::SystemCallFilter,
-            title: "system-call filter",
-            off: &[("seccomp", Set::Text("unconfined"))],
-            price: "the blocked system calls are open again",
-            weight: 5,
-            is_here: always,
-        },
-        Mechanism {
-            kind: Kind::Network,
             title: "network: bridge and NAT",
-            off: &[("network", Set::Text("host"))],
-            price: "the host's network and all of its ports are open inside",
-            weight: 4,
-            is_here: always,
+            ..NETWORK
         },
-        Mechanism {
-            kind: Kind::Output,
-            title: "output through the engine's log",
-            off: &[("log_driver", Set::Text("none"))],
-            price: "nothing of what it prints is kept",
-            weight: 3,
-            is_here: always,
-        },
+        OUTPUT,
     ],
     together: &[
         "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",

@@ -3,7 +3,9 @@
 
 use tare_model::Params;
 
-use crate::env::mechanism::{Kind, Mechanism, Mechanisms, Set, always};
+use crate::env::mechanism::{
+    Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always,
+};
 
 fn base(settings: &Params) -> String {
     let runtime = settings.text("runtime").unwrap_or("runc");
@@ -44,21 +46,10 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
             is_here: always,
         },
         Mechanism {
-            kind: Kind::SystemCallFilter,
-            title: "system-call filter",
             off: &[("seccomp", Set::Text("off"))],
-            price: "the blocked system calls are open again",
-            weight: 5,
-            is_here: always,
+            ..SYSTEM_CALL_FILTER
         },
-        Mechanism {
-            kind: Kind::Network,
-            title: "network of its own",
-            off: &[("network", Set::Text("host"))],
-            price: "the host's network and all of its ports are open inside",
-            weight: 4,
-            is_here: always,
-        },
+        NETWORK,
     ],
     together: &[
         "mount namespace, change of root and overlay: a runtime does not start without them",

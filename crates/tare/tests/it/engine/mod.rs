@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tare::cx::Event;
+use tare::cx::{Context, Event};
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Precision, Registry, RunError, RunSummary, execute, resume};
 use tare::store::{Store, StoreError, StoredRun, TrialRecord};
@@ -174,18 +174,28 @@ fn execute_in(
     )
 }
 
-fn resume_on(
+/// Opens the store at `path` and does something with it on this stage.
+fn on(
     stage: &'static Stage,
     path: &Path,
-    precision: &mut dyn Precision,
+    act: impl FnOnce(&Context<'_>, &Registry<'_>, &mut Store) -> Result<RunSummary, RunError>,
 ) -> Result<RunSummary, RunError> {
     let driver = |id: &str| stage.driver(id);
     let registry = Registry {
         driver: &driver,
         workload: &workload,
     };
-    let mut store = Store::open(path).unwrap();
-    resume(&stage.cx(), &registry, &mut store, precision)
+    act(&stage.cx(), &registry, &mut Store::open(path).unwrap())
+}
+
+fn resume_on(
+    stage: &'static Stage,
+    path: &Path,
+    precision: &mut dyn Precision,
+) -> Result<RunSummary, RunError> {
+    on(stage, path, |cx, registry, store| {
+        resume(cx, registry, store, precision)
+    })
 }
 
 fn resume_with_on(
@@ -193,14 +203,9 @@ fn resume_with_on(
     path: &Path,
     more_ns: u64,
 ) -> Result<RunSummary, RunError> {
-    let driver = |id: &str| stage.driver(id);
-    let registry = Registry {
-        driver: &driver,
-        workload: &workload,
-    };
-    let mut store = Store::open(path).unwrap();
-    let rule = &mut AllBlocks;
-    tare::run::resume_with(&stage.cx(), &registry, &mut store, rule, more_ns)
+    on(stage, path, |cx, registry, store| {
+        tare::run::resume_with(cx, registry, store, &mut AllBlocks, more_ns)
+    })
 }
 
 fn is_completed(record: &TrialRecord) -> bool {
