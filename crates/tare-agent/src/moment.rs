@@ -31,9 +31,12 @@ impl Moment {
 
     #[cfg(not(unix))]
     pub(crate) fn now() -> Self {
-        static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
         Self {
-            ns: ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64,
+            ns: ORIGIN
+                .get_or_init(std::time::Instant::now)
+                .elapsed()
+                .as_nanos() as u64,
             clock: SpanClock::Worker,
         }
     }
