@@ -14,7 +14,8 @@ use anyhow::{Context, ensure};
 use crate::shell::{Program, cargo, program, step};
 use crate::workspace::{root, target_folder};
 
-/// The agent may not be larger; kept in DESIGN §10.
+/// The agent may not be larger: it is copied into every arm. The tests hold it to this; a build that is larger, on a
+/// machine with another compiler, measures all the same.
 const AGENT_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Builds everything.
@@ -80,10 +81,6 @@ pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
     for (target, path) in &agents {
         let bytes = size(path)?;
         println!("{bytes:>10} B  tare-agent for {target}");
-        ensure!(
-            bytes <= AGENT_LIMIT_BYTES,
-            "the agent for {target} is larger than {AGENT_LIMIT_BYTES} B"
-        );
         list.push(format!("{target}={}", path.display()));
     }
     step(
@@ -119,6 +116,19 @@ pub(crate) fn own_agent(place: &Place) -> anyhow::Result<PathBuf> {
         .next()
         .context("no agent was built")?;
     Ok(path)
+}
+
+/// Whether the agent is as small as it is promised to be.
+///
+/// # Errors
+/// It is larger.
+pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
+    let bytes = size(agent)?;
+    ensure!(
+        bytes <= AGENT_LIMIT_BYTES,
+        "the agent has {bytes} B, more than the {AGENT_LIMIT_BYTES} B that are promised"
+    );
+    Ok(())
 }
 
 /// Builds the agents that this machine's `tare` carries, its own first.

@@ -93,6 +93,7 @@ fn all(
         .run()?;
         agent.join().expect("building the agent does not panic")
     })?;
+    dist::is_small_enough(&agent)?;
     step("tests");
     let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
     let mut tests = cargo(&["test", "--no-fail-fast"])

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
+use crate::by_name::by_name;
+
 /// Where the counters are to be found; looked up once, ahead of the trial.
 #[derive(Debug, Clone)]
 pub struct Counters {
@@ -78,14 +80,11 @@ impl Counters {
         before: &BTreeMap<String, f64>,
         after: &BTreeMap<String, f64>,
     ) -> BTreeMap<String, f64> {
-        after
-            .iter()
-            .filter_map(|(name, after)| {
-                before
-                    .get(name)
-                    .map(|before| (name.clone(), after - before))
-            })
-            .collect()
+        by_name(after.iter().filter_map(|(name, after)| {
+            before
+                .get(name)
+                .map(|before| (name.clone(), after - before))
+        }))
     }
 
     #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ pub mod allocate;
 pub mod args;
 pub mod binding;
 pub mod build;
+mod by_name;
 #[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod counters;

@@ -15,6 +15,7 @@ use tare_model::wire::Reply;
 use tare_model::{CommandReport, Failure, Reason, Series, Sliced, Unit, WorkSpan};
 
 use crate::binding::Binding;
+use crate::by_name::by_name;
 use crate::moment::Moment;
 use crate::turns::TurnTaker;
 
@@ -544,7 +545,7 @@ impl Meter {
             .into_iter()
             .filter(|(_, value)| value.is_finite())
             .map(|(name, value)| (name.to_owned(), value));
-        (self.series, self.checksum, timer.collect())
+        (self.series, self.checksum, by_name(timer))
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{FrameError, Json as _, Reply, Request, read_frame, write_frame};
 use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns};
 
 use crate::binding::Binding;
@@ -209,8 +209,9 @@ fn canary(steps: u64) -> f64 {
 
 /// The report as a reply; the agent puts in what it saw of standard error and the exit.
 fn completed(trial: u64, report: &ProbeReport) -> Reply {
-    match serde_json::to_vec(report) {
-        Ok(json) => Reply::Done {
+    let mut json = Vec::new();
+    match report.to_json(&mut json) {
+        Ok(()) => Reply::Done {
             trial,
             raw: RawOutput {
                 format: PROBE_FORMAT.to_owned(),

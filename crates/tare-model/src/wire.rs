@@ -8,10 +8,12 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::ProbeReport;
 use crate::facts::Facts;
+use crate::guest::GuestReport;
+use crate::launch::LaunchSpec;
 use crate::outcome::{Failure, RawOutput, Reason};
 use crate::recipe::ProbeCall;
 use crate::tool::ToolQuestion;
@@ -160,10 +162,43 @@ pub enum FrameError {
     Garbled(String),
 }
 
+/// What travels as JSON. The coding is compiled in this crate and not where it is asked for: there is one copy of it
+/// in the agent, made for size.
+pub trait Json: Sized {
+    /// Appends the text.
+    ///
+    /// # Errors
+    /// What cannot stand in JSON.
+    fn to_json(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()>;
+
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// What is no JSON, or says something else.
+    fn from_json(bytes: &[u8]) -> serde_json::Result<Self>;
+}
+
+macro_rules! travel_as_json {
+    ($($type:ty),+) => {
+        $(impl Json for $type {
+            fn to_json(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+                serde_json::to_writer(bytes, self)
+            }
+
+            fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
+                serde_json::from_slice(bytes)
+            }
+        })+
+    };
+}
+
+travel_as_json!(Request, Reply, ProbeReport, LaunchSpec, GuestReport);
+
 /// Writes one frame and flushes.
-pub fn write_frame<T: Serialize>(writer: &mut impl Write, frame: &T) -> Result<(), FrameError> {
+pub fn write_frame(writer: &mut impl Write, frame: &impl Json) -> Result<(), FrameError> {
     let mut bytes = vec![0u8; 4];
-    serde_json::to_writer(&mut bytes, frame)
+    frame
+        .to_json(&mut bytes)
         .map_err(|error| FrameError::Garbled(error.to_string()))?;
     let length = u32::try_from(bytes.len() - 4)
         .ok()
@@ -181,7 +216,7 @@ pub fn write_frame<T: Serialize>(writer: &mut impl Write, frame: &T) -> Result<(
 }
 
 /// Reads one frame; blocks until it is whole.
-pub fn read_frame<T: DeserializeOwned>(reader: &mut impl Read) -> Result<T, FrameError> {
+pub fn read_frame<T: Json>(reader: &mut impl Read) -> Result<T, FrameError> {
     let mut head = [0u8; 4];
     let mut filled = 0;
     while filled < head.len() {
@@ -206,7 +241,7 @@ pub fn read_frame<T: DeserializeOwned>(reader: &mut impl Read) -> Result<T, Fram
     }
     let mut body = vec![0u8; length as usize];
     reader.read_exact(&mut body)?;
-    serde_json::from_slice(&body).map_err(|error| FrameError::Garbled(error.to_string()))
+    T::from_json(&body).map_err(|error| FrameError::Garbled(error.to_string()))
 }
 
 #[cfg(test)]

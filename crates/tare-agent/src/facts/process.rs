@@ -91,7 +91,7 @@ pub(super) fn collect(facts: &mut Collector) {
         let mut names: Vec<_> = names
             .filter(|name| name != "register" && name != "status")
             .collect();
-        names.sort();
+        names.sort_unstable();
         facts.set("binfmt.handlers", names.join(" "));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn load_all(folder: &Path, loaded: &mut Vec<String>) -> Vec<String> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    names.sort();
+    names.sort_unstable();
     let mut problems = Vec::new();
     for name in names {
         match load(&folder.join(&name)) {

@@ -29,7 +29,7 @@ fn places(spec: &LaunchSpec) -> Vec<PathBuf> {
         .filter_map(|path| fs::canonicalize(path).ok())
         .filter(|path| path.parent().is_some())
         .collect();
-    found.sort();
+    found.sort_unstable();
     let mut places: Vec<PathBuf> = Vec::new();
     for path in found {
         // In this order what lies below a folder follows it.

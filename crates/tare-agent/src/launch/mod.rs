@@ -319,7 +319,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
 fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), LaunchError> {
     for line in BufReader::new(status).lines() {
         let line = line.map_err(refused("listen to the first process"))?;
-        match serde_json::from_str(&line) {
+        match serde_json::from_slice(line.as_bytes()) {
             Ok(Word::Missing(item)) => missing.push(item),
             Ok(Word::Failed(mut error)) => {
                 if error.hint.is_none() && matches!(error.errno, Some(libc::EPERM | libc::EACCES)) {

@@ -224,7 +224,7 @@ pub(super) fn open_binds(
             })
         })
         .collect::<Result<Vec<_>, LaunchError>>()?;
-    sources.sort_by_key(|source| source.bind.target.split('/').count());
+    sources.sort_by_cached_key(|source| source.bind.target.split('/').count());
     Ok(sources)
 }
 

@@ -211,7 +211,7 @@ fn skeleton(target: &Path) -> io::Result<Vec<OsString>> {
             folders.push(name);
         }
     }
-    folders.sort();
+    folders.sort_unstable();
     Ok(folders)
 }
 

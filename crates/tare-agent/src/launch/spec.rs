@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use tare_model::launch::{LaunchError, LaunchSpec, Missing, Network, Rootfs, UserNamespace};
+use tare_model::wire::Json as _;
 
 use super::sys;
 
@@ -31,9 +32,8 @@ fn wrong(problem: impl Into<String>, hint: impl Into<String>) -> LaunchError {
 
 /// Reads a file.
 pub(super) fn read(path: &Path) -> Result<LaunchSpec, LaunchError> {
-    let text =
-        fs::read_to_string(path).map_err(super::refused(&format!("read `{}`", path.display())))?;
-    serde_json::from_str(&text).map_err(|error| {
+    let text = fs::read(path).map_err(super::refused(&format!("read `{}`", path.display())))?;
+    LaunchSpec::from_json(&text).map_err(|error| {
         wrong(
             format!("`{}`: {error}", path.display()),
             "host and agent must be of the same build",

@@ -3,8 +3,7 @@
 //! `tare_model::wire::read_frame` blocks until a frame is whole; a server of several streams may not.
 //! This holds what has arrived and gives out frames as they become whole.
 
-use serde::de::DeserializeOwned;
-use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError};
+use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError, Json};
 
 /// Bytes that have arrived and are not yet a frame.
 #[derive(Debug, Default)]
@@ -27,7 +26,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`FrameError::Garbled`] when this is not a frame; the stream is useless from here on.
-    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+    pub fn take<T: Json>(&mut self) -> Result<Option<T>, FrameError> {
         let Some(head) = self.bytes.first_chunk::<4>() else {
             return Ok(None);
         };
@@ -40,8 +39,7 @@ impl Frames {
         let Some(body) = self.bytes.get(4..end) else {
             return Ok(None);
         };
-        let frame =
-            serde_json::from_slice(body).map_err(|error| FrameError::Garbled(error.to_string()))?;
+        let frame = T::from_json(body).map_err(|error| FrameError::Garbled(error.to_string()))?;
         self.bytes.drain(..end);
         Ok(Some(frame))
     }

@@ -20,6 +20,7 @@ use tare_model::wire::{FrameError, PROTOCOL, Reply};
 
 use crate::binding;
 use crate::build;
+use crate::by_name::by_name;
 use crate::probe::{PROBES, Probe};
 
 #[cfg(unix)]
@@ -165,19 +166,16 @@ pub fn streams() -> io::Result<(File, File)> {
 
 /// The answer to `Hello`.
 pub(crate) fn hello(extra: &[&'static Probe]) -> Reply {
+    let all = || PROBES.iter().chain(extra);
     Reply::Hello {
         protocol: PROTOCOL,
         build: build::id().to_owned(),
-        probes: PROBES
-            .iter()
-            .chain(extra)
+        probes: all()
             .map(|probe| (probe.name.to_owned(), probe.revision))
             .collect(),
-        slices: PROBES
-            .iter()
-            .chain(extra)
-            .filter_map(|probe| Some((probe.name.to_owned(), probe.cut.slice_ns()?)))
-            .collect(),
+        slices: by_name(
+            all().filter_map(|probe| Some((probe.name.to_owned(), probe.cut.slice_ns()?))),
+        ),
     }
 }
 

@@ -188,7 +188,7 @@ pub(super) fn read(text: &str, machine: Machine<'_>) -> Result<Profile, ProfileE
             verdict.rules = vec![rule.clone()];
         }
     }
-    profile.skipped.sort();
+    profile.skipped.sort_unstable();
     profile.skipped.dedup();
     Ok(profile)
 }

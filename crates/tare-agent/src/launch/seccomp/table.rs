@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::by_name::by_name;
+
 /// A table of names and numbers from the names of the constants.
 macro_rules! numbers {
     ($($constant:ident)*) => {
@@ -112,11 +114,8 @@ static NEW: &[(&str, u32)] = &[
 
 /// The numbers of all system calls of this architecture by name.
 pub(super) fn numbers() -> BTreeMap<&'static str, u32> {
-    [COMMON, OWN, LITERAL, NEW]
-        .into_iter()
-        .flatten()
-        .map(|(constant, number)| (constant.trim_start_matches("SYS_"), *number))
-        .collect()
+    let all = [COMMON, OWN, LITERAL, NEW].into_iter().flatten();
+    by_name(all.map(|(constant, number)| (constant.trim_start_matches("SYS_"), *number)))
 }
 
 /// The number of one.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tare_model::command::Seen;
 
+use crate::by_name::by_name;
 use crate::program::sha256;
 
 /// Between the first looks, which must catch a short program.
@@ -87,21 +88,18 @@ fn look(process: u32, seen: &mut Seen) {
         let Ok(status) = std::fs::read_to_string(format!("{folder}/status")) else {
             continue;
         };
-        let status: BTreeMap<&str, &str> = status
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name, value.trim()))
-            .collect();
+        let lines = status.lines().filter_map(|line| line.split_once(':'));
+        let status: BTreeMap<&str, &str> = by_name(lines.map(|(name, value)| (name, value.trim())));
         processes += 1;
         threads += status
             .get("Threads")
             .and_then(|count| count.parse::<u32>().ok())
             .unwrap_or(1);
         if seen.status.is_empty() {
-            seen.status = STATUS
+            let given = STATUS
                 .iter()
-                .filter_map(|name| Some(((*name).to_owned(), (*status.get(name)?).to_owned())))
-                .collect();
+                .filter_map(|name| Some((*name, *status.get(name)?)));
+            seen.status = by_name(given.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         if let Ok(maps) = std::fs::read_to_string(format!("{folder}/maps")) {
             mapped(&maps, &mut seen.mapped);
@@ -163,11 +161,8 @@ fn shared_maps(maps: &str, files: &mut Shared) {
 /// What the files hold, of those that are still there under their names.
 fn hashed(files: &BTreeSet<String>) -> BTreeMap<String, String> {
     let is_short = |path: &Path| std::fs::metadata(path).is_ok_and(|it| it.len() <= HASHED_LIMIT);
-    files
-        .iter()
-        .filter(|path| is_short(Path::new(path)))
-        .filter_map(|path| Some((path.clone(), sha256(Path::new(path)).ok()?)))
-        .collect()
+    let short = files.iter().filter(|path| is_short(Path::new(path)));
+    by_name(short.filter_map(|path| Some((path.clone(), sha256(Path::new(path)).ok()?))))
 }
 
 /// The files that are mapped as code (proc_pid_maps(5)).
