@@ -49,6 +49,10 @@ const OPTIONAL: &[(&str, &str)] = &[
         "a machine has one version of control groups or the other",
     ),
     (
+        "chromium",
+        "a browser of 300 MB for one test; it is taken where it is installed",
+    ),
+    (
         "iozone",
         "Debian has it among its programs that are not free",
     ),

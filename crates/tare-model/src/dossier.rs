@@ -135,6 +135,38 @@ pub struct DossierCell {
     pub further_blocks: Option<u32>,
     /// Diagnostics that fell out, by id: `drifting-effect`, `fragile`, `autocorrelated`, …
     pub flags: Vec<Flag>,
+    /// The blocks that entered, in order: what every number above is made of. Left out where there are none, more than
+    /// 5 000, or an earlier version made the dossier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<DossierBlock>,
+}
+
+/// What one block says of one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DossierBlock {
+    /// Its number, from 0.
+    pub block: u32,
+    /// The arm's place in the order of this block, from 0.
+    pub position: u32,
+    /// The launch of the arms that it belongs to, from 0.
+    pub launch: u32,
+    /// The baseline's value, in the cell's unit.
+    pub base: f64,
+    /// The arm's value, likewise.
+    pub env: f64,
+}
+
+impl DossierBlock {
+    /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.
+    pub fn ratio(&self, better: Better) -> Option<f64> {
+        if !(self.base > 0.0 && self.env > 0.0) {
+            return None;
+        }
+        Some(match better {
+            Better::Lower => self.env / self.base,
+            Better::Higher => self.base / self.env,
+        })
+    }
 }
 
 /// One metric of one workload as more and more instances of it run at once.

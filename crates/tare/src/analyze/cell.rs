@@ -9,7 +9,7 @@
 //! What it cannot see: blocks in which only one of the two succeeded. They are counted and left out; if
 //! failing and being slow go together, what is left flatters the arm.
 
-use tare_model::dossier::{DossierCell, Flag, Span};
+use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{Better, MetricSpec, Study, Summary, Verdict};
 use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
 
@@ -120,6 +120,7 @@ impl Judge<'_> {
             mde: None,
             further_blocks: None,
             flags: self.qualifications(group),
+            blocks: blocks_of(pairs),
         };
         cell.flags.extend(remarked::flags(pairs, self.metric));
         if n == 0 {
@@ -209,6 +210,25 @@ impl Judge<'_> {
             .filter(|blocks| *blocks > 0)
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
     }
+}
+
+/// A cell of more blocks than this leaves them out of the dossier, which would be of hundreds of megabytes.
+const MOST_BLOCKS: usize = 5_000;
+
+/// The typical values of both sides, block by block.
+fn blocks_of(pairs: &Pairs<'_>) -> Vec<DossierBlock> {
+    if pairs.len() > MOST_BLOCKS {
+        return Vec::new();
+    }
+    let all = pairs.all.iter();
+    all.map(|pair| DossierBlock {
+        block: pair.block,
+        position: pair.env.0.position,
+        launch: pair.env.0.launch,
+        base: pair.base.value(|reading| reading.typical),
+        env: pair.env.1.typical,
+    })
+    .collect()
 }
 
 /// A ratio from which on a difference is no matter of percents.

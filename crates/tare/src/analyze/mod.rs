@@ -37,11 +37,13 @@ pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
+mod series;
 mod together;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};
 pub use precision::PrecisionRule;
+pub use series::{Point, Series};
 
 use collect::Collector;
 
@@ -60,6 +62,11 @@ pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
         analysis.add(trial);
     }
     analysis.dossier()
+}
+
+/// Every reading of a run whose trials are at hand.
+pub fn readings(run: &RunData, find: Find<'_>) -> Vec<Series> {
+    series::all(&run.head.study, &collected(run, find))
 }
 
 /// The readings of a run, without the trials that are void.
@@ -100,19 +107,34 @@ impl<'a> Analysis<'a> {
 
     /// The dossier, and what is suspected, in the order of its findings.
     pub fn dossier_and_suspected(self) -> (Dossier, Vec<Suspected>) {
-        conclude(self.head, self.collected)
+        let Self {
+            head,
+            mut collected,
+        } = self;
+        conclude(head, &mut collected)
+    }
+
+    /// The dossier, and every reading that entered it.
+    pub fn dossier_and_readings(self) -> (Dossier, Vec<Series>) {
+        let Self {
+            head,
+            mut collected,
+        } = self;
+        let (dossier, _) = conclude(head, &mut collected);
+        let readings = series::all(&head.study, &collected);
+        (dossier, readings)
     }
 }
 
-fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspected>) {
-    void::strike_out(head, &mut collected);
+fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Suspected>) {
+    void::strike_out(head, collected);
     let mut cells = Vec::new();
     let mut aa = Vec::new();
     for arm in &head.arms {
         if arm.spec.id == head.study.baseline || !arm.available {
             continue;
         }
-        let mut of_arm = cell::cells_of(&head.study, arm, &head.arms, &collected);
+        let mut of_arm = cell::cells_of(&head.study, arm, &head.arms, collected);
         if arm.spec.id.as_str() == A_PRIME {
             aa.extend(of_arm);
         } else {
@@ -124,11 +146,11 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         .arms
         .iter()
         .filter(|arm| arm.available && arm.spec.id.as_str() != A_PRIME)
-        .map(|arm| evidence::of(arm, &collected))
+        .map(|arm| evidence::of(arm, collected))
         .collect();
     let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
-    let concurrency = concurrency::series(head, &collected);
-    let failures = failures::listed(head, &collected);
+    let concurrency = concurrency::series(head, collected);
+    let failures = failures::listed(head, collected);
     let parity = parities(head, collected.find());
     let mut dossier = Dossier {
         dossier: DOSSIER_VERSION,
@@ -164,7 +186,7 @@ fn conclude(head: &RunHead, mut collected: Collector<'_>) -> (Dossier, Vec<Suspe
         dossier.claims = claims::judged(published, &dossier);
         dossier.publication = Some(publication::filled_in(published, &dossier));
     }
-    dossier.checklist = checklist::filled_in(&dossier, &collected);
+    dossier.checklist = checklist::filled_in(&dossier, collected);
     (dossier, suspected)
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
         mde: None,
         further_blocks: None,
         flags: Vec::new(),
+        blocks: Vec::new(),
     }
 }
 

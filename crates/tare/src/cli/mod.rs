@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 pub mod output;
 
+mod bundle;
 mod clean;
 mod completions;
 mod doctor;
@@ -150,6 +151,8 @@ enum Command {
     Show(show::Show),
     /// A stored run in a form for others.
     Report(report::Report),
+    /// Derive every number of a bundle again from its raw output, and compare.
+    Replay(bundle::Replay),
     /// Remove whatever an earlier crash left behind.
     Clean(clean::Clean),
     /// Completions for a shell, on standard output.
@@ -183,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Runs(command) => command.execute(&place),
         Command::Show(command) => command.execute(&place),
         Command::Report(command) => command.execute(&place),
+        Command::Replay(command) => command.execute(),
         Command::Clean(command) => command.execute(&place),
         Command::Completions(command) => command.execute(),
     };

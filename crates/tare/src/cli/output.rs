@@ -32,6 +32,16 @@ pub fn wants_colour() -> bool {
     io::stdout().is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
+/// Whether the locale's letters are those of Unicode; a locale that says nothing is taken at its word only where it is
+/// the plain one by name.
+fn has_unicode() -> bool {
+    let set = |name| crate::cx::vars::text(name).filter(|text| !text.is_empty());
+    let locale = set("LC_ALL")
+        .or_else(|| set("LC_CTYPE"))
+        .or_else(|| set("LANG"));
+    !locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"))
+}
+
 /// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal that standard output is,
 /// or, where that goes through a pager, standard error; else 100.
 pub fn width() -> usize {
@@ -43,7 +53,7 @@ pub fn width() -> usize {
         size.map(|(width, _)| usize::from(width.0))
             .filter(|width| *width > 0)
     };
-    asked.or_else(of_terminal).unwrap_or(100).clamp(60, 200)
+    asked.or_else(of_terminal).unwrap_or(100).clamp(20, 200)
 }
 
 /// How to draw on this standard output.
@@ -51,6 +61,7 @@ pub fn style() -> crate::report::terminal::Style {
     crate::report::terminal::Style {
         width: width(),
         colour: wants_colour(),
+        unicode: has_unicode(),
     }
 }
 

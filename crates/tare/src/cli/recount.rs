@@ -5,7 +5,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, RunId, StoppedBy};
 
 use super::{Exit, Failed};
-use crate::analyze::{Analysis, ArmData, RunData, RunHead, TrialData};
+use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData};
 use crate::cause::Suspected;
 use crate::store::{Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
@@ -59,6 +59,44 @@ pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
         }
     }
     Ok(dossier)
+}
+
+/// The runs that a run's dossier is derived from: itself, those that came before it in an answer of `tare why`, and
+/// those that proved its suspects. Runs that are no longer stored are left out.
+pub(super) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
+    let mut runs = vec![run.clone()];
+    let mut next = Some(run.clone());
+    while let Some(run) = next.take() {
+        let study = store.run_without_records(&run)?.study;
+        let before = why::before(&study).and_then(|name| store.resolve(name).ok());
+        next = before.filter(|before| !runs.contains(before));
+        runs.extend(next.clone());
+    }
+    for line in store
+        .runs()?
+        .into_iter()
+        .filter(|line| line.study == proof::STUDY)
+    {
+        let study = store.run_without_records(&line.id)?.study;
+        if why::before(&study) == Some(run.as_str()) && !runs.contains(&line.id) {
+            runs.push(line.id);
+        }
+    }
+    Ok(runs)
+}
+
+/// The dossier of a stored run with every reading that entered it.
+pub(super) fn readings(store: &Store, run: &RunId) -> Result<(Dossier, Vec<Series>), Failed> {
+    let stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        let data = answered(store, run)?;
+        let readings = analyze::readings(&data, &workload::find);
+        return Ok((why::conclude(&data), readings));
+    }
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find);
+    store.each_record(&head.run, |record| analysis.add(&trial_data(record)))?;
+    Ok(analysis.dossier_and_readings())
 }
 
 /// The dossier of a stored run with another of its arms in the place of the baseline: from the same blocks. Without

@@ -1,58 +1,100 @@
-//! `tare report RUN --format svg`: a stored run in a form for others.
+//! `tare report RUN --format NAME`: a stored run in a form for others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tare_model::dossier::Dossier;
 
 use super::home::Place;
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, bundle, output, recount};
+use crate::analyze::Series;
 use crate::cx::files;
-use crate::report;
+use crate::report::{FORMATS, Format, Made, Material, format};
 use crate::store::Store;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// The figures of the publication that the study repeats.
-    Svg,
-}
-
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Report {
     /// The run: its name, the beginning of it, or `latest`.
     #[arg(default_value = "latest")]
     run: String,
     /// The form.
-    #[arg(long, value_enum)]
-    format: Format,
-    /// The folder for the files; the current one if it is left out.
+    #[arg(long, value_name = "NAME", default_value = "table", value_parser = formats())]
+    format: &'static dyn Format,
+    /// Compare with this arm instead of the study's baseline.
+    #[arg(long, value_name = "ARM")]
+    against: Option<String>,
+    /// The file to write, or for a form of several files their folder; without it standard output, or the current
+    /// folder.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Write raw output, study, dossier, page, versions and checksums into one archive, for `tare replay` and for others.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "against", "output"])]
+    bundle: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "report {} as {}", self.run, self.format.name())
+    }
+}
+
+/// The names of the forms with what each is for, as help prints them.
+fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let names = FORMATS
+        .iter()
+        .map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(names)
+        .try_map(|name| format::find(&name).ok_or("there is no such form"))
 }
 
 impl Report {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
-        let dossier = recount::dossier(&store, &run)?;
-        let Format::Svg = self.format;
-        let drawings = report::svg::figures(&dossier);
-        if drawings.is_empty() {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "run `{}` has no figure: its study repeats no publication that has one",
-                    dossier.run
-                ),
-            )
-            .hint("`tare list studies` says which do"));
+        if let Some(file) = &self.bundle {
+            files::write_output(file, &bundle::of_run(&store, &run)?)?;
+            return Ok(Exit::Done);
         }
-        let folder = self.output.clone().unwrap_or_else(|| PathBuf::from("."));
-        files::create_output_folder(&folder)?;
-        for drawing in drawings {
-            let path = folder.join(&drawing.name);
-            files::write_output(&path, drawing.svg.as_bytes())?;
-            output::data(&format!("{}\n", path.display()))?;
-        }
+        let (dossier, readings) = match &self.against {
+            Some(arm) => (recount::against(&store, &run, arm)?, Vec::new()),
+            None if self.format.needs_readings() => recount::readings(&store, &run)?,
+            None => (recount::dossier(&store, &run)?, Vec::new()),
+        };
+        write(self.format, &dossier, &readings, self.output.as_deref())?;
         Ok(Exit::Done)
     }
+}
+
+/// Writes a form to where it is wanted.
+fn write(
+    format: &dyn Format,
+    dossier: &Dossier,
+    readings: &[Series],
+    to: Option<&Path>,
+) -> Result<(), Failed> {
+    let material = Material {
+        dossier,
+        readings,
+        style: output::style(),
+    };
+    match format.make(&material) {
+        Made::Text(text) => match to {
+            Some(file) => files::write_output(file, text.as_bytes())?,
+            None => output::data(&text)?,
+        },
+        Made::Files(made) => {
+            let folder = to.unwrap_or(Path::new("."));
+            files::create_output_folder(folder)?;
+            for file in made {
+                let path = folder.join(&file.name);
+                files::write_output(&path, file.content.as_bytes())?;
+                output::data(&format!("{}\n", path.display()))?;
+            }
+        }
+        Made::Nothing(reason) => {
+            return Err(Failed::new(Exit::Usage, output::printable(&reason)));
+        }
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use super::home::Place;
 use super::progress::Progress;
 use super::proof::{self, Proof};
 use super::session::Session;
-use super::{Exit, Failed, output, recount, show};
+use super::{Exit, Failed, output, recount};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
@@ -65,6 +65,12 @@ pub(crate) struct Run {
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the page to this file: the answer, every cost with its interval, every block, the method.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// All values, remarks and differences in the terminal, as `tare show` draws them later.
+    #[arg(long)]
+    full: bool,
     /// Go on with an interrupted run: the newest, or the one that is named; with `--budget` also with a finished one.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
@@ -145,7 +151,8 @@ impl std::fmt::Display for Hopeless {
 
 impl Run {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        if let Some(file) = self.json.as_deref().filter(|file| !is_dash(file)) {
+        let json = self.json.as_deref().filter(|file| !is_dash(file));
+        for file in json.into_iter().chain(self.html.as_deref()) {
             // Found out now rather than after a long measurement.
             files::may_write(file).map_err(|error| {
                 Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
@@ -361,6 +368,9 @@ impl Run {
     }
 
     fn write(&self, dossier: &Dossier) -> Result<(), Failed> {
+        if let Some(file) = &self.html {
+            files::write_output(file, report::html::page(dossier).as_bytes())?;
+        }
         match self.json.as_deref() {
             Some(file) if is_dash(file) => {
                 return Ok(output::data(&report::json::to_string(dossier))?);
@@ -368,7 +378,13 @@ impl Run {
             Some(file) => files::write_output(file, report::json::to_string(dossier).as_bytes())?,
             None => {}
         }
-        Ok(output::data(&show::drawn(dossier))?)
+        let form = if self.full {
+            report::terminal::table
+        } else {
+            report::terminal::brief
+        };
+        let text = report::terminal::told(dossier, output::style(), form);
+        Ok(output::data(&text)?)
     }
 }
 

@@ -1,12 +1,10 @@
 //! `tare show RUN`: a stored run, derived again from its raw data.
 
-use clap::Args;
-use tare_model::dossier::Dossier;
-
 use super::home::Place;
 use super::{Exit, Failed, output, recount};
-use crate::report;
+use crate::report::{self, terminal};
 use crate::store::Store;
+use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
@@ -33,17 +31,9 @@ impl Show {
         if self.json {
             output::data(&report::json::to_string(&dossier))?;
         } else {
-            output::data(&drawn(&dossier))?;
+            let text = terminal::told(&dossier, output::style(), terminal::table);
+            output::data(&text)?;
         }
         Ok(Exit::Done)
-    }
-}
-
-/// A dossier as text: an answer of `tare why`, or the table.
-pub(super) fn drawn(dossier: &Dossier) -> String {
-    if dossier.why.is_some() {
-        report::terminal::why(dossier, output::style())
-    } else {
-        report::terminal::table(dossier, output::style())
     }
 }

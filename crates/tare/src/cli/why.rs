@@ -61,6 +61,9 @@ pub(crate) struct Why {
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the page to this file: the answer, the ladder, the findings, every block, the method.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -96,7 +99,8 @@ struct Measured {
 
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        if let Some(file) = self.json.as_deref().filter(|file| !is_dash(file)) {
+        let json = self.json.as_deref().filter(|file| !is_dash(file));
+        for file in json.into_iter().chain(self.html.as_deref()) {
             files::may_write(file).map_err(|error| {
                 Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
             })?;
@@ -333,6 +337,9 @@ impl Why {
 
     fn write(&self, measured: &Measured) -> Result<(), Failed> {
         let dossier = &measured.dossier;
+        if let Some(file) = &self.html {
+            files::write_output(file, report::html::page(dossier).as_bytes())?;
+        }
         match self.json.as_deref() {
             Some(file) if is_dash(file) => {
                 return Ok(output::data(&report::json::to_string(dossier))?);

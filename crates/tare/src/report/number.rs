@@ -137,6 +137,22 @@ pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
     )
 }
 
+/// `1.42 [1.37, 1.48]`, a ratio with one significant digit of its interval's width, to be read at a glance; with more where
+/// an end would be printed as 1 without being it.
+pub(in crate::report) fn glance(span: &Span) -> String {
+    let least = if span.point < 10.0 { 2 } else { 0 };
+    let mut digits = significant(span.high - span.low, 1).clamp(least, 3);
+    let is_one = |end: f64| end != 1.0 && format!("{end:.digits$}") == format!("{:.digits$}", 1.0);
+    let excludes_one = span.low > 1.0 || span.high < 1.0;
+    if excludes_one && (is_one(span.low) || is_one(span.high)) {
+        digits = 3;
+    }
+    format!(
+        "{:.digits$} [{:.digits$}, {:.digits$}]",
+        span.point, span.low, span.high
+    )
+}
+
 /// A difference: `+14.70 ns`, or what it is certainly below where its interval holds 0.
 pub(in crate::report) fn difference(span: &Span, unit: &str) -> String {
     let most = f64::max(span.low.abs(), span.high.abs());
@@ -242,6 +258,14 @@ mod tests {
             value(&span(0.0, 0.0, 0.0), scale("", 1.0), Digits::Full),
             "0"
         );
+    }
+
+    #[test]
+    fn a_ratio_at_a_glance_has_few_digits_and_never_hides_that_it_leaves_out_one() {
+        assert_eq!(glance(&span(1.374, 1.423, 1.481)), "1.42 [1.37, 1.48]");
+        assert_eq!(glance(&span(114.8, 191.87, 310.6)), "192 [115, 311]");
+        assert_eq!(glance(&span(0.97, 0.99, 0.998)), "0.990 [0.970, 0.998]");
+        assert_eq!(glance(&span(0.97, 0.99, 1.002)), "0.99 [0.97, 1.00]");
     }
 
     #[test]

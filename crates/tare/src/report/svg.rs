@@ -1,8 +1,10 @@
-//! A publication's figures with this machine's numbers, as SVG.
+//! Figures as SVG files: the costs of every arm with their intervals, and a publication's own figures with this machine's
+//! numbers.
 //!
-//! One panel a row, each with an axis of its own, because rows differ in unit and by powers of ten; the series
-//! stand beside each other with their intervals, whose level is told. An axis begins at 0 unless its values span more than a
-//! factor of thirty; then it is logarithmic, and says so. What could not be measured is written in its place.
+//! Of a publication's figures: one panel a row, each with an axis of its own, because rows differ in unit and by powers
+//! of ten; the series stand beside each other with their intervals, whose level is told. An axis begins at 0 unless its
+//! values span more than a factor of thirty; then it is logarithmic, and says so. What could not be measured is written
+//! in its place.
 //! Plain shapes and text, no script, no style sheet, no reference to anything outside.
 //! What it cannot see: fonts; widths of texts are estimated.
 
@@ -11,15 +13,34 @@ use std::fmt::Write;
 use tare_model::LayoutKind;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, Span};
 
+use super::format::{File, Format, Made, Material};
 use super::number::{scale_for, significant};
 
-/// A figure as a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drawing {
-    /// `figure-1.svg` and so on.
-    pub name: String,
-    /// The file.
-    pub svg: String,
+mod costs;
+
+/// The figures.
+pub struct Svg;
+
+impl Format for Svg {
+    fn name(&self) -> &'static str {
+        "svg"
+    }
+
+    fn about(&self) -> &'static str {
+        "figures for papers and slides: the costs of every arm, and those of the publication that a study repeats"
+    }
+
+    fn make(&self, material: &Material<'_>) -> Made {
+        let mut files = costs::figures(material.dossier);
+        files.extend(figures(material.dossier));
+        if files.is_empty() {
+            return Made::Nothing(format!(
+                "run `{}` has no figure: it has no ratio to draw",
+                material.dossier.run
+            ));
+        }
+        Made::Files(files)
+    }
 }
 
 const PANEL_WIDTH: f64 = 300.0;
@@ -42,16 +63,16 @@ const INK: &str = "#222222";
 const GRID: &str = "#dddddd";
 
 /// Every figure of the study's publication; none if it has none.
-pub fn figures(dossier: &Dossier) -> Vec<Drawing> {
+pub fn figures(dossier: &Dossier) -> Vec<File> {
     let figures = dossier
         .publication
         .as_ref()
         .map_or(&[][..], |publication| &publication.figures);
     (1..)
         .zip(figures)
-        .map(|(number, figure)| Drawing {
+        .map(|(number, figure)| File {
             name: format!("figure-{number}.svg"),
-            svg: draw(figure, dossier),
+            content: draw(figure, dossier),
         })
         .collect()
 }

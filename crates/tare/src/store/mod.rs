@@ -18,6 +18,7 @@ use crate::cx::files;
 use crate::plan::Plan;
 
 mod error;
+mod extract;
 mod lock;
 mod read;
 mod reading;

@@ -292,6 +292,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
         mde: None,
         further_blocks: None,
         flags: Vec::new(),
+        blocks: Vec::new(),
     }
 }
 

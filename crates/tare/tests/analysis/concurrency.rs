@@ -402,6 +402,7 @@ fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
             Style {
                 width,
                 colour: false,
+                unicode: true,
             },
         );
         assert!(text.contains("with several at once"), "{text}");

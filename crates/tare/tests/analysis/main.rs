@@ -9,6 +9,7 @@
 
 mod before;
 mod concurrency;
+mod forms;
 mod generator;
 mod inference;
 mod invariants;

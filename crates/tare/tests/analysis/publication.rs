@@ -100,7 +100,7 @@ rows = ["compute", "stream"]
 columns = [{ label = "host", arm = "host" }, { label = "container", arm = "container" }, { label = "Docker", arm = "docker" }]
 "#;
 
-fn dossier() -> Dossier {
+pub(crate) fn dossier() -> Dossier {
     dossier_of(|_| {})
 }
 
@@ -192,7 +192,7 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     let drawings = svg::figures(&dossier());
     assert_eq!(drawings.len(), 1);
     assert_eq!(drawings[0].name, "figure-1.svg");
-    let text = &drawings[0].svg;
+    let text = &drawings[0].content;
     if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
         std::fs::write(std::path::Path::new(&folder).join("figure.svg"), text).unwrap();
     }

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use tare::analyze::{RunData, analyze};
-use tare::report::terminal::{Style, table};
+use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome, Params, Reason, StoppedBy};
 
 use super::generator::{Effect, Plan, find, of};
 
-fn compare(name: &str, drawn: &str) {
+pub(crate) fn compare(name: &str, drawn: &str) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/snapshots")
         .join(format!("{name}.txt"));
@@ -58,6 +58,7 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
             Style {
                 width,
                 colour: false,
+                unicode: true,
             },
         );
         for line in plain.lines() {
@@ -74,18 +75,25 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
             "{plain:?}"
         );
         compare(&format!("{name}-{width}"), &plain);
+        let style = Style {
+            width,
+            colour: false,
+            unicode: true,
+        };
+        compare(&format!("{name}-brief-{width}"), &brief(dossier, style));
         let coloured = table(
             dossier,
             Style {
                 width,
                 colour: true,
+                unicode: true,
             },
         );
         assert_eq!(without_colour(&coloured), plain, "colour changes the text");
     }
 }
 
-fn without_colour(text: &str) -> String {
+pub(crate) fn without_colour(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('\u{1b}') {
@@ -96,7 +104,7 @@ fn without_colour(text: &str) -> String {
     out + rest
 }
 
-fn ordinary() -> Plan {
+pub(crate) fn ordinary() -> Plan {
     Plan {
         workloads: vec!["integer", "syscall", "files", "stream"],
         arms: vec!["container", "docker"],
@@ -150,6 +158,10 @@ fn a_noisy_run_with_failures_and_unequal_arms() {
 
 #[test]
 fn nothing_but_the_host_is_available() {
+    drawn("unavailable", &unavailable());
+}
+
+pub(crate) fn unavailable() -> RunData {
     let mut run = ordinary().run();
     for arm in &mut run.head.arms[2..] {
         arm.available = false;
@@ -158,7 +170,7 @@ fn nothing_but_the_host_is_available() {
     }
     run.trials
         .retain(|data| !of("container")(&data.trial) && !of("docker")(&data.trial));
-    drawn("unavailable", &run);
+    run
 }
 
 #[test]
@@ -172,9 +184,13 @@ fn one_block() {
 
 #[test]
 fn names_and_reasons_from_outside_do_no_harm() {
+    drawn("hostile", &hostile());
+}
+
+pub(crate) fn hostile() -> RunData {
     let mut run = ordinary().run();
-    run.head.study.id = "<script>&\"x\"".to_owned();
-    run.head.study.title = "\u{1b}]0;owned\u{7}\u{202e}gnp.exe\r\nfalse line".to_owned();
+    run.head.study.id = String::from("<script>&\"x\"");
+    run.head.study.title = String::from("\u{1b}]0;owned\u{7}\u{202e}gnp.exe\r\nfalse line");
     run.head.arms[3].available = false;
     run.head.arms[3].reason = Some("\u{1b}[2J\u{1b}[31m<b>gone</b> & \"done\"".to_owned());
     run.head.arms[2]
@@ -186,7 +202,7 @@ fn names_and_reasons_from_outside_do_no_harm() {
             data.trial.cell.params = hostile.clone();
         }
     }
-    drawn("hostile", &run);
+    run
 }
 
 #[test]
@@ -198,6 +214,7 @@ fn terminals_too_narrow_for_columns_get_paragraphs() {
             Style {
                 width,
                 colour: false,
+                unicode: true,
             },
         );
         let widest = plain.lines().map(|line| line.chars().count()).max();

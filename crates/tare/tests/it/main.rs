@@ -46,6 +46,7 @@ mod product;
 #[cfg(target_os = "linux")]
 mod proof;
 #[cfg(target_os = "linux")]
+mod reports;
 mod shapes;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;

@@ -12,8 +12,9 @@ use tare_stats::Verdict;
 use super::super::number::{
     Digits, interval, percent, range, scale_for, significant, value, with_unit,
 };
+use super::super::words::{self, Tone};
 use super::text::{Column, NO_BREAK, Paint, Text, harmless, paragraph, table as laid_out};
-use super::{Style, WIDE, words};
+use super::{Style, WIDE};
 
 /// Draws the series of a run, where there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
@@ -79,12 +80,12 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     let baseline = harmless(baseline.map_or("the baseline", |arm| arm.arm.as_str()));
     for arm in &arms {
         if let Some(doubling) = &arm.doubling {
-            let (text, paint) = interaction(doubling);
+            let (text, tone) = interaction(doubling);
             let line = format!("{} against {baseline}: {text}", harmless(&arm.arm));
             let mut drawn = String::new();
             paragraph(&mut drawn, "", &line, style.width);
             for line in drawn.lines() {
-                out.push_str(&paint.on(line, style.colour));
+                out.push_str(&Paint::of(tone).on(line, style.colour));
                 out.push('\n');
             }
         }
@@ -109,7 +110,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
 }
 
 /// The metric, with the parameters in which this series differs from others of the same metric.
-fn title(series: &Concurrency, dossier: &Dossier) -> String {
+pub(in crate::report) fn title(series: &Concurrency, dossier: &Dossier) -> String {
     let mut name = vec![words::spoken(&series.metric)];
     let twins = || {
         let others = dossier.concurrency.iter();
@@ -238,7 +239,7 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
 }
 
 /// Whether the number of instances changes the cost, as a clause.
-fn interaction(doubling: &Doubling) -> (String, Paint) {
+pub(in crate::report) fn interaction(doubling: &Doubling) -> (String, Tone) {
     let margin = percent(doubling.margin);
     let Some(ratio) = &doubling.ratio else {
         let n = doubling.n_blocks;
@@ -246,7 +247,7 @@ fn interaction(doubling: &Doubling) -> (String, Paint) {
         let text = format!(
             "undecided whether its cost depends on the number of instances: {n} whole {are} too few"
         );
-        return (text, Paint::Dim);
+        return (text, Tone::Open);
     };
     let adds = || {
         let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
@@ -265,40 +266,40 @@ fn interaction(doubling: &Doubling) -> (String, Paint) {
     match doubling.verdict {
         Verdict::MaterialCost => (
             format!("it gets worse with more instances: {}", adds()),
-            Paint::Red,
+            Tone::Cost,
         ),
         Verdict::Cost => (
             format!(
                 "it gets worse with more instances: {} (margin {margin})",
                 adds()
             ),
-            Paint::Yellow,
+            Tone::SomeCost,
         ),
-        Verdict::NegligibleCost => (format!("negligible: {}", adds()), Paint::Green),
+        Verdict::NegligibleCost => (format!("negligible: {}", adds()), Tone::Nothing),
         Verdict::Equivalent => (
             format!(
                 "its cost does not depend on the number of instances: within {margin} for each doubling"
             ),
-            Paint::Green,
+            Tone::Nothing,
         ),
-        Verdict::NegligibleGain => (format!("negligible: {}", takes()), Paint::Green),
+        Verdict::NegligibleGain => (format!("negligible: {}", takes()), Tone::Nothing),
         Verdict::Gain => (
             format!(
                 "it gets better with more instances: {} (margin {margin})",
                 takes()
             ),
-            Paint::Cyan,
+            Tone::Less,
         ),
         Verdict::MaterialGain => (
             format!("it gets better with more instances: {}", takes()),
-            Paint::Cyan,
+            Tone::Less,
         ),
         Verdict::Inconclusive => (
             format!(
                 "undecided whether its cost depends on the number of instances: × {} for each doubling",
                 interval(ratio, Digits::Short)
             ),
-            Paint::Dim,
+            Tone::Open,
         ),
     }
 }

@@ -10,27 +10,29 @@
 use tare_model::StoppedBy;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
-use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
-use crate::analyze::checklist::{alarms_allowed, false_alarms};
 use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 
-mod answer;
-mod concurrency;
+mod brief;
+pub(in crate::report) mod concurrency;
 mod publication;
-mod tail;
+pub(in crate::report) mod tail;
 mod text;
 mod why;
-mod words;
 
+pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
+pub(in crate::report) use why::{CHARGED, added, counters};
 pub use why::{time, why};
 
+use super::answer::{self, trust};
+use super::format::{Format, Made, Material};
 use super::number::{
     Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit,
 };
+use super::words::{self, Names};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// How to draw.
@@ -40,6 +42,51 @@ pub struct Style {
     pub width: usize,
     /// Whether to use colours. Nothing is said by colour alone.
     pub colour: bool,
+    /// Whether it has other letters than those of ASCII; heeded by [`brief`].
+    pub unicode: bool,
+}
+
+/// What a run says at its end.
+pub struct Table;
+
+impl Format for Table {
+    fn name(&self) -> &'static str {
+        "table"
+    }
+
+    fn about(&self) -> &'static str {
+        "the answer and one row a metric with its interval drawn, for the terminal"
+    }
+
+    fn make(&self, material: &Material<'_>) -> Made {
+        Made::Text(told(material.dossier, material.style, brief))
+    }
+}
+
+/// Everything that a terminal is told.
+pub struct Full;
+
+impl Format for Full {
+    fn name(&self) -> &'static str {
+        "full"
+    }
+
+    fn about(&self) -> &'static str {
+        "all values, verdicts in full, remarks, causes and what differs, for the terminal"
+    }
+
+    fn make(&self, material: &Material<'_>) -> Made {
+        Made::Text(told(material.dossier, material.style, table))
+    }
+}
+
+/// An answer of `tare why`, or else what `otherwise` makes of the dossier.
+pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
+    if dossier.why.is_some() {
+        why(dossier, style)
+    } else {
+        otherwise(dossier, style)
+    }
 }
 
 /// From this width on, values, difference and floor have columns of their own.
@@ -54,26 +101,27 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         ..style
     };
     let mut out = String::new();
-    paragraph(&mut out, "", &aa(dossier), style.width);
+    paragraph(&mut out, "", &trust(dossier), style.width);
     paragraph(&mut out, "", &title(dossier), style.width);
     let cells_of = |arm: &DossierArm| -> Vec<&DossierCell> {
         let all = dossier.cells.iter();
         all.filter(|cell| cell.arm == arm.id).collect()
     };
+    let names = Names::of(dossier);
     let answers = dossier
         .arms
         .iter()
-        .filter_map(|arm| answer::of_arm(&arm.id, &cells_of(arm), dossier));
+        .filter_map(|arm| answer::of_arm(&arm.id, &cells_of(arm), &names));
     for answer in answers {
         out.push('\n');
         paragraph(&mut out, "", &answer, style.width);
     }
-    let mut marks = Marks::of(dossier);
+    let marks = Marks::of(dossier);
     for arm in &dossier.arms {
         let cells = cells_of(arm);
         if !cells.is_empty() {
             out.push('\n');
-            draw_arm(&mut out, arm, &cells, dossier, &mut marks, style);
+            draw_arm(&mut out, arm, &cells, dossier, &names, &marks, style);
         }
     }
     if dossier.cells.is_empty() {
@@ -101,60 +149,6 @@ pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, Strin
             &harmless(detail),
             style.width,
         );
-    }
-}
-
-/// The A′ arm in words.
-fn aa(dossier: &Dossier) -> String {
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
-    let compared: Vec<&DossierCell> = dossier
-        .aa
-        .iter()
-        .filter(|cell| cell.ratio.is_some())
-        .collect();
-    let name = format!("A′ ({baseline} against itself)");
-    let has_copy = |arm: &DossierArm| arm.id == A_PRIME;
-    if !dossier.arms.iter().any(has_copy) {
-        return format!(
-            "{baseline} has no second copy here that would say how far these numbers can be trusted."
-        );
-    }
-    if compared.is_empty() {
-        return format!(
-            "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
-        );
-    }
-    let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word;
-    let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
-    let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
-    let alarms = false_alarms(dossier);
-    let quiet = match (equivalent, undecided) {
-        (_, 0) => "equivalent".to_owned(),
-        (0, _) => "undecided, none shown to be equivalent".to_owned(),
-        _ => format!("equivalent ({equivalent}) or undecided ({undecided})"),
-    };
-    let text = format!(
-        "{name}: {} of {} cells {quiet}, {alarms} false alarm{}",
-        equivalent + undecided,
-        compared.len(),
-        if alarms == 1 { "" } else { "s" }
-    );
-    if alarms == 0 {
-        return format!("{text}.");
-    }
-    let told = compared.iter().filter(|cell| cell.verdict.is_difference());
-    let told: Vec<String> = told
-        .map(|cell| format!("{}: {}", words::name(cell, dossier), words::verdict(cell).0))
-        .take(3)
-        .collect();
-    let further = if alarms > told.len() { "; …" } else { "" };
-    let text = format!("{text} ({}{further})", told.join("; "));
-    let allowed = alarms_allowed(&compared);
-    if alarms > allowed {
-        format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
-    } else {
-        format!("{text}; chance alone gives up to {allowed}.")
     }
 }
 
@@ -198,7 +192,8 @@ fn draw_arm(
     arm: &DossierArm,
     cells: &[&DossierCell],
     dossier: &Dossier,
-    marks: &mut Marks,
+    names: &Names<'_>,
+    marks: &Marks,
     style: Style,
 ) {
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
@@ -221,7 +216,7 @@ fn draw_arm(
     let is_wide = style.width >= WIDE;
     let rows: Vec<Vec<Text>> = cells
         .iter()
-        .map(|cell| row(cell, dossier, marks, is_wide))
+        .map(|cell| row(cell, names, marks, is_wide))
         .collect();
     let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
     match laid_out(&columns, &rows, style.width, style.colour) {
@@ -352,7 +347,7 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
     columns
 }
 
-fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) -> Vec<Text> {
+fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> Vec<Text> {
     let scale = scale_for(
         cell.base.or(cell.env).map_or(0.0, |span| span.point),
         &cell.unit,
@@ -362,7 +357,7 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
         .ratio
         .as_ref()
         .map_or_else(|| "–".to_owned(), |ratio| interval(ratio, digits));
-    let (mut words, paint) = words::verdict(cell);
+    let (mut words, tone) = words::verdict(cell);
     let additive = additive(cell);
     if let (Some(text), false) = (&additive, is_wide)
         && cell.verdict.is_difference()
@@ -370,7 +365,7 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
         words = format!("{words}, {text}");
     }
     words.push_str(&marks.on(cell));
-    let mut texts = vec![Text::plain(words::name(cell, dossier))];
+    let mut texts = vec![Text::plain(names.name(cell))];
     if is_wide {
         texts.extend([
             Text::plain(shown(cell.base.as_ref(), scale)),
@@ -384,9 +379,12 @@ fn row(cell: &DossierCell, dossier: &Dossier, marks: &mut Marks, is_wide: bool) 
             ),
         ]);
     } else {
-        texts.extend([Text::plain(both(cell, scale)), Text::plain(cost)]);
+        texts.extend([Text::plain(both(cell)), Text::plain(cost)]);
     }
-    texts.push(Text { text: words, paint });
+    texts.push(Text {
+        text: words,
+        paint: Paint::of(tone),
+    });
     texts
 }
 
@@ -398,7 +396,9 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
 }
 
 /// `92.1 → 107 ns`, both with the digits of the one that deserves fewer.
-fn both(cell: &DossierCell, scale: Scale) -> String {
+pub(in crate::report) fn both(cell: &DossierCell) -> String {
+    let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
+    let scale = scale_for(typical, &cell.unit);
     let spans = [cell.base, cell.env];
     let known = spans.iter().flatten();
     let Some(decimals) = known

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
 use tare_model::{CheckResult, Status, StoppedBy};
 
+use super::super::words;
+use super::Style;
 use super::text::{Paint, harmless, paragraph};
-use super::{Style, words};
 
 /// As long as somebody waits for a better answer, seconds.
 const A_WHILE_S: f64 = 600.0;
@@ -24,6 +25,19 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     unequal(out, dossier, style);
     remarks(out, dossier, style);
     scope(out, dossier, style);
+}
+
+/// Draws what must stand below a short table as well: what is missing, why, what was not equal, cost and scope.
+pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
+    missing(out, dossier, style);
+    findings(out, dossier, style);
+    not_equal(out, dossier, style);
+    scope(out, dossier, style);
+    let text = format!(
+        "More: `tare show {run}` for every value, remark and difference, `tare report {run} --format html -o FILE` for a page.",
+        run = harmless(&dossier.run)
+    );
+    paragraph(out, "", &text, style.width);
 }
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
@@ -45,7 +59,7 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
-fn told(failure: &DossierFailure) -> String {
+pub(in crate::report) fn told(failure: &DossierFailure) -> String {
     let arm = harmless(&failure.arm);
     let reason = harmless(&failure.reason);
     let Some(workload) = &failure.workload else {
@@ -132,7 +146,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 }
 
 /// How far a finding can be trusted, with what switching its cause off changed.
-fn standing(finding: &DossierFinding) -> String {
+pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
         let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
         format!(", {point:.0} % of the cost [{low:.0}, {high:.0}]")
@@ -151,7 +165,7 @@ fn standing(finding: &DossierFinding) -> String {
     format!("{word}{share}{tried}")
 }
 
-fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
+fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
     let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
     let unfair = shared(&arms, &dossier.parity, CheckResult::Fail);
     if !unfair.is_empty() {
@@ -160,6 +174,11 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
             paragraph(out, "  ", &line, style.width);
         }
     }
+}
+
+fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
+    not_equal(out, dossier, style);
+    let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
     let different = shared(&arms, &dossier.parity, CheckResult::Differs);
     if !different.is_empty() {
         heading(out, "What differs between the arms", style);
@@ -170,7 +189,11 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// The items with this result, a line each; what several arms share is said once.
-fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
+pub(in crate::report) fn shared(
+    arms: &[&str],
+    parity: &[CheckItem],
+    result: CheckResult,
+) -> Vec<String> {
     // What is said without the arm's name, with the arms of which it is said.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for item in parity.iter().filter(|item| item.result == result) {
@@ -313,7 +336,7 @@ fn percent(fraction: f64) -> String {
 }
 
 /// How the run ended, as a clause that follows the number of its trials.
-fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
+pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Precision => "; it ended when every ratio was as precise as asked for",
         StoppedBy::Blocks => "; it did all the blocks that it was allowed",
@@ -325,7 +348,7 @@ fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
 }
 
 /// Which rows were measured by whole trials, where others were measured slice by slice.
-fn by_whole_trials(dossier: &Dossier) -> Option<String> {
+pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     if !dossier.cells.iter().any(|cell| cell.in_turn) {
         return None;
     }
@@ -347,7 +370,7 @@ fn by_whole_trials(dossier: &Dossier) -> Option<String> {
 }
 
 /// How much of the run was timed work.
-fn timed_share(dossier: &Dossier) -> String {
+pub(in crate::report) fn timed_share(dossier: &Dossier) -> String {
     match dossier.cost.timed_s {
         Some(timed_s) if dossier.cost.wall_s > 0.0 => {
             let share = 100.0 * timed_s / dossier.cost.wall_s;

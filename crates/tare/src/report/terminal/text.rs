@@ -4,6 +4,8 @@
 //! stands in wrapped paragraphs only, where a wide character at worst makes a line too long.
 //! What it cannot see: the terminal; width and colour are arguments.
 
+use super::super::words::Tone;
+
 /// `text` with everything that could move the cursor, change colours or reorder the line made visible.
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -99,6 +101,17 @@ pub(super) enum Paint {
 }
 
 impl Paint {
+    /// The colour of a verdict.
+    pub(super) fn of(tone: Tone) -> Self {
+        match tone {
+            Tone::Cost => Self::Red,
+            Tone::SomeCost => Self::Yellow,
+            Tone::Nothing => Self::Green,
+            Tone::Less => Self::Cyan,
+            Tone::Open => Self::Dim,
+        }
+    }
+
     pub(super) fn on(self, text: &str, colour: bool) -> String {
         let code = match self {
             Self::Plain => return text.to_owned(),

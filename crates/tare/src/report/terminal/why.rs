@@ -127,7 +127,7 @@ fn capitalised(text: &str) -> String {
 }
 
 /// What a span adds, with its sign and interval.
-fn added(span: &Span, unit: &str) -> String {
+pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
     let largest = span.low.abs().max(span.high.abs());
     let scale = scale_for(largest, unit);
     let half = (span.high - span.low) / 2.0 / scale.factor;
@@ -432,19 +432,26 @@ fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
     ))
 }
 
+/// The counters of the command on both sides, those that begin with `prefix` or, without one, those that are no charges.
+pub(in crate::report) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String> {
+    why.counters
+        .iter()
+        .filter(|counter| counter.name.starts_with(CHARGED) != prefix.is_empty())
+        .filter_map(|counter| counter_told(counter, prefix))
+        .collect()
+}
+
+/// What the names of counters begin with that the host's kernel keeps.
+pub(in crate::report) const CHARGED: &str = "charged_";
+
 /// Counters, start-up, and how the command was carried.
 fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
     out.push('\n');
     for (told, prefix) in [
         ("per run, host → inside: ", ""),
-        ("charged per run by the host's kernel: ", "charged_"),
+        ("charged per run by the host's kernel: ", CHARGED),
     ] {
-        let counters: Vec<String> = why
-            .counters
-            .iter()
-            .filter(|counter| counter.name.starts_with("charged_") != prefix.is_empty())
-            .filter_map(|counter| counter_told(counter, prefix))
-            .collect();
+        let counters = counters(why, prefix);
         if !counters.is_empty() {
             paragraph(out, told, &counters.join("; "), limit);
         }

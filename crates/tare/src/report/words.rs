@@ -5,44 +5,96 @@
 //! names what could have been seen: neither is ever "no cost".
 //! What it cannot see: the workload's own description; names are made from the metric's identifier.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tare_model::Spread;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::Verdict;
 
-use super::super::number::{percent, range};
-use super::text::{NO_BREAK, Paint, harmless};
+use crate::analyze::is_held_up;
+
+use super::number::{percent, range};
+use super::terminal::{NO_BREAK, harmless};
+
+/// What a verdict means to the reader; forms show it by a sign and a colour of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) enum Tone {
+    /// Beyond the margin.
+    Cost,
+    /// A cost of unresolved size.
+    SomeCost,
+    /// Within the margin.
+    Nothing,
+    /// A gain.
+    Less,
+    /// Undecided, or not measured.
+    Open,
+}
 
 /// Last words of identifiers that the unit beside the value says as well.
 const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "latency", "size"];
 
-/// `syscall.getppid.time` as `syscall getppid`, with what tells it from other cells of the same metric.
-pub(super) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
-    let spoken = spoken(&cell.metric);
-    let is_ambiguous = all(dossier)
-        .any(|other| other.metric != cell.metric && self::spoken(&other.metric) == spoken);
-    let mut name = vec![if is_ambiguous {
-        cell.metric.replace(['.', '-', '_'], " ")
-    } else {
-        spoken
-    }];
-    let twins: Vec<&DossierCell> = all(dossier)
-        .filter(|other| other.metric == cell.metric && other.arm == cell.arm)
-        .collect();
-    for param in telling(&twins) {
-        if let Some(value) = cell.params.0.get(param) {
-            name.push(format!("{param}={value}"));
+/// What every cell of a dossier is called: `syscall.getppid.time` is `syscall getppid`, with what tells it from other
+/// cells of the same metric.
+pub(in crate::report) struct Names<'a> {
+    /// Metrics that would be called like another one.
+    ambiguous: BTreeSet<&'a str>,
+    /// The parameters that tell the cells of one arm and metric apart.
+    telling: BTreeMap<(&'a str, &'a str), Vec<&'a str>>,
+}
+
+impl<'a> Names<'a> {
+    pub(in crate::report) fn of(dossier: &'a Dossier) -> Self {
+        let mut spoken_as: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        let mut twins: BTreeMap<(&str, &str), Vec<&DossierCell>> = BTreeMap::new();
+        for cell in dossier.cells.iter().chain(&dossier.aa) {
+            let of_same = twins.entry((&cell.arm, &cell.metric)).or_default();
+            if of_same.is_empty() {
+                let metrics = spoken_as.entry(spoken(&cell.metric)).or_default();
+                metrics.insert(&cell.metric);
+            }
+            of_same.push(cell);
+        }
+        let several = spoken_as.into_values().filter(|metrics| metrics.len() > 1);
+        let telling = |(key, twins): (_, Vec<&'a DossierCell>)| (key, telling(&twins));
+        Self {
+            ambiguous: several.flatten().collect(),
+            telling: twins.into_iter().map(telling).collect(),
         }
     }
-    if let Some(path) = cell.path {
-        name.push(path.to_string());
+
+    /// The name of one of the dossier's cells.
+    pub(in crate::report) fn name(&self, cell: &DossierCell) -> String {
+        let mut name = vec![if self.ambiguous.contains(cell.metric.as_str()) {
+            cell.metric.replace(['.', '-', '_'], " ")
+        } else {
+            spoken(&cell.metric)
+        }];
+        let key = (cell.arm.as_str(), cell.metric.as_str());
+        for param in self.telling.get(&key).into_iter().flatten() {
+            if let Some(value) = cell.params.0.get(*param) {
+                name.push(format!("{param}={value}"));
+            }
+        }
+        if let Some(path) = cell.path {
+            name.push(path.to_string());
+        }
+        if cell.spread == Some(Spread::Environments) {
+            name.push(format!("×{} environments", cell.instances));
+        } else if cell.instances > 1 {
+            name.push(format!("×{}", cell.instances));
+        }
+        harmless(&name.join(" "))
     }
-    if cell.spread == Some(Spread::Environments) {
-        name.push(format!("×{} environments", cell.instances));
-    } else if cell.instances > 1 {
-        name.push(format!("×{}", cell.instances));
-    }
-    harmless(&name.join(" "))
 }
+
+/// The name of one cell; who needs many asks [`Names`].
+pub(in crate::report) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
+    Names::of(dossier).name(cell)
+}
+
+/// More cells of one metric than this are told apart by all that differs.
+const MANY_TWINS: usize = 64;
 
 /// The fewest parameters, the shortest names first, that tell cells of one metric apart as well as all of them do:
 /// parameters that change together are not told twice.
@@ -64,6 +116,10 @@ fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
     };
     params.sort_by_key(|param| (is_empty_somewhere(param), param.len(), *param));
     params.dedup();
+    if twins.len() > MANY_TWINS {
+        params.sort_unstable();
+        return params;
+    }
     let told_apart = |chosen: &[&str]| {
         let pairs = twins.iter().enumerate();
         pairs
@@ -86,11 +142,7 @@ fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
     chosen
 }
 
-fn all(dossier: &Dossier) -> impl Iterator<Item = &DossierCell> {
-    dossier.cells.iter().chain(&dossier.aa)
-}
-
-pub(super) fn spoken(metric: &str) -> String {
+pub(in crate::report) fn spoken(metric: &str) -> String {
     let mut parts: Vec<&str> = metric.split('.').collect();
     if parts.len() > 2
         && parts
@@ -102,10 +154,10 @@ pub(super) fn spoken(metric: &str) -> String {
     parts.join(" ").replace(['-', '_'], " ")
 }
 
-/// The verdict as a clause, and its colour. That a number comes from an emulated processor, or from two
+/// The verdict as a clause, and its tone. That a number comes from an emulated processor, or from two
 /// programs, is part of the clause: no reader may take it for the cost of an environment.
-pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
-    let (mut clause, paint) = unqualified(cell);
+pub(in crate::report) fn verdict(cell: &DossierCell) -> (String, Tone) {
+    let (mut clause, tone) = unqualified(cell);
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     if has("emulated") {
         clause = format!("emulated: {clause}");
@@ -113,29 +165,63 @@ pub(super) fn verdict(cell: &DossierCell) -> (String, Paint) {
     if has("different-tool") {
         clause = format!("not attributable to the environment: {clause}");
     }
-    (clause, paint)
+    (clause, tone)
 }
 
-fn unqualified(cell: &DossierCell) -> (String, Paint) {
+fn unqualified(cell: &DossierCell) -> (String, Tone) {
     let margin = percent(cell.margin);
     let Some(ratio) = cell.ratio else {
-        return (without_ratio(cell), Paint::Dim);
+        return (without_ratio(cell), Tone::Open);
     };
     match cell.verdict {
-        Verdict::MaterialCost => (more(&ratio), Paint::Red),
-        Verdict::Cost => (format!("{} (margin {margin})", more(&ratio)), Paint::Yellow),
-        Verdict::NegligibleCost => (format!("negligible: {}", more(&ratio)), Paint::Green),
-        Verdict::Equivalent => (format!("equivalent within {margin}"), Paint::Green),
-        Verdict::NegligibleGain => (format!("negligible: {}", less(&ratio)), Paint::Green),
-        Verdict::Gain => (format!("{} (margin {margin})", less(&ratio)), Paint::Cyan),
-        Verdict::MaterialGain => (less(&ratio), Paint::Cyan),
+        Verdict::MaterialCost => (more(&ratio), Tone::Cost),
+        Verdict::Cost => (
+            format!("{} (margin {margin})", more(&ratio)),
+            Tone::SomeCost,
+        ),
+        Verdict::NegligibleCost => (format!("negligible: {}", more(&ratio)), Tone::Nothing),
+        Verdict::Equivalent => (format!("equivalent within {margin}"), Tone::Nothing),
+        Verdict::NegligibleGain => (format!("negligible: {}", less(&ratio)), Tone::Nothing),
+        Verdict::Gain => (format!("{} (margin {margin})", less(&ratio)), Tone::Less),
+        Verdict::MaterialGain => (less(&ratio), Tone::Less),
         Verdict::Inconclusive => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
                 format!(": 80 % sure to see it from {} on", percent(effect))
             });
-            (format!("undecided{seen}"), Paint::Dim)
+            (format!("undecided{seen}"), Tone::Open)
         }
     }
+}
+
+/// The verdict in one or two words, for where the numbers stand beside it.
+pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
+    if cell.ratio.is_none() {
+        let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+        return if has("not-measured") {
+            "not measured".to_owned()
+        } else if has("no-ratio") {
+            "no ratio".to_owned()
+        } else {
+            "too few blocks".to_owned()
+        };
+    }
+    let word = match cell.verdict {
+        Verdict::MaterialCost => "costs".to_owned(),
+        Verdict::Cost => "costs something".to_owned(),
+        Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain => {
+            format!("within {}", percent(cell.margin))
+        }
+        Verdict::Inconclusive => "open".to_owned(),
+        Verdict::Gain => "saves something".to_owned(),
+        Verdict::MaterialGain => "saves".to_owned(),
+    };
+    let doubt = if is_by_itself(cell) { "?" } else { "" };
+    format!("{word}{doubt}")
+}
+
+/// Whether a cell claims a difference that the correction for many metrics does not hold up.
+pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
+    (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
 }
 
 fn without_ratio(cell: &DossierCell) -> String {
@@ -171,7 +257,7 @@ fn less(ratio: &Span) -> String {
 }
 
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
-pub(super) fn meaning(flag: &str) -> Option<&'static str> {
+pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "emulated" => "EMULATED: a processor imitated by software, not what the environment costs",
         "different-tool" => {
@@ -220,7 +306,7 @@ pub(super) fn meaning(flag: &str) -> Option<&'static str> {
 }
 
 /// Whether a flag says that something else was measured than the metric's name promises.
-pub(super) fn is_doubt(flag: &str) -> bool {
+pub(in crate::report) fn is_doubt(flag: &str) -> bool {
     meaning(flag).is_some_and(|meaning| meaning.starts_with("DOUBTFUL"))
 }
 

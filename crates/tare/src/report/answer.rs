@@ -1,0 +1,210 @@
+//! The answer of an arm in a few lines, as a person would say it: what costs, what costs nothing, what is open.
+//!
+//! Above the table, for arms with more rows than one takes in at a glance, and what the baseline's second copy says of
+//! all of it. Largest first; differences as the reader
+//! meets them, so that a rate is so much less and a time so much more.
+//! What it cannot see: which of the metrics matters to the reader.
+
+use tare_model::Better;
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::study::A_PRIME;
+use tare_stats::Verdict;
+
+use crate::analyze::checklist::{alarms_allowed, false_alarms};
+
+use super::number::{scale_for, significant, with_unit};
+use super::terminal::{NO_BREAK, harmless};
+use super::words::{self, Names};
+
+/// An arm with fewer rows needs no summary.
+const FEW: usize = 5;
+/// How many differences are named; the others are counted.
+const NAMED: usize = 5;
+
+/// The answer of an arm with these cells; `None` where the table says it as quickly.
+pub(in crate::report) fn of_arm(
+    arm: &str,
+    cells: &[&DossierCell],
+    names: &Names<'_>,
+) -> Option<String> {
+    let decided = cells.iter().filter(|cell| cell.ratio.is_some());
+    (decided.count() >= FEW).then(|| told(arm, cells, names))
+}
+
+/// The answer of an arm, however few its cells are.
+pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
+    let decided: Vec<(&DossierCell, Span)> = cells
+        .iter()
+        .filter_map(|cell| Some((*cell, cell.ratio?)))
+        .collect();
+    if decided.is_empty() {
+        return format!(
+            "{}: nothing could be compared; the reasons stand beside each metric.",
+            harmless(arm)
+        );
+    }
+    let with = |wanted: fn(Verdict) -> bool| -> Vec<(&DossierCell, Span)> {
+        let mut found: Vec<_> = decided.clone();
+        found.retain(|(cell, _)| wanted(cell.verdict));
+        let size = |span: &Span| span.point.ln().abs();
+        found.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
+        found
+    };
+    let named = |found: &[(&DossierCell, Span)]| {
+        let mut told: Vec<String> = found
+            .iter()
+            .take(NAMED)
+            .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
+            .collect();
+        if found.len() > NAMED {
+            told.push(format!("{} more", found.len() - NAMED));
+        }
+        listed(&told)
+    };
+    let costs = with(|verdict| matches!(verdict, Verdict::MaterialCost | Verdict::Cost));
+    let gains = with(|verdict| matches!(verdict, Verdict::MaterialGain | Verdict::Gain));
+    let within = with(|verdict| {
+        matches!(
+            verdict,
+            Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain
+        )
+    });
+    let open = with(|verdict| verdict == Verdict::Inconclusive);
+    let arm = harmless(arm);
+    let mut sentences = vec![if costs.is_empty() {
+        format!("{arm} costs nothing that this run could see.")
+    } else {
+        format!("{arm} costs: {}.", named(&costs))
+    }];
+    if !gains.is_empty() {
+        sentences.push(format!("Cheaper: {}.", named(&gains)));
+    }
+    if !within.is_empty() {
+        let most = within.iter().map(|(_, ratio)| ratio.high);
+        let most = 100.0 * (most.fold(1.0, f64::max) - 1.0);
+        sentences.push(format!(
+            "{} of {} metrics cost nothing that matters (at most {most:.1}{NO_BREAK}%).",
+            within.len(),
+            decided.len()
+        ));
+    }
+    if !open.is_empty() {
+        let width = |ratio: &Span| ratio.high.ln() - ratio.low.ln();
+        let widest = open
+            .iter()
+            .max_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
+        let widest = widest.map_or_else(String::new, |(cell, _)| names.name(cell));
+        sentences.push(format!(
+            "{} {} open, above all {widest}.",
+            open.len(),
+            if open.len() == 1 { "is" } else { "are" }
+        ));
+    }
+    let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
+    if cells.iter().any(is_emulated) {
+        sentences.push(
+            "EMULATED: its processor is imitated by software; this is not what the environment costs."
+                .to_owned(),
+        );
+    }
+    sentences.join(" ")
+}
+
+/// The A′ arm in words: how far the numbers can be trusted.
+pub(in crate::report) fn trust(dossier: &Dossier) -> String {
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
+    let compared: Vec<&DossierCell> = dossier
+        .aa
+        .iter()
+        .filter(|cell| cell.ratio.is_some())
+        .collect();
+    let name = format!("A′ ({baseline} against itself)");
+    let has_copy = |arm: &DossierArm| arm.id == A_PRIME;
+    if !dossier.arms.iter().any(has_copy) {
+        return format!(
+            "{baseline} has no second copy here that would say how far these numbers can be trusted."
+        );
+    }
+    if compared.is_empty() {
+        return format!(
+            "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
+        );
+    }
+    let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word;
+    let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
+    let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
+    let alarms = false_alarms(dossier);
+    let quiet = match (equivalent, undecided) {
+        (_, 0) => "equivalent".to_owned(),
+        (0, _) => "undecided, none shown to be equivalent".to_owned(),
+        _ => format!("equivalent ({equivalent}) or undecided ({undecided})"),
+    };
+    let text = format!(
+        "{name}: {} of {} cells {quiet}, {alarms} false alarm{}",
+        equivalent + undecided,
+        compared.len(),
+        if alarms == 1 { "" } else { "s" }
+    );
+    if alarms == 0 {
+        return format!("{text}.");
+    }
+    let names = Names::of(dossier);
+    let told = compared.iter().filter(|cell| cell.verdict.is_difference());
+    let told: Vec<String> = told
+        .map(|cell| format!("{}: {}", names.name(cell), words::verdict(cell).0))
+        .take(3)
+        .collect();
+    let further = if alarms > told.len() { "; …" } else { "" };
+    let text = format!("{text} ({}{further})", told.join("; "));
+    let allowed = alarms_allowed(&compared);
+    if alarms > allowed {
+        format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
+    } else {
+        format!("{text}; chance alone gives up to {allowed}.")
+    }
+}
+
+/// `a, b and c`.
+fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The difference as the reader meets it: so many times, so much more, so much less.
+fn by(name: &str, cell: &DossierCell, ratio: Span) -> String {
+    let quotient = match cell.better {
+        Better::Lower => ratio.point,
+        Better::Higher => 1.0 / ratio.point,
+    };
+    let percent = 100.0 * (quotient - 1.0);
+    let digits = |size: f64| usize::from(size < 10.0);
+    let of_what = match cell.unit.as_str() {
+        "B/s" | "op/s" if !name.contains("throughput") => " throughput",
+        _ => "",
+    };
+    let share = if quotient >= 2.0 {
+        format!("{quotient:.*} times as much{of_what}", digits(quotient))
+    } else if percent >= 0.0 {
+        format!("{percent:.*}{NO_BREAK}% more{of_what}", digits(percent))
+    } else {
+        format!("{:.*}{NO_BREAK}% less{of_what}", digits(-percent), -percent)
+    };
+    // What an operation takes longer is the same in a program that does little else and in one that does much else.
+    match &cell.difference {
+        Some(span) if cell.unit == "ns" && !(span.low <= 0.0 && span.high >= 0.0) => {
+            format!("{name} {share} ({})", short_difference(span.point))
+        }
+        _ => format!("{name} {share}"),
+    }
+}
+
+/// A difference of times in two digits: `+47 ns`.
+fn short_difference(ns: f64) -> String {
+    let scale = scale_for(ns, "ns");
+    let size = ns / scale.factor;
+    with_unit(&format!("{size:+.*}", significant(size.abs(), 2)), scale)
+}

@@ -1,0 +1,177 @@
+//! The axis on which costs are drawn: a ratio, logarithmic, always with 1 on it.
+//!
+//! All rows of a table share one, so that they can be compared by eye. One cost of two hundred times would press all
+//! others together: what lies far beyond the rest is drawn at the edge, with an arrow, and its number stands beside.
+//! What it cannot see: how wide it is drawn; places are shares of its length.
+
+use tare_model::dossier::{DossierCell, Span};
+
+/// From 0 at the left end to 1 at the right one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::report) struct RatioAxis {
+    ln_low: f64,
+    ln_high: f64,
+}
+
+/// This part of the rows decides how far the axis reaches; what is more than so many times beyond them is an arrow.
+const MOST: f64 = 0.8;
+const BEYOND: f64 = 2.5;
+/// Free space at both ends, of its length.
+const PAD: f64 = 0.04;
+
+impl RatioAxis {
+    /// An axis for these cells.
+    pub(in crate::report) fn over<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> Self {
+        let spans = cells.filter_map(|cell| Some((cell.ratio?, cell.margin)));
+        Self::of_spans(spans)
+    }
+
+    /// An axis for these ratios with their margins.
+    pub(in crate::report) fn of_spans(spans: impl Iterator<Item = (Span, f64)>) -> Self {
+        let mut least_reach: f64 = 0.01;
+        let mut ends = Vec::new();
+        let mut reaches = Vec::new();
+        for (span, margin) in spans {
+            if !(span.low > 0.0 && span.high.is_finite()) {
+                continue;
+            }
+            least_reach = least_reach.max(1.5 * margin.ln_1p());
+            let (low, high) = (span.low.ln(), span.high.ln());
+            ends.push((low, high));
+            reaches.push(low.abs().max(high.abs()));
+        }
+        reaches.sort_by(f64::total_cmp);
+        let place = (reaches.len() as f64 * MOST) as usize;
+        let of_most = reaches.get(place.min(reaches.len().saturating_sub(1)));
+        let limit = of_most.copied().unwrap_or(0.0).max(least_reach) * BEYOND;
+        let (mut ln_low, mut ln_high) = (-least_reach, least_reach);
+        for (low, high) in ends {
+            if low >= -limit {
+                ln_low = ln_low.min(low);
+            }
+            if high <= limit {
+                ln_high = ln_high.max(high);
+            }
+        }
+        let pad = (ln_high - ln_low) * PAD;
+        Self {
+            ln_low: ln_low - pad,
+            ln_high: ln_high + pad,
+        }
+    }
+
+    /// Where a ratio lies; outside of 0 to 1 where it is beyond the axis.
+    pub(in crate::report) fn place(self, ratio: f64) -> f64 {
+        if ratio <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        (ratio.ln() - self.ln_low) / (self.ln_high - self.ln_low)
+    }
+
+    /// Round ratios on the axis, at most about eight, 1 among them.
+    pub(in crate::report) fn ticks(self) -> Vec<f64> {
+        let (low, high) = (self.ln_low.exp(), self.ln_high.exp());
+        if high / low > 100.0 {
+            return powers(10.0, low, high);
+        }
+        if high / low > 6.0 {
+            return powers(2.0, low, high);
+        }
+        let steps = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+        let multiples = |step: f64| -> Vec<f64> {
+            let (from, to) = (((low - 1.0) / step).ceil(), ((high - 1.0) / step).floor());
+            (from as i32..=to as i32)
+                .map(|n| 1.0 + f64::from(n) * step)
+                .filter(|tick| *tick > 0.0)
+                .collect()
+        };
+        let all = steps.into_iter().map(multiples);
+        all.into_iter()
+            .find(|ticks| ticks.len() <= 7)
+            .unwrap_or_else(|| vec![1.0])
+    }
+}
+
+fn powers(base: f64, low: f64, high: f64) -> Vec<f64> {
+    let exponent = |value: f64| value.ln() / base.ln();
+    let (from, to) = (exponent(low).ceil() as i32, exponent(high).floor() as i32);
+    let every = ((to - from) / 8 + 1).max(1);
+    (from..=to)
+        .filter(|power| power % every == 0)
+        .map(|power| base.powi(power))
+        .collect()
+}
+
+/// A ratio on an axis in as few digits as tell it: `1`, `1.05`, `0.25`, `100`.
+pub(in crate::report) fn tick_label(ratio: f64) -> String {
+    if ratio < 0.001 {
+        return format!("{ratio:e}");
+    }
+    let text = format!("{ratio:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, high: f64) -> (Span, f64) {
+        let point = (low * high).sqrt();
+        let span = Span {
+            point,
+            low,
+            high,
+            level: None,
+        };
+        (span, 0.02)
+    }
+
+    #[test]
+    fn one_lies_on_every_axis_and_ticks_are_few_and_on_it() {
+        for rows in [
+            vec![],
+            vec![span(0.999, 1.001)],
+            vec![span(1.2, 1.3), span(1.4, 1.5)],
+            vec![span(0.2, 0.4), span(3.0, 9.0)],
+            vec![span(1e-3, 1e3), span(1e-3, 1e3)],
+            vec![span(1e-9, 1e9)],
+        ] {
+            let axis = RatioAxis::of_spans(rows.clone().into_iter());
+            assert!((0.0..=1.0).contains(&axis.place(1.0)), "{rows:?}");
+            let ticks = axis.ticks();
+            assert!(ticks.contains(&1.0), "{rows:?}: {ticks:?}");
+            assert!(ticks.len() <= 9, "{rows:?}: {ticks:?}");
+            for tick in ticks {
+                assert!((0.0..=1.0).contains(&axis.place(tick)), "{rows:?}: {tick}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_row_far_away_does_not_press_the_others_together() {
+        let mut rows = vec![span(1.01, 1.05); 20];
+        rows.push(span(190.0, 240.0));
+        let axis = RatioAxis::of_spans(rows.into_iter());
+        assert!(axis.place(200.0) > 1.0, "an arrow at the edge");
+        assert!(axis.place(1.05) - axis.place(1.01) > 0.2);
+        let alone = RatioAxis::of_spans([span(190.0, 240.0)].into_iter());
+        assert!(
+            alone.place(240.0) < 1.0,
+            "where it is the rule, it is shown"
+        );
+    }
+
+    #[test]
+    fn ratios_that_no_axis_can_hold_break_nothing() {
+        let rows = [span(0.0, f64::INFINITY), span(f64::NAN, f64::NAN)];
+        let axis = RatioAxis::of_spans(rows.into_iter());
+        assert!(axis.place(1.0).is_finite());
+        assert!(axis.place(0.0) < 0.0 && axis.place(-1.0) < 0.0);
+    }
+
+    #[test]
+    fn labels_have_no_idle_digits() {
+        let said: Vec<String> = [1.0, 1.05, 0.25, 100.0, 1.2].map(tick_label).into();
+        assert_eq!(said, ["1", "1.05", "0.25", "100", "1.2"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The cells of an arm by what they mean: what costs, what costs less, what makes no difference that matters, what is
+//! open, what could not be measured. Largest first in each.
+//!
+//! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.
+//! What it cannot see: which metrics matter to the reader.
+
+use tare_model::Verdict;
+use tare_model::dossier::DossierCell;
+
+/// What a cell means to a reader who asks what an environment costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) enum Group {
+    /// It costs more.
+    More,
+    /// It costs less.
+    Less,
+    /// No difference that matters.
+    Nothing,
+    /// Neither a difference nor its absence could be shown.
+    Open,
+    /// There is no ratio.
+    Missing,
+}
+
+impl Group {
+    /// Every one, in the order in which they are told.
+    pub(in crate::report) const ALL: [Self; 5] = [
+        Self::More,
+        Self::Less,
+        Self::Nothing,
+        Self::Open,
+        Self::Missing,
+    ];
+
+    /// The group of a cell.
+    pub(in crate::report) fn of(cell: &DossierCell) -> Self {
+        if cell.ratio.is_none() {
+            return Self::Missing;
+        }
+        match cell.verdict {
+            Verdict::MaterialCost | Verdict::Cost => Self::More,
+            Verdict::Gain | Verdict::MaterialGain => Self::Less,
+            Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain => {
+                Self::Nothing
+            }
+            Verdict::Inconclusive => Self::Open,
+        }
+    }
+
+    /// Its heading.
+    pub(in crate::report) fn title(self) -> &'static str {
+        match self {
+            Self::More => "Costs more",
+            Self::Less => "Costs less",
+            Self::Nothing => "No difference that matters",
+            Self::Open => "Open",
+            Self::Missing => "No ratio",
+        }
+    }
+
+    /// The sign that says without colour what the colour says.
+    pub(in crate::report) fn sign(self) -> char {
+        match self {
+            Self::More => '▲',
+            Self::Less => '▼',
+            Self::Nothing => '=',
+            Self::Open => '?',
+            Self::Missing => '–',
+        }
+    }
+
+    /// One word, for names in files.
+    pub(in crate::report) fn word(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Nothing => "nothing",
+            Self::Open => "open",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// How far up a cell stands in its group: the size of the difference, and of what is open the width of the interval.
+fn weight(cell: &DossierCell) -> f64 {
+    let Some(ratio) = &cell.ratio else {
+        return 0.0;
+    };
+    match Group::of(cell) {
+        Group::Open => (ratio.high / ratio.low).ln(),
+        _ => ratio.point.ln().abs(),
+    }
+}
+
+/// The groups that have cells, each with its cells, largest first.
+pub(in crate::report) fn grouped<'a>(
+    cells: &[&'a DossierCell],
+) -> Vec<(Group, Vec<&'a DossierCell>)> {
+    Group::ALL
+        .into_iter()
+        .filter_map(|group| {
+            let mut members: Vec<&DossierCell> = cells
+                .iter()
+                .copied()
+                .filter(|cell| Group::of(cell) == group)
+                .collect();
+            members.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+            (!members.is_empty()).then_some((group, members))
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! The page's part about causes: the findings with what to do and what that costs, the ladder as a waterfall with its
+//! numbers, and how a command was carried inside.
+//!
+//! What it cannot see: causes that were never suspected.
+
+use maud::{Markup, html};
+use tare_model::Status;
+use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
+
+use super::super::number::{Digits, scale_for, value, with_unit};
+use super::super::terminal::{CHARGED, added, counters, harmless, time};
+use super::{figures, prose};
+
+/// The findings, the strongest first as the dossier has them; what was refuted comes folded.
+pub(super) fn findings(dossier: &Dossier) -> Markup {
+    let (refuted, standing): (Vec<_>, Vec<_>) = dossier
+        .findings
+        .iter()
+        .partition(|finding| finding.status == Status::Refuted);
+    html! {
+        @for finding in standing { (told(finding, dossier)) }
+        @if !refuted.is_empty() {
+            details {
+                summary { "Tried and refuted (" (refuted.len()) ")" }
+                @for finding in refuted { (told(finding, dossier)) }
+            }
+        }
+    }
+}
+
+fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
+    let cells = finding.cells.iter();
+    let mut arms: Vec<&str> = cells
+        .filter_map(|place| Some(dossier.cells.get(*place as usize)?.arm.as_str()))
+        .collect();
+    arms.dedup();
+    let unit = finding
+        .cells
+        .first()
+        .and_then(|place| dossier.cells.get(*place as usize));
+    let unit = unit.map_or("ns", |cell| cell.unit.as_str());
+    let share = finding.share.map(|share| {
+        let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
+        format!(", {point:.0} % of the cost [{low:.0}, {high:.0}]")
+    });
+    html! {
+        article {
+            h3 {
+                code { (harmless(&finding.cause)) }
+                @if !arms.is_empty() { " in " (harmless(&arms.join(", "))) }
+                ": " (finding.status) @if let Some(share) = share { (share) }
+            }
+            p { (prose(&finding.claim)) }
+            @if !finding.evidence.is_empty() { ul { @for line in &finding.evidence { li { (prose(line)) } } } }
+            dl.facts {
+                @if let Some(tried) = &finding.tried { dt { "tried" } dd { (prose(tried)) } }
+                @if let Some(effect) = &finding.effect { dt { "went with it" } dd { (added(effect, unit)) " of the cost" } }
+                @if finding.status != Status::Refuted {
+                    dt { "what to do" } dd { (prose(&finding.advice)) }
+                    dt { "its price" } dd { (prose(&finding.price)) }
+                }
+            }
+        }
+    }
+}
+
+/// The ladder from the bare process to the whole environment.
+pub(super) fn ladder(ladder: &DossierLadder) -> Markup {
+    let top = figures::top(ladder);
+    let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point);
+    let shown = |span: &Option<Span>| {
+        span.as_ref().map_or_else(
+            || "–".to_owned(),
+            |span| {
+                let scale = scale_for(span.point, &ladder.unit);
+                with_unit(&value(span, scale, Digits::Short), scale)
+            },
+        )
+    };
+    let mut so_far = level(&ladder.base);
+    let steps: Vec<_> = ladder
+        .rungs
+        .iter()
+        .map(|rung| {
+            let from = so_far;
+            so_far += level(&rung.adds);
+            (rung, from, so_far)
+        })
+        .collect();
+    html! {
+        table.ladder {
+            caption { "From the bare process to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: cannot be told from nothing." }
+            thead { tr { th scope="col" { "step" } th.num scope="col" { "adds" } th.iv scope="col" aria-label="drawn" {} } }
+            tbody {
+                tr { th scope="row" { "host, a bare process" } td.num { (shown(&ladder.base)) } td.iv { (figures::step(0.0, level(&ladder.base), top, "")) } }
+                @for (rung, from, to) in &steps {
+                    tr {
+                        th scope="row" { (harmless(&rung.title)) @if let Some(note) = &rung.note { br; span.note { (prose(note)) } } }
+                        td.num { (rung.adds.as_ref().map_or_else(|| "–".to_owned(), |span| added(span, &ladder.unit))) }
+                        td.iv { @if let Some(span) = &rung.adds { (figures::step(*from, *to, top, class(span))) } }
+                    }
+                }
+                tr { th scope="row" { strong { (harmless(&ladder.arm)) } } td.num { (shown(&ladder.env)) } td.iv { (figures::step(0.0, level(&ladder.env), top, "")) } }
+            }
+        }
+        @if let (Some(sum), Some(total)) = (ladder.sum, &ladder.total) {
+            p { "The steps add up to " (figures::number(sum, (total.high - total.low) / 2.0, &ladder.unit)) "; measured directly it is " (added(total, &ladder.unit)) ": "
+                (match ladder.agrees { Some(true) => "they agree.", Some(false) => "they do not agree, so trust the total, and the steps only roughly.", None => "not compared." }) }
+        }
+        @for line in &ladder.together { p.note { "Not taken apart: " (prose(line)) } }
+    }
+}
+
+fn class(span: &Span) -> &'static str {
+    if span.low > 0.0 {
+        "up"
+    } else if span.high < 0.0 {
+        "down"
+    } else {
+        "unsure"
+    }
+}
+
+/// What the command used, and how it was carried inside.
+pub(super) fn command(why: &DossierWhy) -> Markup {
+    let told = [
+        ("per run, host → inside", ""),
+        ("charged by the host's kernel", CHARGED),
+    ];
+    let told = told.map(|(what, prefix)| (what, counters(why, prefix)));
+    html! {
+        dl.facts {
+            dt { "command" } dd { code { (harmless(&why.command.join(" "))) } }
+            @for (what, lines) in &told { @if !lines.is_empty() { dt { (what) } dd { (lines.join("; ")) } } }
+            @if let Some(start_up) = &why.start_up_ns {
+                dt { "creating and removing it" } dd { (time(start_up.point)) " each time [" (time(start_up.low)) ", " (time(start_up.high)) "], which is in no number above" }
+            }
+            @for line in &why.carried { dt { "carried" } dd { (prose(line)) } }
+        }
+    }
+}

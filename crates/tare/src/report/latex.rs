@@ -1,0 +1,275 @@
+//! A run for a paper: the tables with booktabs and siunitx, the paragraph on the method with its references, the
+//! bibliography, and a document around them that compiles as it is.
+//!
+//! Numbers keep the digits that their intervals support. Letters that a Latin font need not have are written by their
+//! number, so that no name can stop a compiler. What it cannot see: the paper's class and language.
+
+use std::fmt::Write as _;
+
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+
+use super::format::{File, Format, Made, Material};
+use super::groups::grouped;
+use super::method::{REFERENCES, checklist, sentences};
+use super::number::{Digits, Scale, decimals_of_value, glance, scale_for};
+use super::terminal::harmless;
+use super::words::{self, Names};
+
+/// The files for a paper.
+pub struct Latex;
+
+impl Format for Latex {
+    fn name(&self) -> &'static str {
+        "latex"
+    }
+
+    fn about(&self) -> &'static str {
+        "for papers: tables with booktabs and siunitx, a paragraph on the method, references as BibTeX"
+    }
+
+    fn make(&self, material: &Material<'_>) -> Made {
+        let dossier = material.dossier;
+        let file = |name: &str, content: String| File {
+            name: name.to_owned(),
+            content,
+        };
+        Made::Files(vec![
+            file("report.tex", document(dossier)),
+            file("costs.tex", tables(dossier)),
+            file("method.tex", method(dossier)),
+            file("references.bib", references()),
+        ])
+    }
+}
+
+fn document(dossier: &Dossier) -> String {
+    format!(
+        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage{{textcomp,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
+        escaped(&dossier.study.title),
+        escaped(&dossier.tare),
+        escaped(&dossier.run),
+        escaped(&dossier.started)
+    )
+}
+
+fn tables(dossier: &Dossier) -> String {
+    let names = Names::of(dossier);
+    let mut out = String::from(
+        "% Needs \\usepackage{textcomp,booktabs,longtable,siunitx} and \\DeclareSIUnit\\operation{op}.\n",
+    );
+    for arm in &dossier.arms {
+        let cells: Vec<&DossierCell> = dossier
+            .cells
+            .iter()
+            .filter(|cell| cell.arm == arm.id)
+            .collect();
+        if !cells.is_empty() {
+            table(&mut out, arm, &cells, &names);
+        }
+    }
+    if dossier.cells.is_empty() {
+        out.push_str("Nothing was compared.\n");
+    }
+    out
+}
+
+fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Names<'_>) {
+    let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
+    let _ = write!(
+        out,
+        "\\begin{{longtable}}{{lrrrl}}\n\\caption{{{arm} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        arm = escaped(&arm.id),
+        baseline = escaped(baseline)
+    );
+    for (at, (group, members)) in grouped(cells).iter().enumerate() {
+        if at > 0 {
+            out.push_str("\\addlinespace\n");
+        }
+        let _ = writeln!(
+            out,
+            "\\multicolumn{{5}}{{l}}{{\\emph{{{}}} ({})}} \\\\",
+            group.title(),
+            members.len()
+        );
+        for cell in members {
+            let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
+            let scale = scale_for(typical, &cell.unit);
+            let ratio = cell.ratio.as_ref();
+            let ratio = ratio.map_or_else(|| "--".to_owned(), glance);
+            let _ = writeln!(
+                out,
+                "{} & {} & {} & {} & {} \\\\",
+                escaped(&names.name(cell)),
+                quantity(cell.base.as_ref(), scale),
+                quantity(cell.env.as_ref(), scale),
+                ratio,
+                escaped(&words::short_verdict(cell))
+            );
+        }
+    }
+    out.push_str("\\end{longtable}\n");
+}
+
+fn quantity(span: Option<&Span>, scale: Scale) -> String {
+    let Some(span) = span else {
+        return "--".to_owned();
+    };
+    let digits = decimals_of_value(span, scale, Digits::Full);
+    let number = format!("{:.digits$}", span.point / scale.factor);
+    match unit(scale.symbol) {
+        "" => format!("\\num{{{number}}}"),
+        unit => format!("\\qty{{{number}}}{{{unit}}}"),
+    }
+}
+
+/// A printed unit in siunitx's words.
+fn unit(symbol: &str) -> &'static str {
+    match symbol {
+        "ns" => "\\nano\\second",
+        "µs" => "\\micro\\second",
+        "ms" => "\\milli\\second",
+        "s" => "\\second",
+        "B" => "\\byte",
+        "KiB" => "\\kibi\\byte",
+        "MiB" => "\\mebi\\byte",
+        "GiB" => "\\gibi\\byte",
+        "B/s" => "\\byte\\per\\second",
+        "kB/s" => "\\kilo\\byte\\per\\second",
+        "MB/s" => "\\mega\\byte\\per\\second",
+        "GB/s" => "\\giga\\byte\\per\\second",
+        "op/s" => "\\operation\\per\\second",
+        "kop/s" => "\\kilo\\operation\\per\\second",
+        "Mop/s" => "\\mega\\operation\\per\\second",
+        "Gop/s" => "\\giga\\operation\\per\\second",
+        "k" => "\\kilo",
+        "M" => "\\mega",
+        "G" => "\\giga",
+        _ => "",
+    }
+}
+
+fn method(dossier: &Dossier) -> String {
+    let mut out = String::from("\\paragraph{Method.}\n");
+    for (text, keys) in sentences(dossier) {
+        let text = escaped(&text);
+        if keys.is_empty() {
+            let _ = writeln!(out, "{text}");
+        } else {
+            let text = text.strip_suffix('.').unwrap_or(&text);
+            let _ = writeln!(out, "{text}~\\cite{{{}}}.", keys.join(","));
+        }
+    }
+    out.push_str("\n\\begin{longtable}{rp{.42\\linewidth}lp{.36\\linewidth}}\n\\caption{Reporting rules, filled in from the run.}\\\\\n\\toprule\n & rule & result & with what \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
+    for rule in checklist(dossier) {
+        let _ = writeln!(
+            out,
+            "{} & {} ({}) & {} & {} \\\\",
+            rule.number,
+            escaped(rule.rule),
+            escaped(rule.source),
+            match rule.result {
+                tare_model::CheckResult::Pass => "kept",
+                tare_model::CheckResult::Fail => "not kept",
+                tare_model::CheckResult::Differs => "differs",
+                tare_model::CheckResult::NotKnown => "open",
+            },
+            escaped(&rule.detail)
+        );
+    }
+    out.push_str("\\end{longtable}\n");
+    out
+}
+
+fn references() -> String {
+    let mut out = String::new();
+    for work in REFERENCES {
+        let is_talk = work.venue.starts_with("Proceedings");
+        let (kind, field) = if is_talk {
+            ("inproceedings", "booktitle")
+        } else {
+            ("article", "journal")
+        };
+        let _ = writeln!(out, "@{kind}{{{},", work.key);
+        let _ = writeln!(out, "  author = {{{}}},", work.authors);
+        let _ = writeln!(out, "  title = {{{{{}}}}},", work.title);
+        let _ = writeln!(out, "  {field} = {{{}}},", work.venue);
+        for (name, value) in work.fields {
+            let _ = writeln!(out, "  {name} = {{{value}}},");
+        }
+        let _ = writeln!(out, "  year = {{{}}}\n}}\n", work.year);
+    }
+    out
+}
+
+/// Text that LaTeX prints as it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for letter in harmless(text).chars() {
+        match letter {
+            '\\' => out.push_str("\\textbackslash{}"),
+            '{' | '}' | '$' | '&' | '#' | '_' | '%' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            '^' => out.push_str("\\textasciicircum{}"),
+            '~' => out.push_str("\\textasciitilde{}"),
+            '<' => out.push_str("\\textless{}"),
+            '>' => out.push_str("\\textgreater{}"),
+            '|' => out.push_str("\\textbar{}"),
+            '"' => out.push_str("\\textquotedbl{}"),
+            '`' => out.push_str("\\textasciigrave{}"),
+            '\u{a0}' => out.push('~'),
+            '×' => out.push_str("$\\times$"),
+            '→' => out.push_str("$\\rightarrow$"),
+            '′' => out.push_str("$'$"),
+            '–' => out.push_str("--"),
+            '“' => out.push_str("``"),
+            '”' => out.push_str("''"),
+            '…' => out.push_str("\\dots{}"),
+            'µ' => out.push_str("\\textmu{}"),
+            letter
+                if letter.is_ascii()
+                    || ('à'..='ÿ').contains(&letter)
+                    || ('À'..='ß').contains(&letter) =>
+            {
+                out.push(letter);
+            }
+            letter => {
+                let _ = write!(out, "[U+{:04X}]", u32::from(letter));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_a_command_and_no_letter_stops_a_compiler() {
+        let text = escaped("\\input{x} 100% & $a_b$ ~ ^ \u{202e} 漢 µs");
+        for raw in ["\\input", "% ", " & ", "$a"] {
+            let kept = text
+                .replace("\\%", "")
+                .replace("\\&", "")
+                .replace("\\$", "");
+            assert!(!kept.contains(raw), "{raw}: {text}");
+        }
+        assert!(
+            text.contains("[U+6F22]") && text.contains("\\textmu{}"),
+            "{text}"
+        );
+        assert!(text.is_ascii());
+    }
+
+    #[test]
+    fn every_printed_unit_has_its_words() {
+        for unit_of_metric in ["ns", "B", "B/s", "op/s", "count"] {
+            for power in 0..12 {
+                let symbol = scale_for(10f64.powi(power), unit_of_metric).symbol;
+                assert!(symbol.is_empty() || !unit(symbol).is_empty(), "{symbol}");
+            }
+        }
+    }
+}

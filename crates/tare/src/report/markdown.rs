@@ -1,0 +1,200 @@
+//! A run as Markdown, for pull requests and the summaries of CI: the answer, what costs in a table, the rest folded.
+//!
+//! Every text from outside is escaped, so that a name is neither markup nor a table's border. What it cannot see: how
+//! the reader's site draws it; it uses only what GitHub, GitLab and Forgejo share.
+
+use std::fmt::Write as _;
+
+use tare_model::Status;
+use tare_model::dossier::{Dossier, DossierCell};
+
+use super::answer;
+use super::format::{Format, Made, Material};
+use super::groups::{Group, grouped};
+use super::number::glance;
+use super::terminal::{NO_BREAK, both, harmless};
+use super::words::{self, Names};
+
+/// The summary.
+pub struct Markdown;
+
+impl Format for Markdown {
+    fn name(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn about(&self) -> &'static str {
+        "a summary for pull requests and CI: the answer, what costs in a table, the rest folded"
+    }
+
+    fn make(&self, material: &Material<'_>) -> Made {
+        Made::Text(summary(material.dossier))
+    }
+}
+
+fn summary(dossier: &Dossier) -> String {
+    let names = Names::of(dossier);
+    let mut out = String::new();
+    let title = match &dossier.why {
+        Some(why) => format!("Why {} in {}", why.command.join(" "), why.arm),
+        None => dossier.study.title.clone(),
+    };
+    let _ = writeln!(out, "## {}\n", escaped(&title));
+    if !dossier.complete {
+        let _ = writeln!(out, "**INCOMPLETE** ({})\n", dossier.stopped_by);
+    }
+    if let Some(why) = &dossier.why {
+        let _ = writeln!(out, "{}\n", escaped(&why.answer));
+    }
+    for arm in &dossier.arms {
+        let cells: Vec<&DossierCell> = dossier
+            .cells
+            .iter()
+            .filter(|cell| cell.arm == arm.id)
+            .collect();
+        if cells.is_empty() {
+            continue;
+        }
+        if dossier.why.is_none() {
+            let _ = writeln!(out, "{}\n", escaped(&answer::told(&arm.id, &cells, &names)));
+        }
+        of_arm(&mut out, &cells, &names);
+    }
+    if dossier.cells.is_empty() {
+        out.push_str("Nothing was compared.\n\n");
+    }
+    findings(&mut out, dossier);
+    missing(&mut out, dossier);
+    let _ = writeln!(out, "{}\n", escaped(&answer::trust(dossier)));
+    let _ = writeln!(
+        out,
+        "<sub>Cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. Run `{}`, Tare {}.</sub>",
+        harmless(&dossier.run).replace('`', "'"),
+        escaped(&dossier.tare)
+    );
+    out
+}
+
+fn of_arm(out: &mut String, cells: &[&DossierCell], names: &Names<'_>) {
+    let groups = grouped(cells);
+    let is_shown = |group: &Group| matches!(group, Group::More | Group::Less);
+    let (shown, folded): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|(group, _)| is_shown(group));
+    let first = cells.first();
+    let sides = first.map_or_else(String::new, |cell| {
+        format!("{} → {}", escaped(&cell.baseline), escaped(&cell.arm))
+    });
+    let head =
+        format!("| | metric | {sides} | cost × [95 %] | verdict |\n|---|---|---:|---:|---|\n");
+    if !shown.is_empty() {
+        out.push_str(&head);
+        for (group, members) in &shown {
+            rows(out, *group, members, names);
+        }
+        out.push('\n');
+    }
+    for (group, members) in &folded {
+        let _ = writeln!(
+            out,
+            "<details><summary>{} {} ({})</summary>\n",
+            group.sign(),
+            group.title(),
+            members.len()
+        );
+        out.push_str(&head);
+        rows(out, *group, members, names);
+        out.push_str("\n</details>\n\n");
+    }
+}
+
+fn rows(out: &mut String, group: Group, cells: &[&DossierCell], names: &Names<'_>) {
+    for cell in cells {
+        let ratio = cell.ratio.as_ref();
+        let ratio = ratio.map_or_else(|| "–".to_owned(), glance);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            group.sign(),
+            escaped(&names.name(cell)),
+            escaped(&both(cell)),
+            ratio.replace('[', "\\[").replace(']', "\\]"),
+            escaped(&words::verdict(cell).0)
+        );
+    }
+}
+
+fn findings(out: &mut String, dossier: &Dossier) {
+    let worth = dossier
+        .findings
+        .iter()
+        .filter(|finding| matches!(finding.status, Status::Confirmed | Status::Supported));
+    let mut told = Vec::new();
+    for finding in worth {
+        if !told.contains(&&finding.cause) {
+            told.push(&finding.cause);
+            let _ = writeln!(
+                out,
+                "- **{}** ({}): {} *To do:* {} *Its price:* {}",
+                escaped(&finding.cause),
+                finding.status,
+                escaped(&finding.claim),
+                escaped(&finding.advice),
+                escaped(&finding.price)
+            );
+        }
+    }
+    if !told.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn missing(out: &mut String, dossier: &Dossier) {
+    if dossier.failures.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "<details><summary>Not measured ({})</summary>\n",
+        dossier.failures.len()
+    );
+    for failure in &dossier.failures {
+        let text = super::terminal::tail::told(failure);
+        let _ = writeln!(out, "- {}", escaped(&text));
+    }
+    out.push_str("\n</details>\n\n");
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for letter in harmless(text).chars() {
+        match letter {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            NO_BREAK => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_is_no_markup() {
+        let text = escaped("a|b <img src=x> `c` [d](e) **f** \u{202e}");
+        assert!(!text.contains("<img"), "{text}");
+        assert!(!text.replace("\\]", "").contains(']'), "{text}");
+        assert!(
+            text.contains("a\\|b") && text.contains("\\u{202e}"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,412 @@
+//! What a run says at its end: the answer in a few lines, and one row a metric with its interval drawn on an axis that
+//! the rows of an arm share, grouped by what it means, largest first.
+//!
+//! Every row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it;
+//! what lies beyond is an arrow, and its number stands beside. Remarks and values are in the full table.
+//! What it cannot see: the terminal; width, colour and letters are arguments.
+
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+
+use super::super::answer::{self, trust};
+use super::super::axis::{RatioAxis, tick_label};
+use super::super::groups::{Group, grouped};
+use super::super::number::glance;
+use super::super::words::{self, Names};
+use super::text::{Paint, harmless, paragraph, width, wrapped};
+use super::{Style, both, concurrency, emulated, publication, tail, title, too_few_for_correction};
+
+/// Narrower than this nothing fits beside anything.
+const LEAST: usize = 20;
+/// An axis of fewer columns shows nothing.
+const LEAST_AXIS: usize = 12;
+/// A wider one shows no more.
+const MOST_AXIS: usize = 60;
+/// From this width on the values stand in the rows as well.
+const WITH_VALUES: usize = 110;
+
+/// What stands above the column of ratios.
+const COST: &str = "cost × [95 %]";
+
+/// Draws the dossier.
+pub fn brief(dossier: &Dossier, style: Style) -> String {
+    let style = Style {
+        width: style.width.max(LEAST),
+        ..style
+    };
+    let mut out = String::new();
+    paragraph(&mut out, "", &title(dossier), style.width);
+    let names = Names::of(dossier);
+    let arms: Vec<(&DossierArm, Vec<&DossierCell>)> = dossier
+        .arms
+        .iter()
+        .map(|arm| {
+            let cells = dossier.cells.iter();
+            (arm, cells.filter(|cell| cell.arm == arm.id).collect())
+        })
+        .filter(|(_, cells): &(_, Vec<_>)| !cells.is_empty())
+        .collect();
+    for (arm, cells) in &arms {
+        if let Some(answer) = answer::of_arm(&arm.id, cells, &names) {
+            out.push('\n');
+            paragraph(&mut out, "", &answer, style.width);
+        }
+    }
+    if arms.is_empty() {
+        out.push('\n');
+        paragraph(&mut out, "", "Nothing was compared.", style.width);
+    }
+    out.push('\n');
+    paragraph(&mut out, "", &trust(dossier), style.width);
+    for (arm, cells) in &arms {
+        out.push('\n');
+        of_arm(&mut out, arm, cells, &names, style);
+    }
+    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
+        let text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput. ● and ├┤: estimate and 95 % interval; ┊: the margin of what matters; ▶: beyond the axis.";
+        out.push('\n');
+        paragraph(&mut out, "", text, style.width);
+    }
+    concurrency::draw(&mut out, dossier, style);
+    publication::draw(&mut out, dossier, style);
+    tail::draw_brief(&mut out, dossier, style);
+    if !style.unicode {
+        return plain(&out);
+    }
+    out
+}
+
+/// What the columns of an arm's table are wide.
+struct Widths {
+    name: usize,
+    values: usize,
+    ratio: usize,
+    axis: usize,
+}
+
+impl Widths {
+    fn of(rows: &[Row<'_>], limit: usize) -> Self {
+        let longest = |of: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
+        let most_name = match limit {
+            ..90 => 26,
+            90..WITH_VALUES => 30,
+            _ => 40,
+        };
+        let name = longest(&|row| width(&row.name)).min(most_name);
+        let ratio = longest(&|row| width(&row.ratio));
+        let values = if limit < WITH_VALUES {
+            0
+        } else {
+            longest(&|row| width(&row.values)) + 2
+        };
+        // The sign before the name, two blanks between two columns.
+        let taken = 2 + name + values + 2 + ratio + 2 + longest(&|row| width(&row.word));
+        let axis = limit.saturating_sub(taken + 2).min(MOST_AXIS);
+        Self {
+            name,
+            values,
+            ratio,
+            axis,
+        }
+    }
+
+    /// Whether a row fits at all beside its number.
+    fn is_a_table(&self, rows: &[Row<'_>], limit: usize) -> bool {
+        let word = rows.iter().map(|row| width(&row.word)).max().unwrap_or(0);
+        2 + self.name + self.values + 2 + self.ratio + 2 + word <= limit
+    }
+}
+
+/// One metric.
+struct Row<'a> {
+    cell: &'a DossierCell,
+    group: Group,
+    name: String,
+    values: String,
+    ratio: String,
+    word: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(cell: &'a DossierCell, names: &Names<'_>) -> Self {
+        let mut word = words::short_verdict(cell);
+        if cell.flags.iter().any(|flag| flag.id == "different-tool") {
+            word.push_str(", other tool");
+        } else if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) {
+            word.push_str(", doubtful");
+        }
+        Self {
+            cell,
+            group: Group::of(cell),
+            name: names.name(cell),
+            values: both(cell).replace(super::NO_BREAK, " "),
+            ratio: cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance),
+            word: word.replace(super::NO_BREAK, " "),
+        }
+    }
+
+    fn paint(&self) -> Paint {
+        Paint::of(words::verdict(self.cell).1)
+    }
+}
+
+fn of_arm(
+    out: &mut String,
+    arm: &DossierArm,
+    cells: &[&DossierCell],
+    names: &Names<'_>,
+    style: Style,
+) {
+    let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
+    let heading = format!("{}{} against {baseline}", harmless(&arm.id), emulated(arm));
+    for line in wrapped(&heading, style.width) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
+    let groups: Vec<(Group, Vec<Row<'_>>)> = grouped(cells)
+        .into_iter()
+        .map(|(group, cells)| {
+            (
+                group,
+                cells.into_iter().map(|cell| Row::of(cell, names)).collect(),
+            )
+        })
+        .collect();
+    let rows: Vec<Row<'_>> = cells.iter().map(|cell| Row::of(cell, names)).collect();
+    let widths = Widths::of(&rows, style.width);
+    let axis = RatioAxis::over(cells.iter().copied());
+    let is_table = widths.is_a_table(&rows, style.width);
+    let is_drawn = is_table && widths.axis >= LEAST_AXIS;
+    for (at, (group, rows)) in groups.iter().enumerate() {
+        let title = format!("{} {} ({})", group.sign(), group.title(), rows.len());
+        let blank = (2 + widths.name + widths.values).saturating_sub(width(&title)) + 2;
+        if is_table {
+            out.push_str(&Paint::Bold.on(&title, style.colour));
+        } else {
+            let lines = wrapped(&title, style.width);
+            out.push_str(&Paint::Bold.on(&lines.join("\n"), style.colour));
+        }
+        if at == 0 && is_drawn {
+            let above = format!(
+                "{}{}  {COST:>ratio$}",
+                " ".repeat(blank),
+                labels(axis, widths.axis),
+                ratio = widths.ratio
+            );
+            out.push_str(&Paint::Dim.on(&above, style.colour));
+        }
+        out.push('\n');
+        for row in rows {
+            if is_table {
+                table_row(out, row, &widths, is_drawn.then_some(axis), style);
+            } else {
+                narrow_row(out, row, style);
+            }
+        }
+    }
+    if let Some(text) = too_few_for_correction(cells) {
+        paragraph(out, "", &text, style.width);
+    }
+    if cells.iter().any(|cell| words::is_by_itself(cell)) {
+        let text = "“?” behind a word: significant by itself, not among the metrics of its arm.";
+        paragraph(out, "", text, style.width);
+    }
+}
+
+fn table_row(
+    out: &mut String,
+    row: &Row<'_>,
+    widths: &Widths,
+    axis: Option<RatioAxis>,
+    style: Style,
+) {
+    let paint = row.paint();
+    let lines = wrapped(&row.name, widths.name);
+    let fill = |text: &str, to: usize| " ".repeat(to.saturating_sub(width(text)));
+    let first = lines.first().map_or("", String::as_str);
+    let mut line = format!(
+        "{} {first}{}",
+        paint.on(&row.group.sign().to_string(), style.colour),
+        fill(first, widths.name)
+    );
+    if widths.values > 0 {
+        line.push_str(&fill(&row.values, widths.values));
+        line.push_str(&row.values);
+    }
+    if let Some(axis) = axis {
+        line.push_str("  ");
+        let drawn = match &row.cell.ratio {
+            Some(ratio) => drawn(axis, ratio, row.cell.margin, widths.axis),
+            None => " ".repeat(widths.axis),
+        };
+        line.push_str(&paint.on(&drawn, style.colour && row.cell.ratio.is_some()));
+    }
+    line.push_str("  ");
+    line.push_str(&fill(&row.ratio, widths.ratio));
+    line.push_str(&row.ratio);
+    line.push_str("  ");
+    line.push_str(&paint.on(&row.word, style.colour));
+    out.push_str(line.trim_end());
+    out.push('\n');
+    for rest in &lines[1..] {
+        out.push_str("    ");
+        out.push_str(rest);
+        out.push('\n');
+    }
+}
+
+/// Where nothing fits beside anything: the name, and below it the number and the word.
+fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
+    paragraph(
+        out,
+        &format!("{} ", row.group.sign()),
+        &row.name,
+        style.width,
+    );
+    paragraph(
+        out,
+        "    ",
+        &format!("{} {}", row.ratio, row.word),
+        style.width,
+    );
+}
+
+/// A column of an axis for a place between 0 and 1.
+fn column(place: f64, columns: usize) -> usize {
+    (place.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize
+}
+
+/// The labels of an axis above its columns, as many as do not touch.
+fn labels(axis: RatioAxis, columns: usize) -> String {
+    let mut line = vec![' '; columns + 8];
+    let mut put = |tick: f64| {
+        let label: Vec<char> = tick_label(tick).chars().collect();
+        let at = column(axis.place(tick), columns);
+        let from = at.saturating_sub(label.len() / 2);
+        let around = from.saturating_sub(1)..(from + label.len() + 1).min(line.len());
+        if from + label.len() <= columns && line[around].iter().all(|it| *it == ' ') {
+            line.splice(from..from + label.len(), label);
+        }
+    };
+    // 1 has its place whatever else has.
+    put(1.0);
+    for tick in axis.ticks() {
+        put(tick);
+    }
+    line.into_iter().take(columns).collect()
+}
+
+/// An interval on its axis: `├──●──┤`, with `│` at 1 and `┊` at the margin.
+fn drawn(axis: RatioAxis, ratio: &Span, margin: f64, columns: usize) -> String {
+    let mut line = vec![' '; columns];
+    for edge in [1.0 / (1.0 + margin), 1.0 + margin] {
+        line[column(axis.place(edge), columns)] = '┊';
+    }
+    line[column(axis.place(1.0), columns)] = '│';
+    let (low, point, high) = (
+        axis.place(ratio.low),
+        axis.place(ratio.point),
+        axis.place(ratio.high),
+    );
+    let (from, to) = (column(low, columns), column(high, columns));
+    let (from, to) = (from.min(to), from.max(to));
+    for place in &mut line[from..=to] {
+        *place = if *place == '│' { '┼' } else { '─' };
+    }
+    let is_on = |place: f64| (0.0..=1.0).contains(&place);
+    if from < to {
+        line[from] = if is_on(low) { '├' } else { '◀' };
+        line[to] = if is_on(high) { '┤' } else { '▶' };
+    }
+    if is_on(point) {
+        line[column(point, columns)] = '●';
+    } else {
+        line[column(point, columns)] = if point > 1.0 { '▶' } else { '◀' };
+    }
+    line.into_iter().collect()
+}
+
+/// The same text for terminals that have plain letters only; every letter stays as wide as it was.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '▲' => '+',
+            '▼' | '–' | '─' | '—' => '-',
+            '●' => 'o',
+            '├' | '┤' | '│' | '┼' => '|',
+            '┊' => ':',
+            '▶' | '→' => '>',
+            '◀' => '<',
+            '×' => 'x',
+            'µ' => 'u',
+            '′' | '’' => '\'',
+            '“' | '”' => '"',
+            '·' | '•' => '*',
+            '±' | '…' => '~',
+            '¹' | '²' | '³' | '⁰' | '⁴'..='⁹' => '^',
+            letter if letter.is_ascii() => letter,
+            _ => '?',
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, point: f64, high: f64) -> Span {
+        Span {
+            point,
+            low,
+            high,
+            level: None,
+        }
+    }
+
+    #[test]
+    fn an_interval_lies_where_its_numbers_say_and_keeps_its_width() {
+        let wide = [span(0.9, 1.0, 1.1), span(1.2, 1.4, 1.6)];
+        let axis = RatioAxis::of_spans(wide.into_iter().map(|span| (span, 0.02)));
+        for columns in [12, 25, 60] {
+            for ratio in [
+                span(0.9, 1.0, 1.1),
+                span(1.5, 1.5, 1.5),
+                span(190.0, 200.0, 210.0),
+                span(0.001, 0.01, 1.2),
+            ] {
+                let text = drawn(axis, &ratio, 0.02, columns);
+                assert_eq!(text.chars().count(), columns, "{text:?}");
+                let marks = text.chars().filter(|it| matches!(it, '●' | '▶' | '◀'));
+                assert!(marks.count() >= 1, "{text:?}");
+            }
+        }
+        let right = drawn(axis, &span(1.2, 1.4, 1.6), 0.02, 40);
+        let one = right.chars().position(|it| it == '│').unwrap();
+        let from = right.chars().position(|it| it == '├').unwrap();
+        assert!(from > one, "a cost lies right of 1: {right:?}");
+        let beyond = drawn(axis, &span(190.0, 200.0, 210.0), 0.02, 40);
+        assert!(beyond.ends_with('▶'), "{beyond:?}");
+    }
+
+    #[test]
+    fn labels_of_an_axis_do_not_touch_and_one_is_always_there() {
+        let axis = RatioAxis::of_spans([(span(0.5, 1.0, 3.0), 0.02)].into_iter());
+        for columns in [12, 20, 60] {
+            let text = labels(axis, columns);
+            assert_eq!(text.chars().count(), columns);
+            assert!(
+                text.split_whitespace().any(|label| label == "1"),
+                "{text:?}"
+            );
+            for label in text.split_whitespace() {
+                assert!(label.parse::<f64>().is_ok(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_letters_keep_every_place() {
+        let text = "▲ 1.02 × [µs] ├──●──┤ “?” A′ → … –";
+        assert!(plain(text).is_ascii());
+        assert_eq!(plain(text).len(), text.chars().count());
+    }
+}

@@ -1,0 +1,85 @@
+//! Some runs of a store as a store of their own: what is published with a result.
+//!
+//! It is made in memory and handed over as the bytes of an SQLite file, so that nothing lies about on the way, and is
+//! read from bytes likewise. Rows are copied as they stand; what an older store lacks is filled in as for reading.
+//! What it cannot see: whether the runs belong together.
+
+use std::path::Path;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, MAIN_DB, params_from_iter};
+use tare_model::RunId;
+
+use super::{SetUp, Store, StoreError, classify, empty};
+
+/// The tables whose rows belong to a run, those first that others refer to.
+const OF_A_RUN: &[&str] = &[
+    "session",
+    "session_end",
+    "arm",
+    "launch",
+    "trial",
+    "workload_end",
+    "remark",
+];
+
+impl Store {
+    /// A store that holds these runs alone, as the bytes of its file.
+    pub fn extract(&self, runs: &[RunId]) -> Result<Vec<u8>, StoreError> {
+        let mut target = empty().map_err(|error| error.told(&self.path))?;
+        for run in runs {
+            let number = self.number(run)?;
+            copied(&self.connection, &target, number)
+                .map_err(|error| classify(&self.path, "copy", &error))?;
+        }
+        let bytes = target
+            .serialize(MAIN_DB)
+            .map_err(|error| classify(&self.path, "copy", &error))?;
+        Ok(bytes.to_vec())
+    }
+
+    /// The store in the bytes of a file, to be read; `from` is what errors call it.
+    pub fn from_bytes(bytes: &[u8], from: &Path) -> Result<Self, StoreError> {
+        let opened = || -> Result<Connection, SetUp> {
+            let mut connection = Connection::open_in_memory()?;
+            connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), true)?;
+            Self::set_up_to_read(connection, from)
+        };
+        let connection = opened().map_err(|error| error.told(from))?;
+        Ok(Self::over(connection, from))
+    }
+}
+
+fn copied(source: &Connection, target: &Connection, number: i64) -> rusqlite::Result<()> {
+    rows(source, target, "run", "number", number)?;
+    for table in OF_A_RUN {
+        rows(source, target, table, "run", number)?;
+    }
+    Ok(())
+}
+
+/// Copies the rows of a table whose `column` is `number`.
+fn rows(
+    source: &Connection,
+    target: &Connection,
+    table: &str,
+    column: &str,
+    number: i64,
+) -> rusqlite::Result<()> {
+    let mut select = source.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1"))?;
+    let names: Vec<String> = select.column_names().map(str::to_owned).collect();
+    let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+    let mut insert = target.prepare(&format!(
+        "INSERT INTO {table} ({}) VALUES ({})",
+        names.join(", "),
+        places.join(", ")
+    ))?;
+    let mut found = select.query([number])?;
+    while let Some(row) = found.next()? {
+        let values: Vec<Value> = (0..names.len())
+            .map(|place| row.get(place))
+            .collect::<rusqlite::Result<_>>()?;
+        insert.execute(params_from_iter(values))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,387 @@
+//! Every form of report from the same dossiers: an ordinary one, one without anything, one of a single block, one with
+//! hostile names, one that is huge, and an answer of `tare why`.
+//!
+//! Forms that are text are kept as files and compared exactly; of a page its style and script are left out. Whatever the
+//! dossier, a page is well formed, loads nothing, and shows every number as text.
+
+use std::collections::BTreeSet;
+
+use tare::analyze::{RunData, analyze, readings};
+use tare::report::terminal::{Style, brief};
+use tare::report::{FORMATS, Made, Material, format, html};
+use tare_model::dossier::{Dossier, DossierBlock};
+use tare_model::{Params, Value};
+
+use super::generator::{Plan, find};
+use super::snapshots::{compare, hostile, ordinary, unavailable};
+
+const STYLE: Style = Style {
+    width: 100,
+    colour: false,
+    unicode: true,
+};
+
+fn made(name: &str, run: &RunData) -> Made {
+    let dossier = analyze(run, &find);
+    let readings = readings(run, &find);
+    format::find(name).unwrap().make(&Material {
+        dossier: &dossier,
+        readings: &readings,
+        style: STYLE,
+    })
+}
+
+fn text(name: &str, run: &RunData) -> String {
+    match made(name, run) {
+        Made::Text(text) => text,
+        Made::Files(files) => {
+            let told = files
+                .iter()
+                .map(|file| format!("=== {}\n{}", file.name, file.content));
+            told.collect()
+        }
+        Made::Nothing(reason) => reason,
+    }
+}
+
+fn one_block() -> RunData {
+    Plan {
+        blocks: 1,
+        ..ordinary()
+    }
+    .run()
+}
+
+fn answer_of_why() -> Dossier {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/before");
+    let text = std::fs::read_to_string(folder.join("20261122-210603-620a.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn every_form_as_kept() {
+    let runs = [
+        ("ordinary", ordinary().run()),
+        ("unavailable", unavailable()),
+        ("one-block", one_block()),
+        ("hostile", hostile()),
+    ];
+    for (run_name, run) in &runs {
+        for form in ["markdown", "latex", "svg"] {
+            let text = text(form, run);
+            let has_one = |it: char| it.is_control() && it != '\n';
+            assert!(!text.chars().any(has_one), "{form}: {text:?}");
+            compare(&format!("{run_name}-{form}"), &text);
+        }
+        compare(
+            &format!("{run_name}-html"),
+            &without_style(&text("html", run)),
+        );
+    }
+    for form in ["csv", "jsonl"] {
+        compare(&format!("one-block-{form}"), &text(form, &runs[2].1));
+        compare(
+            &format!("hostile-{form}"),
+            &first_lines(&text(form, &runs[3].1)),
+        );
+    }
+}
+
+fn first_lines(text: &str) -> String {
+    text.lines()
+        .take(12)
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
+fn without_style(page: &str) -> String {
+    let mut out = page.to_owned();
+    for name in ["style", "script"] {
+        let (from, to) = (format!("<{name}>"), format!("</{name}>"));
+        let begin = out.find(&from).unwrap() + from.len();
+        let end = out.find(&to).unwrap();
+        out.replace_range(begin..end, "…");
+    }
+    // The policy holds the hashes of both.
+    let begin = out.find("sha256-").unwrap();
+    let end = out[begin..].find("base-uri").unwrap();
+    out.replace_range(begin..begin + end, "…; ");
+    out
+}
+
+#[test]
+fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
+    for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
+        for form in FORMATS {
+            match made(form.name(), &run) {
+                Made::Text(text) => assert!(text.ends_with('\n') && text.len() > 20),
+                Made::Files(files) => {
+                    assert!(!files.is_empty());
+                    for file in files {
+                        assert!(!file.name.contains(['/', '\\', '\0']), "{}", file.name);
+                        assert!(file.content.len() > 20);
+                    }
+                }
+                Made::Nothing(reason) => assert!(reason.contains("has no"), "{reason}"),
+            }
+        }
+    }
+}
+
+/// Asserts that tags are closed in the order in which they were opened, that nothing is loaded from anywhere, and that
+/// no text of a dossier is markup.
+fn assert_sound(page: &str) {
+    const VOID: &[&str] = &["meta", "input", "br"];
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = page;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let end = rest.find('>').unwrap();
+        let tag = &rest[..end];
+        rest = &rest[end + 1..];
+        if tag.starts_with('!') {
+            continue;
+        }
+        let name = tag
+            .trim_start_matches('/')
+            .split([' ', '\n'])
+            .next()
+            .unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "{tag}");
+        } else if !VOID.contains(&name) && !tag.ends_with('/') {
+            open.push(name.to_owned());
+        }
+        if matches!(name, "style" | "script") {
+            rest = &rest[rest.find("</").unwrap()..];
+        }
+        assert!(tag.matches(" class=").count() <= 1, "{tag}");
+        for reference in tag.split("href=\"").skip(1) {
+            assert!(reference.starts_with('#'), "{tag}");
+        }
+        assert!(
+            !tag.contains("src=") && !tag.contains(" on") && !tag.contains(" style="),
+            "{tag}"
+        );
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(page.contains("http-equiv=\"Content-Security-Policy\""));
+    let is_hidden =
+        |it: char| it.is_control() && it != '\n' || ('\u{202a}'..='\u{202e}').contains(&it);
+    assert!(!page.chars().any(is_hidden));
+    // Anchors lead somewhere.
+    let between = |text: &'static str| {
+        let parts = page.split(text).skip(1);
+        parts.map(|part| part.split('"').next().unwrap())
+    };
+    let ids: BTreeSet<&str> = between(" id=\"").collect();
+    for anchor in between("href=\"#") {
+        assert!(ids.contains(anchor), "{anchor}");
+    }
+}
+
+#[test]
+fn pages_are_well_formed_and_load_nothing() {
+    let runs = [ordinary().run(), unavailable(), one_block(), hostile()];
+    let dossiers = runs.iter().map(|run| analyze(run, &find));
+    let others = [
+        answer_of_why(),
+        super::publication::dossier(),
+        super::concurrency::with_series(),
+    ];
+    for (number, dossier) in dossiers.chain(others).enumerate() {
+        let page = html::page(&dossier);
+        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+            let file = std::path::Path::new(&folder).join(format!("page-{number}.html"));
+            std::fs::write(file, &page).unwrap();
+        }
+        assert_sound(&page);
+    }
+}
+
+#[test]
+fn a_page_holds_every_ratio_as_text_and_answers_before_its_tables() {
+    let dossier = analyze(&ordinary().run(), &find);
+    let page = html::page(&dossier);
+    for cell in &dossier.cells {
+        let ratio = cell.ratio.unwrap();
+        let digits = format!("{:.2}", ratio.point);
+        assert!(page.contains(&digits), "{}: {digits}", cell.metric);
+    }
+    let answer = page
+        .find("docker costs")
+        .or_else(|| page.find("Docker costs"))
+        .unwrap();
+    assert!(answer < page.find("<table").unwrap());
+    for block in dossier.cells.iter().flat_map(|cell| &cell.blocks).take(5) {
+        let ratio = block.env / block.base;
+        assert!(page.contains(&format!("{ratio:.4}")), "{ratio}");
+    }
+}
+
+#[test]
+fn a_dossier_without_blocks_is_drawn_and_says_so() {
+    let mut dossier = analyze(&ordinary().run(), &find);
+    for cell in &mut dossier.cells {
+        cell.blocks.clear();
+    }
+    let page = html::page(&dossier);
+    assert_sound(&page);
+    assert!(page.contains("does not hold these blocks"));
+    assert!(page.contains("does not hold the blocks of every cell"));
+}
+
+/// So many cells with so many blocks each.
+fn huge(cells: usize, blocks: u32) -> Dossier {
+    let mut dossier = analyze(&ordinary().run(), &find);
+    let model = dossier.cells[1].clone();
+    dossier.cells = (0..cells)
+        .map(|number| {
+            let mut cell = model.clone();
+            cell.params = Params::new().with("size", Value::Int(number as i64));
+            cell.blocks = (0..blocks)
+                .map(|block| DossierBlock {
+                    block,
+                    position: block % 3,
+                    launch: block / 10,
+                    base: 100.0 + f64::from(block % 17),
+                    env: 110.0 + f64::from(block % 13) + number as f64,
+                })
+                .collect();
+            cell
+        })
+        .collect();
+    dossier
+}
+
+#[test]
+fn a_large_run_is_a_page_of_bounded_size() {
+    let page = html::page(&huge(200, 500));
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    assert_sound(&page);
+    // 5 000 cells are many pages of a table, and still whole.
+    let page = html::page(&huge(5_000, 3));
+    assert_eq!(page.matches("<div class=\"cell\"").count(), 5_000);
+}
+
+#[test]
+fn differences_that_are_infinite_negative_or_no_numbers_break_nothing() {
+    let mut dossier = analyze(&ordinary().run(), &find);
+    let odd = [
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -5.0,
+        0.0,
+        1e300,
+        1e-300,
+    ];
+    for (cell, value) in dossier.cells.iter_mut().zip(odd.into_iter().cycle()) {
+        for span in [&mut cell.ratio, &mut cell.difference, &mut cell.base]
+            .into_iter()
+            .flatten()
+        {
+            (span.low, span.point, span.high) = (-value, value, value);
+        }
+        for block in &mut cell.blocks {
+            block.env = value;
+        }
+    }
+    assert_sound(&html::page(&dossier));
+    for width in [1, 20, 80, 200] {
+        brief(&dossier, Style { width, ..STYLE });
+    }
+    for form in FORMATS {
+        form.make(&Material {
+            dossier: &dossier,
+            readings: &[],
+            style: STYLE,
+        });
+    }
+}
+
+#[test]
+fn the_short_table_fits_every_terminal_and_says_all_without_colour_or_unicode() {
+    for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
+        let dossier = analyze(&run, &find);
+        for width in [20, 30, 40, 60, 80, 100, 140, 200] {
+            let drawn = brief(&dossier, Style { width, ..STYLE });
+            let lines = drawn.lines().map(|line| line.chars().count());
+            let table = drawn.split("\nThe run took").next().unwrap();
+            assert!(lines.max() <= Some(width), "{width}:\n{drawn}");
+            let colour = Style {
+                width,
+                colour: true,
+                unicode: true,
+            };
+            let coloured = brief(&dossier, colour);
+            assert_eq!(super::snapshots::without_colour(&coloured), drawn);
+            let unicode = Style {
+                unicode: false,
+                width,
+                colour: false,
+            };
+            let plain = brief(&dossier, unicode);
+            assert!(plain.is_ascii());
+            assert_eq!(plain.chars().count(), drawn.chars().count());
+            assert!(dossier.cells.is_empty() || table.len() > 100, "{table}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_finds_what_costs_first_and_what_is_open_apart() {
+    let dossier = analyze(&ordinary().run(), &find);
+    let drawn = brief(
+        &dossier,
+        Style {
+            width: 100,
+            ..STYLE
+        },
+    );
+    let docker = &drawn[drawn.find("docker against host").unwrap()..];
+    let costs = docker.find("▲ Costs more").unwrap();
+    let nothing = docker.find("= No difference that matters").unwrap();
+    assert!(costs < nothing, "{docker}");
+    let rows: Vec<&str> = docker[costs..nothing]
+        .lines()
+        .skip(1)
+        .take_while(|row| !row.starts_with('▼'))
+        .collect();
+    assert!(rows[0].contains("net tcp"), "the largest first: {rows:?}");
+    assert!(
+        rows.iter()
+            .all(|row| row.starts_with('▲') && row.contains("costs")),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn data_holds_every_block_of_every_arm_and_brings_the_same_numbers_back() {
+    let run = ordinary().run();
+    let lines = text("jsonl", &run);
+    let of_integer = lines
+        .lines()
+        .filter(|line| line.contains("cpu.integer.time"));
+    let arms = run.head.study.arms.len();
+    assert_eq!(of_integer.count(), arms * 20);
+    let all = readings(&run, &find);
+    for (line, point) in lines
+        .lines()
+        .zip(all.iter().flat_map(|series| &series.points))
+    {
+        let read: serde_json::Value = serde_json::from_str(line).unwrap();
+        let value = read["value"].as_f64().unwrap();
+        assert!((value - point.typical).abs() <= 1e-12 * value.abs());
+    }
+    let table = text("csv", &run);
+    let columns = table.lines().next().unwrap().matches(',').count();
+    for line in table.lines() {
+        let quotes = line.matches('"').count();
+        assert!(
+            quotes % 2 == 0 && (quotes > 0 || line.matches(',').count() == columns),
+            "{line}"
+        );
+    }
+}
