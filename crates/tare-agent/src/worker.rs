@@ -156,14 +156,17 @@ fn run(
     counters: &Counters,
     begin: Instant,
 ) -> Result<ProbeReport, ProbeError> {
-    let is_short = args.bool("canary") == Some(false) || meter.slice_ns().is_some();
-    let steps = if is_short {
+    let is_uncounted = args.bool("canary") == Some(false);
+    let steps = if is_uncounted || meter.slice_ns().is_some() {
         SHORT_CANARY_STEPS
     } else {
         CANARY_STEPS
     };
     let canary_before_ns = canary(steps);
-    let before = (!is_short).then(|| counters.before());
+    // Of a program they tell the causes; around slices of milliseconds they would tell of the others' as well.
+    let has_counters = !is_uncounted
+        && (meter.slice_ns().is_none() || probe.name == tare_model::command::COMMAND_PROBE);
+    let before = has_counters.then(|| counters.before());
     if !probe::has_preparations(probe.name) {
         meter.ready()?;
     }
@@ -171,7 +174,7 @@ fn run(
     meter.finish_turns(result.is_ok());
     result?;
     let span = meter.span();
-    let after = (!is_short).then(|| counters.after());
+    let after = has_counters.then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let command = meter.take_command();

@@ -107,7 +107,8 @@ fn over_a_page_every_worker_gets_as_many_slices_of_each_metric() {
 fn every_probe_that_can_be_cut_takes_turns() {
     let slices = Agent::start().slices.clone();
     assert!(slices.len() > 25, "{slices:?}");
-    for probe in slices.keys() {
+    // A program is cut in another way (`stopped.rs`).
+    for probe in slices.keys().filter(|probe| *probe != "command") {
         let mut agent = Agent::start();
         let page = page(&format!("each-{probe}"));
         let mut request = run(0, probe, Some(&page.0), KEY, ANSWER_LIMIT);

@@ -78,6 +78,8 @@ pub struct Asked {
     pub metric: String,
     /// What must be shown inside so that the host's own program runs there, where an image brings another.
     pub host_files: Vec<String>,
+    /// Why the command runs in one go, as what follows "because it", where it does.
+    pub in_one_go: Option<String>,
 }
 
 /// A step of the ladder.
@@ -165,6 +167,7 @@ impl ArmSpec {
             put("carried", Some(list(asked.carried.iter().cloned())));
             put("metric", Some(asked.metric.as_str().into()));
             put("host_files", listed(asked.host_files.iter().cloned()));
+            put("in_one_go", asked.in_one_go.as_deref().map(Value::from));
         }
         if !role.seen.is_empty() {
             let seen = serde_json::to_string(&role.seen).expect("texts are always JSON");
@@ -239,6 +242,7 @@ impl TryFrom<Stored> for ArmSpec {
         };
         let (argv, carried) = (taken("argv"), texts(taken("carried")));
         let (metric, host_files) = (taken("metric"), texts(taken("host_files")));
+        let in_one_go = taken("in_one_go").map(|value| value.to_string());
         let (place, title) = (taken("rung"), taken("title"));
         let role = Role {
             asked: metric.map(|metric| Asked {
@@ -246,6 +250,7 @@ impl TryFrom<Stored> for ArmSpec {
                 carried,
                 metric: metric.to_string(),
                 host_files,
+                in_one_go,
             }),
             seen: match taken("seen") {
                 Some(seen) => serde_json::from_str(&seen.to_string())?,

@@ -109,6 +109,37 @@ pub struct CommandCall {
     /// Which number of its output is wanted; comes back with the report for those who read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick: Option<Pick>,
+    /// How it is stopped on its way and goes on again; `None` for a program that runs to its end in one go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_slices: Option<InSlices>,
+}
+
+/// How a program that computes is cut: it runs for a slice, with all its processes, and is stopped until its next
+/// turn; where no turns are taken, for twice as long as it ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InSlices {
+    /// What a slice aims at, nanoseconds.
+    pub ns: u64,
+    /// Whether one processor is all that it uses, so that it can be bound to the one of its block.
+    pub one_processor: bool,
+}
+
+/// What a program has to do with the world outside of it, which does not stop with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tie {
+    /// A socket was open.
+    Socket,
+    /// A timer was set.
+    Timer,
+    /// A terminal was open.
+    Terminal,
+    /// One of its processes began a session of its own.
+    Session,
+    /// It is told when it goes on: it has a handler for SIGCONT.
+    Continued,
+    /// One of its processes was stopped by another.
+    Stopped,
 }
 
 /// What was seen of a program's processes while it ran, by looking every few milliseconds.
@@ -127,6 +158,15 @@ pub struct Seen {
     /// were removed meanwhile.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub shared_memory_bytes: u64,
+    /// How long it was looked at, nanoseconds.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub watched_ns: u64,
+    /// How much of that began with a look at which none of its threads ran or was ready to.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub idle_ns: u64,
+    /// What does not stop when it does.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub ties: BTreeSet<Tie>,
     /// Lines of `/proc/<pid>/status` of its first process that tell how it was treated, by name.
     pub status: BTreeMap<String, String>,
     /// The file that its first process executed, of several the last.
@@ -141,8 +181,8 @@ pub struct Seen {
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature that serde asks for"
 )]
-fn is_nothing(bytes: &u64) -> bool {
-    *bytes == 0
+fn is_nothing(number: &u64) -> bool {
+    *number == 0
 }
 
 impl CommandCall {
@@ -215,10 +255,14 @@ pub struct CommandReport {
     /// The files asked for that exist.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Bytes>,
-    /// Between the request to start it and its end, nanoseconds on the monotonic clock.
+    /// Between the request to start it and its end, nanoseconds on the monotonic clock, without the time in which
+    /// it was stopped.
     pub wall_ns: u64,
+    /// How often it was stopped.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub stops: u64,
     /// What it and those of its children that it reaped used, by name: `user_ns`, `sys_ns`, `max_rss_bytes`,
-    /// `minflt`, `majflt`, `nvcsw`, `nivcsw`; and `permitted_cpus`, the processors on which affinity and quota
+    /// `minflt`, `majflt`, `inblock` and `oublock` (blocks of 512 bytes), `nvcsw`, `nivcsw`; and `permitted_cpus`, the processors on which affinity and quota
     /// let it run. Absent where the system does not tell.
     #[serde(default)]
     pub usage: BTreeMap<String, f64>,

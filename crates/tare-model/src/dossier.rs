@@ -563,6 +563,9 @@ pub struct Dossier {
     /// How the arms differ in what they were given: cpus, limits, mitigations, clock.
     #[serde(default)]
     pub parity: Vec<CheckItem>,
+    /// What was measured by whole trials although arms took turns elsewhere, and why, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_trials: Vec<String>,
     /// The reporting checklist.
     pub checklist: Vec<CheckItem>,
     /// Cost.

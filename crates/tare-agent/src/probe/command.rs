@@ -6,6 +6,7 @@
 //! A program that serves is started on a port of the agent's choice, and has started when that port listens.
 //! Known bias: standard output and standard error are read through pipes by two threads of the worker while
 //! the program runs, which use a little of a processor when it prints much.
+//! A program that is to run in slices is stopped between them, and that time is not counted (`in_slices`).
 //! What the program leaves running in the background is ended with it, after the time was taken.
 //! What it cannot see: whether the program did what it says. An exit status other than 0 is reported, not
 //! judged; its workload judges, so that the output is stored whatever came of it.
@@ -20,10 +21,12 @@ pub static PROBE: Probe = Probe {
     name: "command",
     revision: 1,
     about: "start of a program, all that it does, and waiting for its end",
-    cut: Cut::Whole("a program that runs to its end"),
+    cut: Cut::Slices { ns: 10_000_000 },
     run,
 };
 
+#[cfg(target_os = "linux")]
+mod in_slices;
 #[cfg(unix)]
 pub(crate) mod left;
 #[cfg(unix)]
@@ -144,10 +147,14 @@ mod unix {
         if call.listens.is_some() {
             end_with_this_process(&mut command);
         }
+        let slice = in_slices(&call, meter, &mut command)?;
         for path in &call.cold {
             make_cold(path)?;
         }
         meter.ready()?;
+        if let Some(slice) = slice {
+            meter.first_turn(slice.as_nanos() as u64)?;
+        }
         let begin = Instant::now();
         let mut child = command
             .spawn()
@@ -167,10 +174,12 @@ mod unix {
             }
             meter.announce(port);
         }
+        let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
+        let cut = cut.transpose()?;
         let seen_ending = wait_for_end(&child)?;
         let (exit, mut usage) = wait(&child)?;
         let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
-        let wall_ns = end.duration_since(begin).as_nanos() as u64;
+        let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
         usage.extend(running);
         // Before the streams are read to their ends: what is left holds them open.
         let left_running = left::end_all();
@@ -189,7 +198,8 @@ mod unix {
             stdout: Bytes(stdout.bytes),
             stderr: Bytes(stderr.bytes),
             files,
-            wall_ns,
+            wall_ns: wall.as_nanos() as u64,
+            stops,
             usage,
             left_running,
             seen: watch.map(Watch::finish),
@@ -197,6 +207,56 @@ mod unix {
             tolerated: call.tolerated,
         });
         Ok(())
+    }
+
+    /// What a slice of the program aims at, if it runs in slices; makes its command one that can be stopped.
+    fn in_slices(
+        call: &CommandCall,
+        meter: &Meter,
+        command: &mut Command,
+    ) -> Result<Option<Duration>, ProbeError> {
+        let Some(wanted) = call.in_slices else {
+            if meter.slice_ns().is_none() {
+                return Ok(None);
+            }
+            return Err(ProbeError::Unavailable(Reason::Unsupported(
+                "`command` cannot take turns: a program that runs to its end".to_owned(),
+            )));
+        };
+        #[cfg(target_os = "linux")]
+        super::in_slices::prepare(command)?;
+        #[cfg(not(target_os = "linux"))]
+        let _ = command;
+        Ok(Some(Duration::from_nanos(wanted.ns)))
+    }
+
+    /// Runs it in slices; how long it ran, and how often it was stopped. Where that goes wrong it is ended.
+    #[cfg(target_os = "linux")]
+    fn run_in_slices(
+        child: &mut Child,
+        slice: Duration,
+        begin: Instant,
+        meter: &mut Meter,
+    ) -> Result<(Duration, u64), ProbeError> {
+        match super::in_slices::run(child, slice, begin, meter) {
+            Ok(ran) => Ok((ran.wall, ran.stops)),
+            Err(error) => {
+                // Both fail only if it has just ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn run_in_slices(
+        _child: &mut Child,
+        _slice: Duration,
+        _begin: Instant,
+        _meter: &mut Meter,
+    ) -> Result<(Duration, u64), ProbeError> {
+        Err(crate::probe::linux_only("stopping a program on its way"))
     }
 
     /// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
@@ -568,6 +628,8 @@ mod unix {
             ("max_rss_bytes", used.ru_maxrss as f64 * 1_024.0),
             ("minflt", used.ru_minflt as f64),
             ("majflt", used.ru_majflt as f64),
+            ("inblock", used.ru_inblock as f64),
+            ("oublock", used.ru_oublock as f64),
             ("nvcsw", used.ru_nvcsw as f64),
             ("nivcsw", used.ru_nivcsw as f64),
         ];

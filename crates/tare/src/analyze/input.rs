@@ -70,6 +70,8 @@ pub struct RunHead {
     pub complete: bool,
     /// Wall time, seconds.
     pub wall_s: f64,
+    /// Why something was measured by whole trials, a line each.
+    pub whole_trials: Vec<String>,
 }
 
 /// A run with its trials, in the order in which they were executed.

@@ -175,6 +175,7 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
         publication: None,
         failures,
         parity,
+        whole_trials: head.whole_trials.clone(),
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,

@@ -7,7 +7,7 @@ use tare_model::{ArmSpec, RunId, StoppedBy};
 use super::{Exit, Failed};
 use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData};
 use crate::cause::Suspected;
-use crate::store::{Store, StoreError, StoredRun, TrialRecord};
+use crate::store::{Remark, Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
 use crate::workload;
 
@@ -231,6 +231,12 @@ fn head(stored: StoredRun) -> RunHead {
         stopped_by: stored.stopped_by.unwrap_or(StoppedBy::Killed),
         complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
         wall_s: stored.wall_ns as f64 / 1e9,
+        whole_trials: stored
+            .remarks
+            .into_iter()
+            .map(|remark| remark.text)
+            .filter(|text| text.contains(Remark::WHOLE_TRIALS))
+            .collect(),
         study: stored.study,
     }
 }

@@ -25,6 +25,7 @@ mod group;
 mod instances;
 mod interpreter;
 mod launch;
+mod look;
 mod pace;
 mod pair;
 mod parity;

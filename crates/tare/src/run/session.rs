@@ -22,7 +22,7 @@ use crate::cx::{Context, Event, turn_page};
 use crate::env::{Charged, Wanted};
 use crate::plan::Plan;
 use crate::store::{Remark, SessionEnd, Store, StoreError, TrialRecord, WorkloadEnd};
-use crate::workload::Tool;
+use crate::workload::{Tool, Workload};
 
 /// One session of a run.
 pub(super) struct Session<'a> {
@@ -82,6 +82,14 @@ fn tools(study: &Study, registry: &Registry<'_>) -> Vec<Vec<Tool>> {
         (registry.workload)(spec.id.as_str())
             .map(|workload| workload.tools(&spec.params))
             .unwrap_or_default()
+    };
+    study.workloads.iter().map(of).collect()
+}
+
+/// Which workloads' programs may be stopped on their way.
+fn may_be_stopped(study: &Study, registry: &Registry<'_>) -> Vec<bool> {
+    let of = |spec: &WorkloadSpec| {
+        (registry.workload)(spec.id.as_str()).is_some_and(Workload::may_be_stopped)
     };
     study.workloads.iter().map(of).collect()
 }
@@ -163,7 +171,7 @@ impl<'a> Session<'a> {
             ended: vec![None; study.workloads.len()],
             resting: vec![false; study.workloads.len()],
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
-            turns: TurnState::new(study.workloads.len()),
+            turns: TurnState::new(may_be_stopped(study, registry)),
             launched: None,
             started_ns,
             earlier_ns: 0,
@@ -276,6 +284,7 @@ impl<'a> Session<'a> {
         self.launch(self.plan.launch(first_block), first_block)?;
         self.refuse_turns_under_limits()?;
         self.compare_arms()?;
+        self.look_at_commands(first_block)?;
         for block in first_block..self.blocks_max() {
             self.n_blocks = block;
             let needed = self.look(block)?;

@@ -1,14 +1,15 @@
 //! Which workloads of a session take turns, and what is stored of a block of one.
 //!
 //! Turns are taken where the study wants them, the probe can be cut, each arm has one warm instance and none has a
-//! limit that slices would hide. Everything else is measured by whole trials.
+//! limit that slices would hide. A program can be cut where a look at it says so. Everything else is measured by whole trials.
 //! What it cannot see: whether slices and trials agree. `METHODOLOGY.md` has the comparison.
 
 use std::collections::BTreeMap;
 
+use tare_model::command::COMMAND_PROBE;
 use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
-use tare_model::{Facts, Outcome, Recipe, Trial};
+use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
@@ -16,7 +17,10 @@ use super::rig::Arm;
 use super::session::{Break, Session};
 use crate::cx::turn_page;
 use crate::env::Charged;
-use crate::store::TrialRecord;
+use crate::store::{Remark, TrialRecord};
+
+/// Why arms take no turns one of which reads from devices.
+const COLD: &str = "drops the command's files from the page cache before each run";
 
 impl Session<'_> {
     /// Makes the page by which workers pass the turn, before the arms that show it are started.
@@ -44,15 +48,18 @@ impl Session<'_> {
         };
         let mut arms = self.rig.arms.iter().filter(|arm| arm.is_usable());
         let limited = arms.find_map(|arm| {
+            let of_change = || (!arm.spec.change.cold.is_empty()).then(|| COLD.to_owned());
             let facts = self.inside.get(&arm.spec.id)?;
-            Some((arm.spec.id.clone(), limit(facts, baseline)?))
+            let limited = limit(facts, baseline).map(|what| format!("has {what}"));
+            Some((arm.spec.id.clone(), limited.or_else(of_change)?))
         });
-        let Some((id, what)) = limited else {
+        let Some((id, why)) = limited else {
             return Ok(());
         };
         self.turns.are_taken = false;
         Ok(self.say(format!(
-            "every workload is measured by whole trials, because `{id}` has {what}"
+            "every workload is {} `{id}` {why}",
+            Remark::WHOLE_TRIALS
         ))?)
     }
 
@@ -65,6 +72,15 @@ impl Session<'_> {
             _ => return false,
         };
         let usable = || self.rig.arms.iter().filter(|arm| arm.is_usable());
+        // Of two ends one serves, and cannot be stopped on its way.
+        if name == COMMAND_PROBE {
+            let call = self.command(workload);
+            // Where its program is another one it is refused, as a trial.
+            let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
+            if call.is_none_or(|call| call.in_slices.is_none()) || !usable().all(is_there) {
+                return false;
+            }
+        }
         self.turns.are_taken
             && spec.instances == 1
             && spec.spread.is_none()
@@ -165,8 +181,23 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// What a workload runs, if that is a program.
+    fn command(&self, workload: usize) -> Option<CommandCall> {
+        match &self.recipes[workload] {
+            Recipe::Probe(call) if call.name == COMMAND_PROBE => {
+                CommandCall::from_args(&call.args).ok()
+            }
+            _ => None,
+        }
+    }
+
     /// The processor for all workers of this block: one that every arm may use, another in the next block.
     fn cpu_of(&self, block: u32, trials: &[Trial]) -> Option<u32> {
+        let workload = trials.first()?.workload_index as usize;
+        let slices = self.command(workload).and_then(|call| call.in_slices);
+        if slices.is_some_and(|slices| !slices.one_processor) {
+            return None;
+        }
         let mut common: Option<Vec<usize>> = None;
         for trial in trials {
             let own = cpu_list(self.inside.get(&trial.cell.arm)?.get("cpu.affinity")?)?;
@@ -193,19 +224,22 @@ fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
 #[derive(Debug)]
 pub(super) struct TurnState {
     /// Whether any workload takes turns.
-    are_taken: bool,
+    pub(super) are_taken: bool,
     /// Whether the page was found to be of use so far.
     pub(super) has_page: bool,
     /// Which workloads' loops have checked themselves.
     checked: Vec<bool>,
+    /// Which workloads' programs may be stopped on their way, if a look at them finds nothing against that.
+    pub(super) may_be_stopped: Vec<bool>,
 }
 
 impl TurnState {
-    pub(super) fn new(n_workloads: usize) -> Self {
+    pub(super) fn new(may_be_stopped: Vec<bool>) -> Self {
         Self {
             are_taken: false,
             has_page: true,
-            checked: vec![false; n_workloads],
+            checked: vec![false; may_be_stopped.len()],
+            may_be_stopped,
         }
     }
 }

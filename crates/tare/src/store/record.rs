@@ -75,6 +75,11 @@ pub struct Remark {
     pub text: String,
 }
 
+impl Remark {
+    /// What the remarks hold that say why something was not measured slice by slice.
+    pub const WHOLE_TRIALS: &str = "measured by whole trials, because";
+}
+
 /// How a session of a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnd {

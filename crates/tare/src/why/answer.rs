@@ -5,6 +5,7 @@
 use tare_model::dossier::{DossierCell, DossierFinding, Span};
 use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
 
+use super::readings;
 use crate::analyze::{self, RunData};
 use crate::config::units;
 
@@ -134,7 +135,7 @@ impl Spent {
         let mean = |arm: &str| {
             let trials = run.trials.iter();
             let of_arm = trials.filter(|data| data.trial.cell.arm.as_str() == arm);
-            let times: Vec<f64> = of_arm.map(|data| data.host_elapsed_ns as f64).collect();
+            let times: Vec<f64> = of_arm.map(|data| readings::own_ns(data) as f64).collect();
             times.iter().sum::<f64>() / times.len().max(1) as f64
         };
         Self {

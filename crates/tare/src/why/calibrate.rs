@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use tare_model::command::InSlices;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
 };
 
+use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, Trouble, carry, proxied};
 use crate::cause::switch::target;
@@ -21,7 +23,7 @@ use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::{
     self, Availability, Channel, ChannelError, EnvError, Instance, StartMode, Wanted,
 };
-use crate::workload::user_command;
+use crate::workload::{stoppable, user_command};
 
 /// The longest that the host waits for a reply without looking for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(250);
@@ -59,6 +61,8 @@ pub struct First {
     pub life_ns: u64,
     /// What is worth telling, a line each.
     pub remarks: Vec<String>,
+    /// How it is stopped on its way, in turn with its copies; else why it is not, as what follows "because it".
+    pub in_slices: Result<InSlices, String>,
 }
 
 /// Looks at the command on the host and inside `settings`.
@@ -73,10 +77,11 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
-    let (mut host, facts, _) = at(cx, ask, "host", &Params::new(), |instance| {
+    let ((mut host, in_slices), facts, _) = at(cx, ask, "host", &Params::new(), |instance| {
         let look = on_host(cx, ask, &call, instance, limit)?;
         paths.extend(folders(&look.report));
-        Ok((look, paths.iter().cloned().collect()))
+        let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
+        Ok(((look, in_slices), paths.iter().cloned().collect()))
     })?;
     host.facts = facts;
     if host.report.left_running > 0 {
@@ -100,12 +105,57 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
                 .to_owned(),
         );
     }
+    let in_slices = in_slices.and_then(|host| Ok(common(host, inside_slices(ask, &env)?)));
+    remarks.push(match &in_slices {
+        Ok(slices) => format!(
+            "the command only computes: its copies take turns, stopped every {} ms",
+            slices.ns / 1_000_000
+        ),
+        Err(why) => format!("the command is run in one go, because it {why}"),
+    });
     Ok(First {
         host,
         env,
         life_ns,
         remarks,
+        in_slices,
     })
+}
+
+/// How the command can be cut on the host, tried by stopping it again and again.
+fn stopped_on_host(
+    cx: &Context<'_>,
+    ask: &Ask,
+    look: &Look,
+    instance: &mut dyn Instance,
+    limit: Duration,
+) -> Result<Result<InSlices, String>, Trouble> {
+    let slices = match stoppable::cut(&look.report, &look.counters) {
+        Ok(slices) => slices,
+        Err(why) => return Ok(Err(why)),
+    };
+    let paused = CommandCall {
+        in_slices: Some(slices),
+        ..ask.call.clone()
+    };
+    let (report, _) = reported(cx, ask, "host", &paused, instance, limit)?;
+    Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
+}
+
+/// How it can be cut inside.
+fn inside_slices(ask: &Ask, env: &Look) -> Result<InSlices, String> {
+    if ask.change().stdout.is_some() && env.report.stdout.0.len() > CHATTY_BYTES {
+        return Err("prints much, which its engine passes on while it is stopped".to_owned());
+    }
+    let inside = stoppable::cut(&env.report, &env.counters);
+    inside.map_err(|why| format!("{why} in `{}`", ask.driver))
+}
+
+fn common(one: InSlices, other: InSlices) -> InSlices {
+    InSlices {
+        ns: one.ns.min(other.ns),
+        one_processor: one.one_processor && other.one_processor,
+    }
 }
 
 /// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files

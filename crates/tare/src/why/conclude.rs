@@ -4,7 +4,7 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
-use tare_model::arm::Suspect;
+use tare_model::arm::{Asked, Suspect};
 use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
@@ -173,10 +173,10 @@ pub fn conclude(run: &RunData) -> Dossier {
     }
     let asked = env.role.asked.clone().unwrap_or_default();
     dossier.why = Some(DossierWhy {
+        carried: carried(&asked, cell.as_ref()),
         command: asked.argv,
         arm: id.to_owned(),
         metric,
-        carried: asked.carried,
         outcome,
         answer,
         explained,
@@ -188,6 +188,17 @@ pub fn conclude(run: &RunData) -> Dossier {
         .parity
         .extend(programs(run, &readings, baseline, id));
     dossier
+}
+
+/// How the command was brought there, and how it ran.
+fn carried(asked: &Asked, cell: Option<&DossierCell>) -> Vec<String> {
+    let mut lines = asked.carried.clone();
+    if cell.is_some_and(|cell| cell.in_turn) {
+        lines.push("stopped every few milliseconds, in turn with its copies elsewhere".to_owned());
+    } else if let Some(why) = &asked.in_one_go {
+        lines.push(format!("run in one go, because it {why}"));
+    }
+    lines
 }
 
 /// Whether the command's program, and what interprets it, were the same bytes on both sides at the first look.

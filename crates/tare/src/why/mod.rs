@@ -92,6 +92,7 @@ impl Ask {
             carried: self.carried.clone(),
             metric: self.metric.clone(),
             host_files: self.instead.clone(),
+            in_one_go: first.in_slices.as_ref().err().cloned(),
         });
         arm
     }
@@ -107,8 +108,12 @@ impl Ask {
         }
     }
 
-    fn workload(&self) -> WorkloadSpec {
-        let call = serde_json::to_string(&self.call).expect("texts and numbers are always JSON");
+    fn workload(&self, first: &First) -> WorkloadSpec {
+        let call = CommandCall {
+            in_slices: first.in_slices.as_ref().ok().copied(),
+            ..self.call.clone()
+        };
+        let call = serde_json::to_string(&call).expect("texts and numbers are always JSON");
         WorkloadSpec {
             instances: 1,
             spread: None,
@@ -122,14 +127,14 @@ impl Ask {
         let longest = first.host.wall_ns.max(first.env.wall_ns);
         Study {
             allow_different_tools: false,
-            alternate: false,
+            alternate: first.in_slices.is_ok(),
             publication: None,
             id: STUDY.to_owned(),
             title: title.to_owned(),
             seed: self.seed,
             baseline: arm_id(HOST),
             arms,
-            workloads: vec![self.workload()],
+            workloads: vec![self.workload(first)],
             margins: Margins::default(),
             blocks_min: FEWEST,
             blocks_max: FEWEST,

@@ -14,7 +14,7 @@ use tare_stats::{Interval, median};
 
 use crate::analyze::collect::{Collector, Group};
 use crate::analyze::pairs::{self, Against};
-use crate::analyze::{RunData, collected, effect};
+use crate::analyze::{RunData, TrialData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
 
@@ -146,6 +146,18 @@ pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
         counters.insert("wall_ns".to_owned(), command.wall_ns as f64);
     }
     counters
+}
+
+/// What one trial took of the host's time, nanoseconds: where arms took turns it lasted as long as all of them
+/// together, and its own part is what its command ran.
+pub(super) fn own_ns(data: &TrialData) -> u64 {
+    let Outcome::Completed(raw) = &data.outcome else {
+        return data.host_elapsed_ns;
+    };
+    let report = serde_json::from_slice::<ProbeReport>(&raw.stdout.0).ok();
+    let sliced = report.filter(|report| report.sliced.is_some());
+    let command = sliced.and_then(|report| report.command);
+    command.map_or(data.host_elapsed_ns, |command| command.wall_ns)
 }
 
 /// What is known of an arm, for the causes: its facts, with what was seen of the command there, and counters.

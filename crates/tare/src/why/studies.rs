@@ -32,7 +32,7 @@ const A_PRIME_ROOM: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
 const START_UP_BELOW_NS: u64 = 3_000_000_000;
 /// Output from which on a command is taken for one that prints much.
-const CHATTY_BYTES: usize = 64 << 10;
+pub(super) const CHATTY_BYTES: usize = 64 << 10;
 
 /// How long things take here, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Pace {
                     && data.host_elapsed_ns > 0
             });
             let (sum, count) = trials.fold((0u64, 0u64), |(sum, count), data| {
-                (sum.saturating_add(data.host_elapsed_ns), count + 1)
+                (sum.saturating_add(super::readings::own_ns(data)), count + 1)
             });
             sum.checked_div(count)
         };
@@ -358,6 +358,7 @@ mod tests {
             env: look,
             life_ns: SECOND,
             remarks: Vec::new(),
+            in_slices: Err("sleeps".into()),
         }
     }
 

@@ -155,6 +155,10 @@ impl Workload for AnyCommand {
             .collect()
     }
 
+    fn may_be_stopped(&self) -> bool {
+        true
+    }
+
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         let mut samples = vec![command_output::sample(&WALL, vec![report.wall_ns as f64])?];

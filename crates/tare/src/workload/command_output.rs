@@ -107,6 +107,7 @@ pub(crate) mod tests {
                 is_cut: false,
                 files: BTreeMap::new(),
                 wall_ns: 1_000_000,
+                stops: 0,
                 usage: BTreeMap::new(),
                 left_running: 0,
                 seen: None,

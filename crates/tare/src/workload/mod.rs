@@ -61,6 +61,7 @@ pub mod python_tool;
 pub mod redis_benchmark;
 pub mod sanity;
 pub mod start_up;
+pub mod stoppable;
 pub mod stress_ng;
 pub mod sysbench_cpu;
 pub mod sysbench_fileio;
@@ -306,6 +307,11 @@ pub trait Workload: Sync {
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         Vec::new()
     }
+    /// Whether the program that it runs may be stopped on its way, if a look at it finds nothing against that: it
+    /// measures nothing by a clock of its own.
+    fn may_be_stopped(&self) -> bool {
+        false
+    }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
     /// How many threads a trial computed with and on what, where its output tells; several instances add up.
@@ -340,6 +346,7 @@ mod tests {
         "probe-output",
         "python-tool",
         "sanity",
+        "stoppable",
         "sysbench-output",
         "tool-params",
         "tool-text",

@@ -216,6 +216,7 @@ impl Plan {
                 stopped_by: StoppedBy::Blocks,
                 complete: true,
                 wall_s: 12.5,
+                whole_trials: Vec::new(),
             },
             trials,
         }

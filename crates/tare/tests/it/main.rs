@@ -24,6 +24,8 @@ mod docker_variants;
 mod engine;
 mod host;
 #[cfg(target_os = "linux")]
+mod in_slices;
+#[cfg(target_os = "linux")]
 mod in_turn;
 #[cfg(target_os = "linux")]
 mod instances;

@@ -233,6 +233,7 @@ fn dossier(stored: &StoredRun) -> Dossier {
         stopped_by: StoppedBy::Blocks,
         complete: true,
         wall_s: 1.0,
+        whole_trials: Vec::new(),
         study: stored.study.clone(),
     };
     let trials = stored.records.iter().map(|record| TrialData {

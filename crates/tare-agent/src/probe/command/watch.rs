@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tare_model::command::Seen;
+use tare_model::command::{Seen, Tie};
 
 use crate::by_name::by_name;
 use crate::program::sha256;
@@ -57,13 +57,17 @@ impl Watch {
             let mut seen = Seen::default();
             let mut looks = 0;
             while !flag.load(Ordering::Relaxed) {
-                look(process, &mut seen);
+                let begin = Instant::now();
+                let is_idle = look(process, &mut seen);
                 looks += 1;
                 std::thread::sleep(if looks < FIRST_LOOKS {
                     FIRST_STEP
                 } else {
                     STEP
                 });
+                let step_ns = begin.elapsed().as_nanos() as u64;
+                seen.watched_ns += step_ns;
+                seen.idle_ns += if is_idle { step_ns } else { 0 };
             }
             seen.sha256 = hashed(&seen.mapped);
             seen
@@ -78,9 +82,12 @@ impl Watch {
     }
 }
 
-fn look(process: u32, seen: &mut Seen) {
+/// Looks once; whether no thread ran or was ready to.
+fn look(process: u32, seen: &mut Seen) -> bool {
     let mut waiting = vec![process];
     let (mut threads, mut processes) = (0, 0);
+    let own_session = stat_of(Path::new("/proc/self")).and_then(|(_, session)| session);
+    let mut is_idle = true;
     let mut shared = BTreeMap::new();
     let mut is_first = true;
     while let Some(process) = waiting.pop() {
@@ -110,11 +117,21 @@ fn look(process: u32, seen: &mut Seen) {
         }
         is_first = false;
         opened(&folder, &mut seen.opened, &mut shared);
+        tied(&folder, status.get("SigCgt").copied(), &mut seen.ties);
         for thread in std::fs::read_dir(format!("{folder}/task"))
             .into_iter()
             .flatten()
             .flatten()
         {
+            if let Some((state, session)) = stat_of(&thread.path()) {
+                is_idle &= state != 'R';
+                if matches!(state, 'T' | 't') {
+                    seen.ties.insert(Tie::Stopped);
+                }
+                if session != own_session {
+                    seen.ties.insert(Tie::Session);
+                }
+            }
             let list = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             if waiting.len() < PROCESSES_LIMIT {
                 waiting.extend(
@@ -127,6 +144,46 @@ fn look(process: u32, seen: &mut Seen) {
     seen.threads = seen.threads.max(threads);
     seen.processes = seen.processes.max(processes);
     seen.shared_memory_bytes = seen.shared_memory_bytes.max(shared.values().sum());
+    is_idle
+}
+
+/// A thread's state and session (proc_pid_stat(5)).
+fn stat_of(folder: &Path) -> Option<(char, Option<i32>)> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    // The name before it may hold anything, a bracket included.
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // Behind the state: parent, group, session.
+    let session = fields.nth(2).and_then(|session| session.parse().ok());
+    Some((state, session))
+}
+
+/// What a process has that does not stop with it. `caught` is the set of signals that it handles.
+fn tied(process: &str, caught: Option<&str>, ties: &mut BTreeSet<Tie>) {
+    let caught = caught.and_then(|set| u64::from_str_radix(set, 16).ok());
+    if caught.is_some_and(|set| set & (1 << (libc::SIGCONT - 1)) != 0) {
+        ties.insert(Tie::Continued);
+    }
+    // Only kernels that can checkpoint processes tell of timers without a descriptor.
+    if std::fs::read(format!("{process}/timers")).is_ok_and(|timers| !timers.is_empty()) {
+        ties.insert(Tie::Timer);
+    }
+    let descriptors = std::fs::read_dir(format!("{process}/fd"));
+    for descriptor in descriptors.into_iter().flatten().flatten() {
+        let Ok(target) = std::fs::read_link(descriptor.path()) else {
+            continue;
+        };
+        let target = target.to_string_lossy();
+        let tie = [
+            ("socket:", Tie::Socket),
+            ("anon_inode:[timerfd]", Tie::Timer),
+            ("/dev/pts/", Tie::Terminal),
+            ("/dev/tty", Tie::Terminal),
+        ];
+        let tie = tie.iter().find(|(begin, _)| target.starts_with(begin));
+        ties.extend(tie.map(|(_, tie)| *tie));
+    }
 }
 
 /// Files in shared memory by inode, with their bytes: there is one such file system for a program.

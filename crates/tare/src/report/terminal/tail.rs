@@ -395,6 +395,9 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     if let Some(text) = by_whole_trials(dossier) {
         paragraph(out, "", &text, style.width);
     }
+    for line in &dossier.whole_trials {
+        paragraph(out, "note: ", &harmless(line), style.width);
+    }
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let fact = |name: &str, otherwise: &str| {
         let value = baseline.and_then(|arm| arm.facts.get(name));

@@ -1,0 +1,367 @@
+//! A program in slices: it runs for some milliseconds, is stopped with all its processes, and goes on when its turn
+//! has come again.
+//!
+//! It leads a process group of its own, which one signal stops (SIGSTOP can be neither caught nor ignored) and
+//! another continues; processes that left the group are found below the worker and stopped one by one. What counts
+//! is the time from its start, or from letting it go on, until the last of its threads is still, on the monotonic
+//! clock. A thread that waits inside the kernel, such as a parent in vfork(2), is still: it stops before it computes
+//! again. A control group's freezer would do without signals, but may be had in some arms only, and then these would
+//! be stopped by other means than the rest.
+//! The kernel kills the program with its worker, and the agent whatever else is left, stopped or not.
+//! What it cannot see: what goes on while the program is stopped, such as a sleep's end or a device's answer. The
+//! host judges by a look at the whole program whether it may be cut.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use crate::meter::{Meter, ProbeError};
+
+use super::left;
+
+/// How long a program that takes no turns is stopped, in lengths of its last slice: one that goes by a clock then
+/// runs for a third of its time.
+const PAUSE: u32 = 2;
+/// How long a program may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// How long to wait for the kernel's word on the first process before looking at its state.
+const WORD_LIMIT: Duration = Duration::from_millis(1);
+/// Between two looks at processes of which the kernel tells this one nothing.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
+/// More processes than this are not followed.
+const PROCESSES_LIMIT: usize = 4_096;
+
+/// What a program did in its slices.
+pub(super) struct Ran {
+    /// How long it ran.
+    pub(super) wall: Duration,
+    /// How often it was stopped.
+    pub(super) stops: u64,
+}
+
+/// Makes the command's program one that can be stopped: to be called before it is started, in the thread that waits
+/// for it.
+pub(super) fn prepare(command: &mut Command) -> Result<(), ProbeError> {
+    let block = child_signal();
+    // SAFETY: `block` is a live set; a null pointer for the old one is allowed.
+    if unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const block, std::ptr::null_mut()) }
+        != 0
+    {
+        return Err(ProbeError::system(
+            "block SIGCHLD",
+            &io::Error::last_os_error(),
+        ));
+    }
+    command.process_group(0);
+    // SAFETY: between fork and exec only system calls are made, which are safe there; the set was made before.
+    unsafe {
+        command.pre_exec(move || {
+            let opened =
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const block, std::ptr::null_mut());
+            if opened == 0 && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Lets the program, which was started at `begin`, run in slices until its first process has ended; that is left to
+/// be reaped.
+pub(super) fn run(
+    child: &Child,
+    slice: Duration,
+    begin: Instant,
+    meter: &mut Meter,
+) -> Result<Ran, ProbeError> {
+    let mut program = Program {
+        first: child.id() as libc::pid_t,
+        strays: Vec::new(),
+    };
+    let mut ran = Ran {
+        wall: Duration::ZERO,
+        stops: 0,
+    };
+    let mut from = begin;
+    loop {
+        if program.ends_before(from + slice)? {
+            ran.wall += from.elapsed();
+            return Ok(ran);
+        }
+        let Some(still_at) = program.stop()? else {
+            ran.wall += from.elapsed();
+            return Ok(ran);
+        };
+        let length = still_at.duration_since(from);
+        ran.wall += length;
+        ran.stops += 1;
+        if !meter.next_turn()? {
+            std::thread::sleep(length * PAUSE);
+        }
+        from = Instant::now();
+        program.go_on();
+    }
+}
+
+/// How the first process is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Stopped,
+    Ended,
+}
+
+/// A program that was started and is not reaped yet, so that its number and its group's stay its own.
+struct Program {
+    first: libc::pid_t,
+    /// Processes that left the group and were stopped one by one.
+    strays: Vec<libc::pid_t>,
+}
+
+impl Program {
+    fn state(&self) -> Result<State, ProbeError> {
+        // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `told` is live and exclusively borrowed, and the process is this one's own child.
+        let waited = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                self.first as libc::id_t,
+                &raw mut told,
+                options,
+            )
+        };
+        if waited != 0 {
+            return Err(ProbeError::system("waitid", &io::Error::last_os_error()));
+        }
+        // SAFETY: after a successful `waitid` the field is set, to 0 when there is nothing to tell.
+        Ok(match (unsafe { told.si_pid() }, told.si_code) {
+            (0, _) => State::Running,
+            (_, libc::CLD_STOPPED) => State::Stopped,
+            _ => State::Ended,
+        })
+    }
+
+    /// Waits for the first process's end, at most until then.
+    fn ends_before(&self, then: Instant) -> Result<bool, ProbeError> {
+        loop {
+            if self.state()? == State::Ended {
+                return Ok(true);
+            }
+            let left = then.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            wait_for_news(left);
+        }
+    }
+
+    /// Stops every process; when the last thread was still. `None` if the first process has ended before that.
+    fn stop(&mut self) -> Result<Option<Instant>, ProbeError> {
+        let begin = Instant::now();
+        let in_time = |what: &str| {
+            if begin.elapsed() < STOP_LIMIT {
+                return Ok(());
+            }
+            Err(ProbeError::Failed(tare_model::Failure::Probe(format!(
+                "{what} did not stop within {} s",
+                STOP_LIMIT.as_secs()
+            ))))
+        };
+        signal(-self.first, libc::SIGSTOP);
+        loop {
+            match self.state()? {
+                State::Ended => return Ok(None),
+                State::Stopped => break,
+                State::Running => wait_for_news(WORD_LIMIT),
+            }
+            if self.state()? == State::Running && is_still(self.first) {
+                break;
+            }
+            in_time("the program")?;
+        }
+        let mut still_at = Instant::now();
+        loop {
+            let others = self.others();
+            let moving: Vec<libc::pid_t> = others.into_iter().filter(|it| !is_still(*it)).collect();
+            if moving.is_empty() {
+                return Ok(Some(still_at));
+            }
+            for process in moving {
+                // SAFETY: numbers only.
+                let is_stray = unsafe { libc::getpgid(process) } != self.first;
+                // One that was told stops as soon as it comes out of the kernel.
+                if is_stray && !self.strays.contains(&process) {
+                    signal(process, libc::SIGSTOP);
+                    self.strays.push(process);
+                }
+            }
+            in_time("a process of the program")?;
+            std::thread::sleep(LOOK_AGAIN);
+            still_at = Instant::now();
+        }
+    }
+
+    /// Lets all processes go on.
+    fn go_on(&mut self) {
+        signal(-self.first, libc::SIGCONT);
+        for process in self.strays.drain(..) {
+            signal(process, libc::SIGCONT);
+        }
+    }
+
+    /// The program's processes beside the first: whatever descends from it, or from the worker that adopts orphans.
+    fn others(&self) -> Vec<libc::pid_t> {
+        let mut waiting = left::children();
+        // Where others than the program are children too, only those below it count.
+        if !left::is_worker() {
+            waiting = vec![self.first];
+        }
+        let mut found = Vec::new();
+        while let Some(process) = waiting.pop() {
+            if found.len() > PROCESSES_LIMIT {
+                break;
+            }
+            found.push(process);
+            waiting.extend(left::children_of(process));
+        }
+        found.retain(|process| *process != self.first);
+        found
+    }
+}
+
+/// Whether none of its threads runs or is ready to; nothing runs where there is no such process any more.
+fn is_still(process: libc::pid_t) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    threads.into_iter().flatten().flatten().all(|thread| {
+        let Ok(text) = std::fs::read_to_string(thread.path().join("stat")) else {
+            return true;
+        };
+        // The name before it may hold anything, a bracket included (proc_pid_stat(5)).
+        let state = text
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.trim_start().chars().next());
+        state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
+    })
+}
+
+/// Sends a signal to a process, or to a group by its negative number; one that is gone gets none.
+fn signal(process: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: numbers only.
+    unsafe { libc::kill(process, signal) };
+}
+
+/// The set of SIGCHLD alone.
+fn child_signal() -> libc::sigset_t {
+    // SAFETY: `sigset_t` is plain data for which all zeroes is a valid value; `sigemptyset` sets it anyway.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is live and exclusively borrowed, and the number is a valid signal.
+    unsafe {
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+    }
+    set
+}
+
+/// Sleeps until the kernel tells of a child, at most so long.
+fn wait_for_news(limit: Duration) {
+    let set = child_signal();
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as _,
+        tv_nsec: limit.subsec_nanos().cast_signed().into(),
+    };
+    // SAFETY: both pointers are to live values, and a null information pointer is allowed.
+    unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const limit) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two looks at how long processes were on a processor.
+    const LOOK_AFTER: Duration = Duration::from_millis(3);
+
+    /// A program that ends with the test, whatever comes of it.
+    struct Started {
+        child: Child,
+        program: Program,
+    }
+
+    impl Drop for Started {
+        fn drop(&mut self) {
+            for process in self.program.others() {
+                signal(process, libc::SIGKILL);
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// How long each of these processes was on a processor.
+    fn on_processor(processes: &[libc::pid_t]) -> Vec<String> {
+        let times = processes.iter().map(|process| {
+            let text = std::fs::read_to_string(format!("/proc/{process}/schedstat"));
+            let text = text.unwrap_or_default();
+            text.split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        });
+        times.collect()
+    }
+
+    /// Looks until it is so; panics when that takes longer than a program may take to stop.
+    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < 2 * STOP_LIMIT, "{what}");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    #[test]
+    fn a_program_with_children_is_stopped_whole_and_goes_on_whole() {
+        let script = "perl -e '1 while 1' & setsid perl -e '1 while 1' & perl -e '1 while 1'";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        prepare(&mut command).unwrap();
+        let child = command.spawn().unwrap();
+        let mut started = Started {
+            program: Program {
+                first: child.id() as libc::pid_t,
+                strays: Vec::new(),
+            },
+            child,
+        };
+        let program = &mut started.program;
+        until("three children", || program.others().len() >= 3);
+        for _ in 0..20 {
+            assert!(program.stop().unwrap().is_some());
+            let others = program.others();
+            assert!(
+                others.iter().all(|process| is_still(*process)),
+                "{others:?}"
+            );
+            // A thread says that it is stopped just before it leaves its processor.
+            let mut before = on_processor(&others);
+            until("they go on although stopped", || {
+                std::thread::sleep(LOOK_AFTER);
+                let now = on_processor(&others);
+                let was = std::mem::replace(&mut before, now);
+                was == before
+            });
+            program.go_on();
+            until("they do not go on", || {
+                let now = on_processor(&others);
+                now.iter().zip(&before).all(|(now, before)| now != before)
+            });
+        }
+        // Also the one that left the group, which has to be stopped to be found.
+        assert!(program.stop().unwrap().is_some());
+        assert_eq!(program.strays.len(), 1);
+    }
+}

@@ -1,0 +1,232 @@
+//! Programs that run in slices: who is stopped, what counts, and what is left when somebody ends it in between.
+//! Only where there are signals and `/proc`.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tare_model::command::{CommandCall, InSlices};
+use tare_model::outcome::Exit;
+use tare_model::turns::{PAGE_BYTES, PAGE_KEY};
+use tare_model::wire::{Reply, Request};
+use tare_model::{ProbeReport, TurnPage, Turns};
+
+use common::{ANSWER_LIMIT, Agent};
+
+const SLICES: InSlices = InSlices {
+    ns: 5_000_000,
+    one_processor: true,
+};
+
+fn run(trial: u64, call: &CommandCall, turns: Option<Turns>) -> Request {
+    Request::Run {
+        trial,
+        call: call.to_probe(),
+        target_ns: 0,
+        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
+        workdir: std::env::temp_dir().display().to_string(),
+        hold: turns.is_some(),
+        turns,
+        cpu: None,
+    }
+}
+
+fn cut(program: &str, arguments: &[&str]) -> CommandCall {
+    CommandCall {
+        in_slices: Some(SLICES),
+        ..CommandCall::new(program, arguments.iter().copied())
+    }
+}
+
+/// A call that computes long enough to be stopped a few times on any machine.
+fn perl(before: &str) -> CommandCall {
+    cut(
+        "perl",
+        &[
+            "-e",
+            &format!(
+                "{before}; my $x = 1; for (1..1_500_000) {{ $x = ($x * 3 + 1) % 65521 }} print $x"
+            ),
+        ],
+    )
+}
+
+/// One program alone, stopped for twice as long as it runs.
+fn alone(call: &CommandCall) -> ProbeReport {
+    let mut agent = Agent::start();
+    agent.send(&run(1, call, None));
+    agent.report().1
+}
+
+/// The processes whose arguments hold a word.
+fn processes(word: &str) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    folders
+        .map(|entry| entry.path())
+        .filter(|folder| {
+            let text = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(word)
+        })
+        .collect()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < ANSWER_LIMIT, "{what} has not come about");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Two copies of a program in turn; their reports.
+fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
+    let path = std::env::temp_dir().join(format!("tare-stopped-{}-{test}", std::process::id()));
+    let mut bytes = vec![0; PAGE_BYTES];
+    bytes[PAGE_KEY..PAGE_KEY + 8].copy_from_slice(&9u64.to_ne_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let mut agent = Agent::start();
+    for place in 0..2 {
+        let turns = Turns {
+            place,
+            rows: vec![vec![0, 1], vec![1, 0]],
+            page: Some(TurnPage {
+                path: path.display().to_string(),
+                key: 9,
+            }),
+            check: false,
+            patience_ns: ANSWER_LIMIT.as_nanos() as u64,
+        };
+        agent.send(&run(u64::from(place) + 1, call, Some(turns)));
+        let reply = agent.reply();
+        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+    }
+    for trial in 1..=2 {
+        agent.send(&Request::Go { trial });
+    }
+    let reports = [agent.report().1, agent.report().1];
+    std::fs::remove_file(&path).unwrap();
+    reports
+}
+
+#[test]
+fn programs_in_turn_run_one_at_a_time_and_count_only_their_own_slices() {
+    let programs = [
+        ("perl", perl("")),
+        (
+            "gzip",
+            cut(
+                "sh",
+                &[
+                    "-c",
+                    "head -c 12000000 /bin/bash /bin/bash /bin/bash | gzip -9 | wc -c",
+                ],
+            ),
+        ),
+    ];
+    for (name, call) in programs {
+        let reports = in_turn(name, &call);
+        let longest_ns = reports
+            .iter()
+            .map(|report| report.elapsed_ns)
+            .max()
+            .unwrap();
+        let commands = reports.map(|report| {
+            assert!(report.sliced.unwrap().by_page);
+            assert!(report.counters.contains_key("children_user_ns"));
+            report.command.unwrap()
+        });
+        assert!(
+            commands
+                .iter()
+                .all(|it| it.exit.is_success() && it.stops > 1),
+            "{commands:?}"
+        );
+        assert_eq!(commands[0].stdout, commands[1].stdout);
+        let sum_ns: u64 = commands.iter().map(|it| it.wall_ns).sum();
+        // Side by side, on two processors, they would have taken half as long together.
+        assert!(sum_ns <= longest_ns, "{sum_ns} ns in {longest_ns}");
+    }
+}
+
+#[test]
+fn a_program_that_ends_before_its_first_slice_does_is_never_stopped() {
+    let command = alone(&cut("true", &[])).command.unwrap();
+    assert_eq!((command.exit, command.stops), (Exit::Code(0), 0));
+    assert!(command.wall_ns > 0);
+    let failed = alone(&cut("sh", &["-c", "exit 3"])).command.unwrap();
+    assert_eq!(failed.exit, Exit::Code(3));
+}
+
+#[test]
+fn a_program_that_ignores_or_handles_the_signal_to_go_on_goes_on() {
+    for before in ["$SIG{CONT} = 'IGNORE'", "$SIG{CONT} = sub { $n++ }"] {
+        let command = alone(&perl(before)).command.unwrap();
+        assert!(
+            command.exit.is_success() && command.stops > 1,
+            "{command:?}"
+        );
+    }
+}
+
+#[test]
+fn the_time_in_which_it_is_stopped_is_not_counted() {
+    let report = alone(&perl(""));
+    let command = report.command.unwrap();
+    // It is stopped for twice as long as it runs.
+    assert!(command.wall_ns < report.elapsed_ns / 2, "{command:?}");
+    let used_ns = command.usage["user_ns"] + command.usage["sys_ns"];
+    // The accounting's steps aside, it cannot have computed longer than it ran.
+    assert!(used_ns < command.wall_ns as f64 + 2e7, "{command:?}");
+}
+
+/// A program with a child of its own session, both computing until they are ended.
+fn endless(word: &str) -> CommandCall {
+    let script =
+        format!("setsid perl -e '1 while 1 # {word}' & perl -e '1 while 1 # {word}'; wait");
+    cut("sh", &["-c", &script])
+}
+
+#[test]
+fn a_program_that_is_ended_on_its_way_leaves_nothing() {
+    let word = format!("tare-ended-{}", std::process::id());
+    let mut agent = Agent::start();
+    agent.send(&run(1, &endless(&word), None));
+    wait_until("the program", || processes(&word).len() >= 3);
+    agent.send(&Request::Cancel { trial: 1 });
+    assert!(matches!(agent.reply(), Reply::Failed { trial: 1, .. }));
+    wait_until("its end", || processes(&word).is_empty());
+}
+
+#[test]
+fn a_program_whose_agent_is_killed_is_not_left_stopped() {
+    let word = format!("tare-orphan-{}", std::process::id());
+    let mut agent = Agent::start();
+    let call = cut("perl", &["-e", &format!("1 while 1 # {word}")]);
+    agent.send(&run(1, &call, None));
+    wait_until("the program", || !processes(&word).is_empty());
+    agent.child.kill().unwrap();
+    agent.child.wait().unwrap();
+    wait_until("its end", || processes(&word).is_empty());
+}
+
+#[test]
+fn a_program_that_cannot_be_cut_takes_no_turns() {
+    let mut agent = Agent::start();
+    let turns = Turns {
+        place: 0,
+        rows: vec![vec![0]],
+        page: None,
+        check: false,
+        patience_ns: 1_000_000_000,
+    };
+    agent.send(&run(1, &CommandCall::new("true", [""; 0]), Some(turns)));
+    let reply = agent.reply();
+    assert!(
+        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot take turns")),
+        "{reply:?}"
+    );
+}

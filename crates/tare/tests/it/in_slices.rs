@@ -1,0 +1,135 @@
+//! Commands that are stopped on their way, in turn with their copies in other arms, and those that are not.
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, has_container};
+use crate::world::skip;
+
+fn container() -> bool {
+    let is_there = has_container();
+    if !is_there {
+        skip("root", "no container can be made here");
+    }
+    is_there
+}
+
+/// Perl that computes for some tenths of a second, on any machine for more than a few slices.
+const COMPUTES: &str = "my $x = 1; for (1..4_000_000) { $x = ($x * 3 + 1) % 65521 } print $x";
+
+/// What `tare why` answers about a command in the built-in container.
+fn why(product: &Product, command: &[&str]) -> Value {
+    let arguments = [
+        "why",
+        "--env",
+        "container",
+        "--budget",
+        "25s",
+        "--json",
+        "-",
+    ];
+    let ended = product.run(arguments.iter().chain(["--"].iter()).chain(command));
+    let dossier = ended.expect(0).json();
+    assert_valid_dossier(&dossier);
+    product.assert_nothing_left();
+    dossier
+}
+
+fn cell(dossier: &Value) -> &Value {
+    let mut cells = dossier["cells"].as_array().unwrap().iter();
+    let is_wanted =
+        |cell: &&Value| cell["arm"] == "container" && cell["metric"] == "command.wall.time";
+    cells.find(is_wanted).unwrap()
+}
+
+fn carried(dossier: &Value) -> String {
+    dossier["why"]["carried"].to_string()
+}
+
+#[test]
+fn why_lets_the_copies_of_a_computing_command_take_turns() {
+    if !container() {
+        return;
+    }
+    let dossier = why(&Product::new(), &["perl", "-e", COMPUTES]);
+    assert_eq!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(carried(&dossier).contains("in turn"), "{dossier:#}");
+}
+
+#[test]
+fn why_says_why_a_command_that_sleeps_runs_in_one_go() {
+    if !container() {
+        return;
+    }
+    let dossier = why(&Product::new(), &["sleep", "0.2"]);
+    assert_ne!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(
+        carried(&dossier).contains("in one go, because it waits for"),
+        "{dossier:#}"
+    );
+}
+
+#[test]
+fn why_finds_by_stopping_it_that_a_command_goes_by_a_clock() {
+    if !container() {
+        return;
+    }
+    let script = "use Time::HiRes 'time'; my $end = time + 0.6; 1 while time < $end";
+    let dossier = why(&Product::new(), &["perl", "-e", script]);
+    assert_ne!(cell(&dossier)["in_turn"], true, "{dossier:#}");
+    assert!(
+        carried(&dossier).contains("it goes by a clock"),
+        "{dossier:#}"
+    );
+}
+
+fn study(argv: &str) -> String {
+    format!(
+        r#"id = "mine"
+[design]
+blocks_min = 3
+blocks_max = 3
+[[arm]]
+id = "host"
+[[arm]]
+id = "container"
+[[workload]]
+id = "command"
+[workload.params]
+argv = {argv}
+"#
+    )
+}
+
+#[test]
+fn a_studys_commands_take_turns_unless_a_look_at_them_speaks_against_it() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    product.file(
+        "computes.toml",
+        study(&format!("[\"perl\", \"-e\", \"{COMPUTES}\"]")),
+    );
+    product.file("sleeps.toml", study("[\"sleep\", \"0.1\"]"));
+    let run = |file: &str| {
+        let dossier = product.run(["run", file, "--json", "-"]).expect(0).json();
+        assert_valid_dossier(&dossier);
+        product.assert_nothing_left();
+        dossier
+    };
+    let wall = |dossier: &Value| {
+        let mut cells = dossier["cells"].as_array().unwrap().iter();
+        cells
+            .find(|cell| cell["metric"] == "command.run.wall")
+            .unwrap()["in_turn"]
+            .clone()
+    };
+    let computes = run("computes.toml");
+    assert_eq!(wall(&computes), true, "{computes:#}");
+    let sleeps = run("sleeps.toml");
+    assert_ne!(wall(&sleeps), true, "{sleeps:#}");
+    let reasons = sleeps["whole_trials"].to_string();
+    let reason = "`command` is measured by whole trials, because in `host` it waits for";
+    assert!(reasons.contains(reason), "{sleeps:#}");
+    assert_eq!(computes["whole_trials"], Value::Null, "{computes:#}");
+}
