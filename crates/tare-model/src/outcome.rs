@@ -24,14 +24,24 @@ impl From<BytesForm> for Bytes {
                 digits
                     .as_bytes()
                     .chunks(2)
-                    .filter_map(|pair| {
-                        std::str::from_utf8(pair)
-                            .ok()
-                            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                    .filter_map(|pair| match *pair {
+                        [high, low] => Some((half(high)? << 4) | half(low)?),
+                        [only] => half(only),
+                        _ => None,
                     })
                     .collect(),
             ),
         }
+    }
+}
+
+/// Four bits from a hexadecimal digit; a loop over an output of megabytes must not look for more than that.
+fn half(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
     }
 }
 

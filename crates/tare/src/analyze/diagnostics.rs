@@ -125,6 +125,7 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
         machine::coarse_timer(evidence),
         machine::not_linear(evidence),
         machine::slow_clock(evidence),
+        machine::other_processor(evidence),
     ];
     flags.into_iter().flatten().collect()
 }

@@ -6,6 +6,7 @@
 //! What it cannot see: counters that the agent does not take, and trials that left no probe's report.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use tare_stats::median;
 
@@ -55,16 +56,29 @@ const NAMES: [&str; 34] = [
 /// are more than a median of single trials deserves.
 pub(crate) type CounterRow = [f32; NAMES.len()];
 
-/// A row from a look-up by name.
-pub(crate) fn row(read: impl Fn(&str) -> Option<f64>) -> CounterRow {
-    NAMES.map(|name| read(name).map_or(f32::NAN, |value| value as f32))
+/// The place of a counter in a row; `None` for those that no cause reads.
+fn column(name: &str) -> Option<usize> {
+    static SORTED: LazyLock<Vec<(&str, usize)>> = LazyLock::new(|| {
+        let mut places: Vec<_> = NAMES.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        places
+    });
+    let place = SORTED.binary_search_by(|(own, _)| (*own).cmp(name)).ok()?;
+    Some(SORTED[place].1)
 }
 
-/// Puts those values in that `read` knows.
-pub(crate) fn replace(row: &mut CounterRow, read: impl Fn(&str) -> Option<f64>) {
-    for (slot, name) in row.iter_mut().zip(NAMES) {
-        if let Some(value) = read(name) {
-            *slot = value as f32;
+/// A row of these numbers.
+pub(crate) fn row<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> CounterRow {
+    let mut row = [f32::NAN; NAMES.len()];
+    put(&mut row, numbers);
+    row
+}
+
+/// Puts these numbers in, in place of those that were there.
+pub(crate) fn put<'a>(row: &mut CounterRow, numbers: impl IntoIterator<Item = (&'a str, f64)>) {
+    for (name, value) in numbers {
+        if let Some(column) = column(name) {
+            row[column] = value as f32;
         }
     }
 }
@@ -111,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_row_holds_what_was_read_and_nothing_else() {
-        let mut row = row(|name| (name == "user_ns").then_some(12.0));
+        let mut row = row([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
         assert_eq!(row.iter().filter(|value| value.is_finite()).count(), 1);
-        replace(&mut row, |name| (name == "wall_ns").then_some(30.0));
+        put(&mut row, [("wall_ns", 30.0)]);
         let column = |name: &str| NAMES.iter().position(|known| *known == name).unwrap();
         assert_eq!(
             (row[column("user_ns")], row[column("wall_ns")]),

@@ -235,6 +235,30 @@ pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
     ))
 }
 
+/// Where slices of one block were taken on different processors: an arm with processors of its own, or one whose
+/// processor went away.
+pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
+    let cpu = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.cpu);
+    let pairs = &evidence.pairs.all;
+    let apart = pairs.iter().filter(|pair| {
+        !pair.env.0.slices.is_empty()
+            && pair
+                .base
+                .trials()
+                .any(|(base, _)| cpu(base) != cpu(pair.env.0))
+    });
+    let count = apart.count();
+    (count > 0).then(|| {
+        flag(
+            "other-processor",
+            format!(
+                "in {count} of {} blocks the slices of the arm were taken on another processor than the baseline's",
+                pairs.len()
+            ),
+        )
+    })
+}
+
 pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
     let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns);
     let (base, env) = (cost(&evidence.pairs.base()), cost(&evidence.pairs.env()));

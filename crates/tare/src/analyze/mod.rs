@@ -21,11 +21,13 @@ use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
 use crate::workload::Workload;
 
+mod batches;
 mod cell;
 pub(crate) mod checklist;
 mod claims;
 pub(crate) mod collect;
 mod concurrency;
+mod decode;
 mod diagnostics;
 pub(crate) mod effect;
 mod evidence;
@@ -53,7 +55,7 @@ pub const LEVEL: f64 = 0.95;
 pub const FEWEST_BLOCKS: usize = 6;
 
 /// How a workload is looked up by its name; `&crate::workload::find` outside of tests.
-pub type Find<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Workload>;
+pub type Find<'a> = &'a (dyn Fn(&str) -> Option<&'static dyn Workload> + Sync);
 
 /// The dossier of a run whose trials are at hand.
 pub fn analyze(run: &RunData, find: Find<'_>) -> Dossier {
@@ -98,6 +100,17 @@ impl<'a> Analysis<'a> {
     /// Takes a trial: each once, in any order.
     pub fn add(&mut self, data: &TrialData) {
         self.collected.add(data);
+    }
+
+    /// Takes all trials that `source` hands over, decodes them on every processor and keeps their order.
+    ///
+    /// # Errors
+    /// Those of the source; trials that came before count.
+    pub fn add_each<E>(
+        &mut self,
+        source: impl FnOnce(&mut dyn FnMut(TrialData)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        batches::add_each(&mut self.collected, source)
     }
 
     /// The dossier of what was added.

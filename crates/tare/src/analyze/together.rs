@@ -9,7 +9,8 @@
 
 use tare_model::{Better, RawOutput, Spread, Together, WorkSpan};
 
-use super::collect::{Decoded, ProbeFacts, decode as decode_one};
+use super::collect::ProbeFacts;
+use super::decode::{Decoded, decode as decode_one};
 use super::reading::Reading;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};

@@ -144,7 +144,7 @@ pub(super) fn measured(
 ) -> Result<(Dossier, Vec<Suspected>), Failed> {
     let head = head(stored);
     let mut analysis = Analysis::new(&head, &workload::find);
-    store.each_record(&head.run, |record| analysis.add(&trial_data(record)))?;
+    analysis.add_each(|add| store.each_record(&head.run, |record| add(trial_data(record))))?;
     Ok(analysis.dossier_and_suspected())
 }
 

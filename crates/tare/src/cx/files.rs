@@ -173,10 +173,16 @@ fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file())
 }
 
-/// Writes a file that its owner may execute.
+/// Writes a file that everybody may execute who can reach it.
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_working(path, bytes)?;
     set_mode(path, 0o755)
+}
+
+/// Writes a file that its owner alone may execute.
+pub fn write_own_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_working(path, bytes)?;
+    set_mode(path, 0o700)
 }
 
 /// Makes a folder that the user has named, and those above it.

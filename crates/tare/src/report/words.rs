@@ -283,6 +283,7 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         "coarse-timer" => "batches are too short for the clock",
         "not-linear" => "twice the work does not take twice the time",
         "slow-clock" => "reading the clock is a system call here",
+        "other-processor" => "arm and baseline took their turns on different processors",
         "incomplete-blocks" => "blocks with a value on one side only are left out",
         "not-significant-after-correction" => {
             "significant by itself, not among the cells of its arm: measure it again before believing it"

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{OptionalExtension, Row};
 use serde::de::DeserializeOwned;
-use tare_model::outcome::Bytes;
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::trial::CellKey;
 use tare_model::{Outcome, RawOutput, RunId, StoppedBy, Trial};
 
 use super::{
@@ -84,18 +85,41 @@ SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns,
        kind, detail, format, stdout, stderr, exit, charged
   FROM trial WHERE run = ?1 ORDER BY sequence";
 
-fn trial(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
-    let kind: String = row.get(8)?;
-    let outcome = match kind.as_str() {
+/// JSON that many rows repeat, each parsed once.
+struct Repeated<T>(BTreeMap<String, T>);
+
+impl<T: Clone + DeserializeOwned> Repeated<T> {
+    /// More different ones than a study has cells are no repetitions.
+    const MOST: usize = 4_096;
+
+    fn parsed(&mut self, row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+        let text = row.get_ref(column)?.as_str()?;
+        if let Some(known) = self.0.get(text) {
+            return Ok(known.clone());
+        }
+        let value: T = parsed(row, column)?;
+        if self.0.len() < Self::MOST {
+            self.0.insert(text.to_owned(), value.clone());
+        }
+        Ok(value)
+    }
+}
+
+fn trial(
+    row: &Row<'_>,
+    cells: &mut Repeated<CellKey>,
+    exits: &mut Repeated<Exit>,
+) -> rusqlite::Result<TrialRecord> {
+    let outcome = match row.get_ref(8)?.as_str()? {
         "completed" => Outcome::Completed(RawOutput {
             format: row.get(10)?,
             stdout: Bytes(row.get(11)?),
             stderr: Bytes(row.get(12)?),
-            exit: parsed(row, 13)?,
+            exit: exits.parsed(row, 13)?,
         }),
         "unavailable" => Outcome::Unavailable(parsed(row, 9)?),
         "failed" => Outcome::Failed(parsed(row, 9)?),
-        _ => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
+        kind => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
     };
     let host_elapsed_ns: i64 = row.get(7)?;
     Ok(TrialRecord {
@@ -105,7 +129,7 @@ fn trial(row: &Row<'_>) -> rusqlite::Result<TrialRecord> {
             position: row.get(2)?,
             launch: row.get(3)?,
             workload_index: row.get(4)?,
-            cell: parsed(row, 5)?,
+            cell: cells.parsed(row, 5)?,
         },
         started_unix_ns: row.get(6)?,
         host_elapsed_ns: host_elapsed_ns.max(0) as u64,
@@ -295,8 +319,9 @@ impl Store {
         self.read(|connection| {
             let mut query = connection.prepare(TRIALS)?;
             let mut rows = query.query([number])?;
+            let (mut cells, mut exits) = (Repeated(BTreeMap::new()), Repeated(BTreeMap::new()));
             while let Some(row) = rows.next()? {
-                visit(trial(row)?);
+                visit(trial(row, &mut cells, &mut exits)?);
             }
             Ok(())
         })

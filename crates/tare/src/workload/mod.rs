@@ -312,6 +312,11 @@ pub trait Workload: Sync {
     fn may_be_stopped(&self) -> bool {
         false
     }
+    /// The probe whose report holds one series for each metric and nothing else to be read: then it is read in one
+    /// go with everything that a report tells, and gives what [`Workload::decode`] gives.
+    fn plain_probe(&self) -> Option<&'static str> {
+        None
+    }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
     /// How many threads a trial computed with and on what, where its output tells; several instances add up.

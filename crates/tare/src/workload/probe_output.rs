@@ -8,11 +8,13 @@
 //! are compared across arms by those who see more than one trial.
 //! This file is no workload.
 
+use std::collections::BTreeMap;
+
 use tare_model::outcome::Exit;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{
-    MetricId, MetricSpec, Params, Path, ProbeCall, ProbeReport, RawOutput, Recipe, Sample, Series,
-    Value,
+    MetricId, MetricSpec, Params, Path, ProbeCall, ProbeReport, RawOutput, Reason, Recipe, Sample,
+    Unit, Value,
 };
 
 use super::{DecodeError, ParamError, ParamSpec, Workload, one_end, unreadable};
@@ -87,6 +89,10 @@ impl Workload for ProbeWorkload {
         }))
     }
 
+    fn plain_probe(&self) -> Option<&'static str> {
+        Some(self.id)
+    }
+
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         decode_of(self.id, raw, self.metrics)
     }
@@ -141,17 +147,35 @@ pub fn decode_of(
     metrics: &[MetricSpec],
 ) -> Result<Vec<Sample>, DecodeError> {
     let report = report(raw)?;
-    if report.probe != probe {
-        return Err(garbled(format!(
-            "it is the report of `{}`, not of `{probe}`",
-            report.probe.escape_default()
-        )));
-    }
+    of_probe(probe, &report.probe)?;
     samples(&report, metrics)
+}
+
+/// Refuses the report of another probe.
+///
+/// # Errors
+/// Whose it is.
+pub fn of_probe(wanted: &str, found: &str) -> Result<(), DecodeError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(garbled(format!(
+        "it is the report of `{}`, not of `{wanted}`",
+        found.escape_default()
+    )))
 }
 
 /// The report in `raw`, its values not yet looked at.
 pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
+    ended_well(raw)?;
+    serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))
+}
+
+/// Refuses what is no report of a worker that ended as it should.
+///
+/// # Errors
+/// What it is instead.
+pub fn ended_well(raw: &RawOutput) -> Result<(), DecodeError> {
     if raw.format != PROBE_FORMAT {
         return Err(garbled(format!(
             "the format is `{}`",
@@ -159,18 +183,59 @@ pub fn report(raw: &RawOutput) -> Result<ProbeReport, DecodeError> {
         )));
     }
     match raw.exit {
-        Exit::Code(0) => {}
-        Exit::Code(code) => return Err(garbled(format!("the worker exited with status {code}"))),
-        Exit::Signal(signal) => {
-            return Err(garbled(format!("the worker was ended by signal {signal}")));
-        }
+        Exit::Code(0) => Ok(()),
+        Exit::Code(code) => Err(garbled(format!("the worker exited with status {code}"))),
+        Exit::Signal(signal) => Err(garbled(format!("the worker was ended by signal {signal}"))),
     }
-    serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(unreadable(&error)))
+}
+
+/// One series of a report, wherever it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct SeriesView<'a> {
+    /// The metric's identifier.
+    pub metric: &'a str,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// The values.
+    pub values: &'a [f64],
 }
 
 fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
-    let measured = report.series.iter().map(|series| &series.metric);
-    for name in measured.chain(report.unavailable.keys()) {
+    let series: Vec<SeriesView<'_>> = report
+        .series
+        .iter()
+        .map(|series| SeriesView {
+            metric: &series.metric,
+            unit: series.unit,
+            values: &series.values,
+        })
+        .collect();
+    let found = values(&series, &report.unavailable, metrics)?;
+    found
+        .into_iter()
+        .zip(metrics)
+        .filter_map(|(values, metric)| Some((values?, metric)))
+        .map(|(values, metric)| {
+            let id = MetricId::new(metric.id).map_err(|error| garbled(error.to_string()))?;
+            Ok(Sample {
+                metric: id,
+                observations: values.to_vec(),
+            })
+        })
+        .collect()
+}
+
+/// The values of each metric, in their order; `None` for those that the report declares unavailable.
+///
+/// # Errors
+/// A metric's name, unit or values are not what they must be.
+pub fn values<'a>(
+    series: &[SeriesView<'a>],
+    unavailable: &BTreeMap<String, Reason>,
+    metrics: &[MetricSpec],
+) -> Result<Vec<Option<&'a [f64]>>, DecodeError> {
+    let measured = series.iter().map(|series| series.metric);
+    for name in measured.chain(unavailable.keys().map(String::as_str)) {
         if !metrics.iter().any(|metric| metric.id == name) {
             return Err(garbled(format!(
                 "unknown metric `{}`",
@@ -178,16 +243,13 @@ fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, 
             )));
         }
     }
-    let mut samples = Vec::with_capacity(metrics.len());
+    let mut all = Vec::with_capacity(metrics.len());
     for metric in metrics {
-        let mut found = report
-            .series
-            .iter()
-            .filter(|series| series.metric == metric.id);
-        let absent = report.unavailable.contains_key(metric.id);
+        let mut found = series.iter().filter(|series| series.metric == metric.id);
+        let absent = unavailable.contains_key(metric.id);
         match (found.next(), found.next(), absent) {
-            (Some(series), None, false) => samples.push(sample(metric, series)?),
-            (None, _, true) => {}
+            (Some(series), None, false) => all.push(Some(sound(metric, *series)?)),
+            (None, _, true) => all.push(None),
             (Some(_), _, true) => {
                 return Err(no_value(
                     metric,
@@ -202,10 +264,11 @@ fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, 
             }
         }
     }
-    Ok(samples)
+    Ok(all)
 }
 
-fn sample(metric: &MetricSpec, series: &Series) -> Result<Sample, DecodeError> {
+/// The values of a series, if they are such as they must be.
+fn sound<'a>(metric: &MetricSpec, series: SeriesView<'a>) -> Result<&'a [f64], DecodeError> {
     if series.unit != metric.unit {
         return Err(no_value(
             metric,
@@ -226,11 +289,7 @@ fn sample(metric: &MetricSpec, series: &Series) -> Result<Sample, DecodeError> {
     {
         return Err(no_value(metric, format!("`{value}` is not above 0")));
     }
-    let id = MetricId::new(metric.id).map_err(|error| garbled(error.to_string()))?;
-    Ok(Sample {
-        metric: id,
-        observations: series.values.clone(),
-    })
+    Ok(series.values)
 }
 
 fn garbled(problem: String) -> DecodeError {

@@ -93,6 +93,23 @@ proptest! {
     }
 
     #[test]
+    fn trials_decoded_on_every_processor_give_the_same_as_one_after_the_other(seed in 0u64..1_000_000, n_failed in 0usize..40) {
+        // More than a batch, with more kinds of failure than are told one by one.
+        let plan = Plan { seed, blocks: 40, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let mut run = plan.run();
+        for (number, data) in run.trials.iter_mut().step_by(7).take(n_failed).enumerate() {
+            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
+        }
+        let mut beside = Analysis::new(&run.head, &find);
+        let handed_over: Result<(), ()> = beside.add_each(|add| {
+            run.trials.iter().cloned().for_each(add);
+            Err(())
+        });
+        prop_assert_eq!(handed_over, Err(()));
+        prop_assert_eq!(analyze(&run, &find), beside.dossier());
+    }
+
+    #[test]
     fn a_wider_margin_never_makes_a_cost_more_material(seed in 0u64..1_000_000, factor in 0.9f64..1.1) {
         let plan = Plan { seed, blocks: 12, ..Plan::default() };
         let mut run = plan.with("box", "cpu.integer.time", Effect::Times(factor)).run();

@@ -3,7 +3,9 @@
 use tare::analyze::analyze;
 use tare::report::terminal::{Style, table};
 use tare_model::study::A_PRIME;
-use tare_model::{Absence, Better, CheckResult, Failure, Outcome, Reason, Verdict};
+use tare_model::{
+    Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Verdict,
+};
 
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
 
@@ -351,6 +353,30 @@ fn steal_faults_coarse_batches_and_crooked_loops_are_told() {
     ] {
         assert!(has(cell, flag), "{flag}: {:?}", cell.flags);
     }
+}
+
+#[test]
+fn slices_on_another_processor_than_the_baselines_are_told() {
+    let mut run = Plan::default().run();
+    let on = |cpu| {
+        move |report: &mut ProbeReport| {
+            report.sliced = Some(Sliced {
+                slice_ns: 1_000_000,
+                by_page: true,
+                cpu,
+            });
+        }
+    };
+    rewrite(&mut run, |_| true, on(Some(0)));
+    let alike = analyze(&run, &find);
+    assert!(!has(cell(&alike, "box", INTEGER), "other-processor"));
+    rewrite(&mut run, of("box"), on(Some(1)));
+    let apart = analyze(&run, &find);
+    assert!(has(cell(&apart, "box", INTEGER), "other-processor"));
+    // What needs more than one is bound nowhere.
+    rewrite(&mut run, |_| true, on(None));
+    let free = analyze(&run, &find);
+    assert!(!has(cell(&free, "box", INTEGER), "other-processor"));
 }
 
 #[test]

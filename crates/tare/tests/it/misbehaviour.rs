@@ -173,3 +173,50 @@ fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed
     assert!(n_failed <= 2, "{stored:?}");
     product.assert_nothing_left();
 }
+
+#[test]
+fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
+    let product = Product::new();
+    product.file(
+        "study.toml",
+        study("getppid").replace(
+            "trial = \"20ms\"\nlimit = \"250ms\"",
+            "trial = \"300ms\"\nlimit = \"1s\"",
+        ),
+    );
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    product.wait_for_trials(&mut started, 2);
+    let run = product.runs().into_iter().next().unwrap();
+    let mut stopped = 0;
+    wait_until("a worker has its turn", || {
+        let workers = labelled(&run)
+            .into_iter()
+            .filter(|(pid, command)| command.contains("worker") && is_running(*pid));
+        let pids: Vec<String> = workers.map(|(pid, _)| pid.to_string()).collect();
+        for pid in pids {
+            let status = Command::new("kill").args(["-STOP", &pid]).status();
+            stopped += usize::from(status.unwrap().success());
+        }
+        stopped > 0
+    });
+    let dossier = started.wait().expect(0).json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["stopped_by"], "blocks", "{dossier:#}");
+    let kinds = product.stored("SELECT kind FROM trial");
+    assert_eq!(kinds.len(), 12);
+    let n_failed = kinds.iter().filter(|kind| *kind == "failed").count();
+    assert!((1..=2 * stopped).contains(&n_failed), "{kinds:?}");
+    for row in dossier["failures"].as_array().unwrap() {
+        let reason = row["reason"].as_str().unwrap();
+        let known = ["no answer within", "ended because another", "kept its turn"];
+        assert!(known.iter().any(|known| reason.contains(known)), "{reason}");
+    }
+    product.assert_nothing_left();
+}
+
+/// Whether a process is on a processor or waits for one (proc_pid_stat(5)).
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('R'))
+}

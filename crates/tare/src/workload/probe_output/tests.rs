@@ -1,9 +1,7 @@
 //! Reports that are whole, damaged and impossible; parameters that are right and wrong.
 
-use std::collections::BTreeMap;
-
 use tare_model::outcome::Bytes;
-use tare_model::{Better, Reason, ResourceClass, Unit};
+use tare_model::{Better, ResourceClass, Series};
 
 use super::*;
 use crate::workload::DefaultValue;

@@ -1,0 +1,326 @@
+//! One trial's raw output as readings: the only place where a trial is parsed.
+//!
+//! A probe's report is parsed once, in place: names are borrowed from the bytes, and values are summarised where they
+//! stand. Only what a program printed is read by its workload first.
+//! What it cannot see: other trials.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::unit::TICK_NS;
+use tare_model::{INSTANCES_FORMAT, Outcome, RawOutput, Reason, Sliced, Unit, WorkSpan};
+
+use super::Find;
+use super::collect::ProbeFacts;
+use super::evidence::{self, CounterRow};
+use super::input::TrialData;
+use super::reading::{Reading, read};
+use super::together::{self, Joint};
+use crate::workload::probe_output::{self, SeriesView};
+use crate::workload::{DecodeError, Remark, Workload, unreadable};
+
+/// A `probe/1` report, borrowed from its bytes. What a program printed is not read again.
+#[derive(Deserialize)]
+struct Report<'a> {
+    #[serde(borrow)]
+    probe: Cow<'a, str>,
+    revision: u32,
+    #[serde(borrow)]
+    series: Vec<SeriesPart<'a>>,
+    #[serde(default)]
+    unavailable: BTreeMap<String, Reason>,
+    #[serde(default, borrow)]
+    checksum: Option<Cow<'a, str>>,
+    canary_ns: [f64; 2],
+    elapsed_ns: u64,
+    #[serde(borrow)]
+    counters: Numbers<'a>,
+    #[serde(borrow)]
+    timer: Numbers<'a>,
+    #[serde(default, borrow)]
+    command: Option<CommandPart<'a>>,
+    #[serde(default)]
+    span: Option<WorkSpan>,
+    #[serde(default)]
+    sliced: Option<Sliced>,
+    #[serde(default)]
+    timed_ns: Option<u64>,
+}
+
+/// What a program used.
+#[derive(Deserialize)]
+struct CommandPart<'a> {
+    wall_ns: u64,
+    #[serde(default, borrow)]
+    usage: Numbers<'a>,
+}
+
+#[derive(Deserialize)]
+struct SeriesPart<'a> {
+    #[serde(borrow)]
+    metric: Cow<'a, str>,
+    unit: Unit,
+    values: Vec<f64>,
+    batch: u64,
+    #[serde(default)]
+    linearity: Option<f64>,
+}
+
+/// Numbers by name, in the order in which they stand.
+#[derive(Default)]
+struct Numbers<'a>(Vec<(Cow<'a, str>, f64)>);
+
+impl Numbers<'_> {
+    fn get(&self, name: &str) -> Option<f64> {
+        let mut all = self.0.iter();
+        all.find_map(|(own, value)| (own == name).then_some(*value))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        struct Pairs;
+
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Numbers<'de>;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("numbers by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers<'de>, A::Error> {
+                let mut all = Vec::with_capacity(32);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    all.push((name, value));
+                }
+                Ok(Numbers(all))
+            }
+        }
+
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// What can be read from one trial.
+pub(super) struct Decoded {
+    pub(super) readings: Box<[Option<Reading>]>,
+    pub(super) slices: Box<[Box<[f32]>]>,
+    pub(super) unavailable: BTreeMap<String, Reason>,
+    pub(super) probe: Option<ProbeFacts>,
+    pub(super) remarks: Vec<Remark>,
+    pub(super) span: Option<WorkSpan>,
+    /// Time in which its values were taken, where it says so.
+    pub(super) timed_ns: Option<u64>,
+    pub(super) joint: Option<Box<Joint>>,
+}
+
+/// What a trial's bytes say; `None` for one without output, or of a workload that this version does not have.
+pub(super) fn decoded(find: Find<'_>, data: &TrialData) -> Option<Result<Decoded, DecodeError>> {
+    let Outcome::Completed(raw) = &data.outcome else {
+        return None;
+    };
+    let workload = find(data.trial.cell.workload.as_str())?;
+    Some(if raw.format == INSTANCES_FORMAT {
+        together::decode(workload, raw)
+    } else {
+        decode(workload, raw)
+    })
+}
+
+/// Reads one trial.
+pub(super) fn decode(
+    workload: &'static dyn Workload,
+    raw: &RawOutput,
+) -> Result<Decoded, DecodeError> {
+    if raw.format != PROBE_FORMAT {
+        return printed(workload, raw);
+    }
+    let metrics = workload.metrics();
+    // Whatever a program printed is looked at first: its complaint says more than that of this parser.
+    let samples = match workload.plain_probe() {
+        Some(_) => probe_output::ended_well(raw).map(|()| Vec::new())?,
+        None => workload.decode(raw)?,
+    };
+    let report: Report<'_> =
+        serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(raw, unreadable(&error)))?;
+    let values: Vec<Option<&[f64]>> = if let Some(probe) = workload.plain_probe() {
+        probe_output::of_probe(probe, &report.probe)?;
+        let views: Vec<SeriesView<'_>> = report.series.iter().map(SeriesPart::view).collect();
+        probe_output::values(&views, &report.unavailable, metrics)?
+    } else {
+        let of = |id: &str| {
+            let sample = samples.iter().find(|it| it.metric.as_str() == id)?;
+            Some(sample.observations.as_slice())
+        };
+        metrics.iter().map(|metric| of(metric.id)).collect()
+    };
+    // A probe's own batches are of equal work in native code: what MSER cuts off there is noise.
+    let readings = readings(workload, raw, &values, false)?;
+    let slices = match report.sliced {
+        Some(_) => values.iter().map(|values| narrowed(*values)).collect(),
+        None => Box::default(),
+    };
+    let floors = readings.iter().zip(metrics);
+    let coarse = floors.filter_map(|(reading, metric)| Some(((*reading)?, metric)));
+    let coarse = coarse
+        .into_iter()
+        .any(|(reading, metric)| is_coarse(&report, metric.id, reading.floor));
+    let observations = values.iter().flatten().map(|values| values.len()).sum();
+    let command = report.command.as_ref().map(|command| command.wall_ns);
+    Ok(Decoded {
+        readings,
+        slices,
+        probe: Some(probe_facts(&report, coarse, observations)),
+        remarks: workload.remarks(raw),
+        span: report.span,
+        timed_ns: command.or(report.timed_ns),
+        unavailable: report.unavailable,
+        joint: None,
+    })
+}
+
+/// Reads what is no probe's report.
+fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
+    let samples = workload.decode(raw)?;
+    let of = |id: &str| {
+        let sample = samples.iter().find(|it| it.metric.as_str() == id)?;
+        Some(sample.observations.as_slice())
+    };
+    let metrics = workload.metrics().iter();
+    let values: Vec<Option<&[f64]>> = metrics.map(|metric| of(metric.id)).collect();
+    Ok(Decoded {
+        readings: readings(workload, raw, &values, true)?,
+        slices: Box::default(),
+        unavailable: BTreeMap::new(),
+        probe: None,
+        remarks: workload.remarks(raw),
+        span: None,
+        timed_ns: None,
+        joint: None,
+    })
+}
+
+/// The readings of these values, by metric.
+fn readings(
+    workload: &'static dyn Workload,
+    raw: &RawOutput,
+    values: &[Option<&[f64]>],
+    may_warm_up: bool,
+) -> Result<Box<[Option<Reading>]>, DecodeError> {
+    let mut readings = Vec::with_capacity(values.len());
+    for (values, metric) in values.iter().zip(workload.metrics()) {
+        let reading = values.map(|values| {
+            read(values, metric.better, may_warm_up).ok_or_else(|| DecodeError::NoValue {
+                metric: metric.id.to_owned(),
+                problem: "it holds what is no number".to_owned(),
+            })
+        });
+        readings.push(reading.transpose()?);
+    }
+    if readings.iter().all(Option::is_none) {
+        let problem = "none of the workload's metrics is in the output";
+        return Err(garbled(raw, problem.to_owned()));
+    }
+    Ok(readings.into_boxed_slice())
+}
+
+/// Slices as they are kept: 24 bits are more than a slice of a millisecond deserves.
+fn narrowed(values: Option<&[f64]>) -> Box<[f32]> {
+    let values = values.unwrap_or_default().iter();
+    values.map(|value| *value as f32).collect()
+}
+
+fn garbled(raw: &RawOutput, problem: String) -> DecodeError {
+    DecodeError::Garbled {
+        format: raw.format.escape_default().to_string(),
+        problem,
+    }
+}
+
+impl SeriesPart<'_> {
+    fn view(&self) -> SeriesView<'_> {
+        SeriesView {
+            metric: &self.metric,
+            unit: self.unit,
+            values: &self.values,
+        }
+    }
+}
+
+/// Whether the shortest batch of a series of times is less than ten steps of the clock, or less than
+/// twenty readings of it (Hoefler & Belli 2015: five per cent, tenfold precision).
+fn is_coarse(report: &Report<'_>, metric: &str, floor_ns: f64) -> bool {
+    let timer = |name| report.timer.get(name).unwrap_or(0.0);
+    let shortest = 10.0 * timer("resolution_ns");
+    let shortest = f64::max(shortest, 20.0 * timer("cost_ns"));
+    report
+        .series
+        .iter()
+        .filter(|series| series.metric == metric && series.unit == tare_model::Unit::Nanosecond)
+        .any(|series| floor_ns * (series.batch as f64) < shortest)
+}
+
+/// Operations that a trial holds. Batches of several series are taken as equally many: what matters is that both
+/// arms are counted alike.
+fn units(report: &Report<'_>, observations: usize) -> f64 {
+    let series = report.series.len().max(1) as f64;
+    let batches: u64 = report.series.iter().map(|series| series.batch).sum();
+    (observations.max(1) as f64 / series) * (batches.max(1) as f64)
+}
+
+fn counters(report: &Report<'_>, observations: usize) -> CounterRow {
+    let mut row = evidence::row(report.counters.iter());
+    let wall_ns = match &report.command {
+        // The program's own usage, and not that of the worker around it.
+        Some(command) => {
+            evidence::put(&mut row, command.usage.iter());
+            evidence::put(
+                &mut row,
+                [("children_user_ns", 0.0), ("children_sys_ns", 0.0)],
+            );
+            command.wall_ns
+        }
+        None => report.elapsed_ns,
+    };
+    let own = [
+        ("wall_ns", wall_ns as f64),
+        ("units", units(report, observations)),
+    ];
+    evidence::put(&mut row, own);
+    row
+}
+
+fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeFacts {
+    let counter = |name| report.counters.get(name);
+    let canary = report.canary_ns.into_iter().filter(|ns| *ns > 0.0);
+    let distance = |value: &f64| (value - 2.0).abs();
+    ProbeFacts {
+        revision: report.revision,
+        checksum: report.checksum.as_deref().map(Box::from),
+        elapsed_ns: report.elapsed_ns,
+        canary_ns: canary.reduce(f64::min),
+        steal_ns: counter("steal_ticks").map(|ticks| ticks * TICK_NS),
+        throttled_ns: counter("throttled_ns"),
+        major_faults: counter("majflt"),
+        clock_cost_ns: report.timer.get("cost_ns"),
+        cpu: report.sliced.as_ref().and_then(|sliced| sliced.cpu),
+        coarse,
+        counters: Box::new(counters(report, observations)),
+        linearity: report
+            .series
+            .iter()
+            .filter_map(|series| series.linearity)
+            .filter(|value| value.is_finite())
+            .reduce(|a, b| if distance(&b) > distance(&a) { b } else { a }),
+    }
+}
