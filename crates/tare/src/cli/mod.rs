@@ -21,6 +21,7 @@ mod recount;
 mod report;
 mod run;
 mod runs;
+mod serve;
 mod session;
 mod show;
 mod why;
@@ -151,6 +152,8 @@ enum Command {
     Show(show::Show),
     /// A stored run in a form for others.
     Report(report::Report),
+    /// The stored runs as pages in a browser on this machine.
+    Serve(serve::Serve),
     /// Derive every number of a bundle again from its raw output, and compare.
     Replay(bundle::Replay),
     /// Remove whatever an earlier crash left behind.
@@ -186,6 +189,7 @@ pub fn main() -> ExitCode {
         Command::Runs(command) => command.execute(&place),
         Command::Show(command) => command.execute(&place),
         Command::Report(command) => command.execute(&place),
+        Command::Serve(command) => command.execute(&place),
         Command::Replay(command) => command.execute(),
         Command::Clean(command) => command.execute(&place),
         Command::Completions(command) => command.execute(),

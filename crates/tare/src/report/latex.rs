@@ -44,7 +44,7 @@ impl Format for Latex {
 
 fn document(dossier: &Dossier) -> String {
     format!(
-        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage{{textcomp,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
+        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage[margin=2.5cm]{{geometry}}\n\\usepackage{{textcomp,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
         escaped(&dossier.study.title),
         escaped(&dossier.tare),
         escaped(&dossier.run),
@@ -77,7 +77,7 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let _ = write!(
         out,
-        "\\begin{{longtable}}{{lrrrl}}\n\\caption{{{arm} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{arm} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
         arm = escaped(&arm.id),
         baseline = escaped(baseline)
     );
@@ -107,7 +107,7 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
             );
         }
     }
-    out.push_str("\\end{longtable}\n");
+    out.push_str("\\end{longtable}}\n");
 }
 
 fn quantity(span: Option<&Span>, scale: Scale) -> String {

@@ -1,5 +1,5 @@
-//! Figures as SVG files: the costs of every arm with their intervals, and a publication's own figures with this machine's
-//! numbers.
+//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric, and a publication's own
+//! figures with this machine's numbers.
 //!
 //! Of a publication's figures: one panel a row, each with an axis of its own, because rows differ in unit and by powers
 //! of ten; the series stand beside each other with their intervals, whose level is told. An axis begins at 0 unless its
@@ -16,6 +16,7 @@ use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, Span};
 use super::format::{File, Format, Made, Material};
 use super::number::{scale_for, significant};
 
+mod cell;
 mod costs;
 
 /// The figures.
@@ -27,11 +28,12 @@ impl Format for Svg {
     }
 
     fn about(&self) -> &'static str {
-        "figures for papers and slides: the costs of every arm, and those of the publication that a study repeats"
+        "figures for papers and slides: the costs of every arm, the blocks of every metric, and those of a repeated publication"
     }
 
     fn make(&self, material: &Material<'_>) -> Made {
         let mut files = costs::figures(material.dossier);
+        files.extend(cell::figures(material.dossier));
         files.extend(figures(material.dossier));
         if files.is_empty() {
             return Made::Nothing(format!(
@@ -61,6 +63,20 @@ const LOGARITHMIC_FROM: f64 = 30.0;
 const FILL: &str = "#56B4E9";
 const INK: &str = "#222222";
 const GRID: &str = "#dddddd";
+
+/// A name as part of a file's name.
+fn plain(name: &str) -> String {
+    let letters = name.chars().take(40);
+    letters
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
 
 /// Every figure of the study's publication; none if it has none.
 pub fn figures(dossier: &Dossier) -> Vec<File> {

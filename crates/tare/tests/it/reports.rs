@@ -156,6 +156,76 @@ fn dossier_sum(archive: &[u8]) -> String {
     panic!("no dossier in the archive");
 }
 
+/// What a server answers to these lines.
+fn asked(address: &str, lines: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let question = format!("{lines}\r\nConnection: close\r\n\r\n");
+    stream.write_all(question.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
+    use std::io::{BufRead as _, BufReader};
+    let product = measured();
+    let mut command = product.command(["serve"]);
+    let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    let mut stderr = BufReader::new(server.stderr.take().unwrap());
+    stderr.read_line(&mut told).unwrap();
+    let address = told.split('/').nth(2).unwrap().to_owned();
+    assert!(address.starts_with("127.0.0.1:"), "{told}");
+    let get = |path: &str, host: &str, more: &str| {
+        asked(
+            &address,
+            &format!("GET {path} HTTP/1.1\r\nHost: {host}{more}"),
+        )
+    };
+    let answers = (|| {
+        let list = get("/", &address, "");
+        let run = list
+            .split("href=\"/run/")
+            .nth(1)?
+            .split('"')
+            .next()?
+            .to_owned();
+        Some([
+            get(&format!("/run/{run}"), &address, ""),
+            get(&format!("/run/{run}.json"), &address, ""),
+            get("/run/no-such-run", &address, ""),
+            get("/run/..%2f..%2fetc%2fpasswd", &address, ""),
+            get("/", "attacker.example", ""),
+            get("/", &address, "\r\nOrigin: https://attacker.example"),
+            asked(
+                &address,
+                &format!("POST / HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0"),
+            ),
+            list,
+        ])
+    })();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let answers = answers.expect("the list leads to a run");
+    let statuses: Vec<&str> = answers
+        .iter()
+        .map(|answer| answer.split_whitespace().nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        statuses,
+        ["200", "200", "404", "404", "421", "403", "405", "200"]
+    );
+    let page = std::fs::read_to_string(product.folder().join("page.html")).unwrap();
+    assert!(answers[0].ends_with(&page), "{}", answers[0]);
+    assert!(answers[1].contains("\"dossier\": 1"), "{}", answers[1]);
+    for answer in &answers {
+        let head = answer.split("\r\n\r\n").next().unwrap();
+        assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+    }
+}
+
 /// What a browser makes of a page at this width: its document after scripts ran, and what it complained of.
 fn in_a_browser(page: &Path, width: u32, profile: &Path) -> Option<(String, String)> {
     let output = Command::new("chromium")

@@ -44,10 +44,50 @@ impl Format for Html {
 
 /// The page of a dossier.
 pub fn page(dossier: &Dossier) -> String {
+    document(&title(dossier), &body(dossier), true)
+}
+
+/// A run in a list of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub run: String,
+    /// Its study.
+    pub study: String,
+    /// Trials that are stored.
+    pub trials: u32,
+}
+
+/// The page that leads to the pages of these runs, as `tare serve` names them.
+pub fn index(runs: &[Listed]) -> String {
+    let body = html! {
+        main {
+            h1 { "Runs" }
+            @if runs.is_empty() { p { "The store holds no run yet; " code { "tare run" } " makes one." } }
+            @else {
+                table {
+                    thead { tr { th scope="col" { "run" } th scope="col" { "study" } th.num scope="col" { "trials" } th scope="col" { "data" } } }
+                    tbody { @for line in runs { tr {
+                        th scope="row" { a href={ "/run/" (harmless(&line.run)) } { (harmless(&line.run)) } }
+                        td { (harmless(&line.study)) } td.num { (line.trials) }
+                        td { a href={ "/run/" (harmless(&line.run)) ".json" } { "dossier" } }
+                    } } }
+                }
+            }
+        }
+    };
+    document("Runs", &body, false)
+}
+
+fn document(title: &str, body: &Markup, has_script: bool) -> String {
+    let script = if has_script {
+        format!("'sha256-{}'", base64(&Sha256::digest(SCRIPT)))
+    } else {
+        "'none'".to_owned()
+    };
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        base64(&Sha256::digest(STYLE)),
-        base64(&Sha256::digest(SCRIPT))
+        "default-src 'none'; style-src 'sha256-{}'; script-src {script}; base-uri 'none'; form-action 'none'",
+        base64(&Sha256::digest(STYLE))
     );
     let markup = html! {
         (DOCTYPE)
@@ -57,13 +97,13 @@ pub fn page(dossier: &Dossier) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "Tare " (dossier.tare) };
-                title { (title(dossier)) }
+                meta name="generator" content={ "Tare " (env!("CARGO_PKG_VERSION")) };
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (body(dossier))
-                script { (PreEscaped(SCRIPT)) }
+                (body)
+                @if has_script { script { (PreEscaped(SCRIPT)) } }
             }
         }
     };

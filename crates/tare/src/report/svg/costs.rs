@@ -13,7 +13,7 @@ use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::terminal::harmless;
 use super::super::words::Names;
-use super::{FOOT_LINE, GRID, INK, LETTER, broken, escaped, text};
+use super::{FOOT_LINE, GRID, INK, LETTER, broken, escaped, plain, text};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 19.0;
@@ -54,20 +54,6 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
         })
     })
     .collect()
-}
-
-/// A name as part of a file's name.
-fn plain(name: &str) -> String {
-    let letters = name.chars().take(40);
-    letters
-        .map(|letter| {
-            if letter.is_ascii_alphanumeric() {
-                letter
-            } else {
-                '-'
-            }
-        })
-        .collect()
 }
 
 fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossier) -> String {
