@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub mod output;
+mod own;
 
 mod bundle;
 mod clean;

@@ -11,11 +11,12 @@ use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
 use super::run::{RUNNING, host_facts};
 use super::session::Session;
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, output, own, recount};
 use crate::analyze::RunData;
 use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
+use crate::env::own::Shares;
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
@@ -28,6 +29,10 @@ use crate::workload::user_command;
 /// Environments that are asked about where none is named, the first that is there.
 const USUAL: [&str; 3] = ["docker", "podman", "container"];
 
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// The environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m`.
@@ -55,6 +60,13 @@ pub(crate) struct Why {
     /// Climb the ladder even where the command costs nothing more.
     #[arg(long)]
     ladder: bool,
+    /// A container of yours, running or stopped, by name or id: what makes the command slower in one like it. Without
+    /// a command its own is taken. A `docker run …` line as the command is taken as such a container too.
+    #[arg(long, value_name = "CONTAINER")]
+    like: Option<String>,
+    /// Let the command write to the volumes and folders of your container, which are read-only otherwise.
+    #[arg(long)]
+    share_writable: bool,
     /// Seed of the order; drawn, and told, where none is given.
     #[arg(long)]
     seed: Option<u64>,
@@ -65,7 +77,7 @@ pub(crate) struct Why {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The command.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "like", value_name = "CMD")]
     command: Vec<String>,
 }
 
@@ -90,11 +102,11 @@ impl From<Trouble> for Failed {
 }
 
 /// What was measured last, and how it went.
-struct Measured {
-    data: RunData,
-    dossier: Dossier,
+pub(super) struct Measured {
+    pub(super) data: RunData,
+    pub(super) dossier: Dossier,
     left_behind: Vec<String>,
-    is_interrupted: bool,
+    pub(super) is_interrupted: bool,
 }
 
 impl Why {
@@ -112,7 +124,7 @@ impl Why {
         let begun_ns = session.now_ns();
         let progress = Progress::new();
         let result = self
-            .ask(driver, &settings, metric, pick, &session, &progress)
+            .asked(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(ask, first)| {
                 let mut runner = Runner {
                     place,
@@ -237,6 +249,43 @@ impl Why {
         Ok((metric, Some(pick)))
     }
 
+    /// What is asked: about a container of the user's own, or about an environment.
+    fn asked(
+        &self,
+        driver: Option<String>,
+        settings: &Params,
+        metric: &'static str,
+        pick: Option<Pick>,
+        session: &Session,
+        progress: &Progress,
+    ) -> Result<(Ask, First), Failed> {
+        let knows = env::DRIVERS.iter().find(|it| it.knows_line(&self.command));
+        let taker = match (&driver, knows) {
+            (named, _) if self.like.is_some() => Some(named.as_deref().unwrap_or(USUAL[0])),
+            // A line for a client is a command like any other where another environment is named for it.
+            (Some(name), Some(own)) if name != own.id() => None,
+            (_, own) => own.map(|own| own.id()),
+        };
+        let Some(taker) = taker else {
+            return self.ask(driver, settings, metric, pick, session, progress);
+        };
+        own::Question {
+            like: self.like.as_deref(),
+            command: &self.command,
+            settings,
+            shares: if self.share_writable {
+                Shares::Shared
+            } else {
+                Shares::ReadOnly
+            },
+            metric,
+            pick,
+            budget_ns: self.budget,
+            seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
+        }
+        .ask(taker, session, progress)
+    }
+
     /// Carries the command and looks at it on both sides.
     fn ask(
         &self,
@@ -317,6 +366,7 @@ impl Why {
             call,
             carried: told,
             instead: carried.instead,
+            own: None,
         };
         for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
             output::tell(&output::printable(line));
@@ -370,6 +420,9 @@ fn answer(
     measured = closer(ask, first, runner, measured)?;
     if measured.is_interrupted || !(has_ladder || costs(&measured)) {
         return Ok(measured);
+    }
+    if ask.own.is_some() {
+        return own::hunt(ask, first, runner, measured);
     }
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
@@ -443,7 +496,7 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
 }
 
 /// Carries out one study after the other, each as a run of its own.
-struct Runner<'a> {
+pub(super) struct Runner<'a> {
     place: &'a Place,
     session: &'a mut Session,
     store: &'a mut Store,
@@ -461,11 +514,11 @@ impl Runner<'_> {
         self.session.now_ns().saturating_sub(self.begun_ns)
     }
 
-    fn left_ns(&self, ask: &Ask) -> u64 {
+    pub(super) fn left_ns(&self, ask: &Ask) -> u64 {
         ask.budget_ns.saturating_sub(self.spent_ns())
     }
 
-    fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
+    pub(super) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
         if !self.is_first {
             self.session.renew(self.place)?;
         }

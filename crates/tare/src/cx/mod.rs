@@ -24,6 +24,8 @@ mod patient;
 #[cfg(unix)]
 pub mod relay;
 mod sealed;
+#[cfg(unix)]
+pub mod stand_in;
 pub mod stdin;
 pub mod turn_page;
 pub mod vars;

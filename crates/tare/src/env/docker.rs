@@ -16,6 +16,7 @@ use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
 use super::image::packed;
+use super::own::{Own, Wish};
 use super::record;
 use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -31,6 +32,7 @@ mod image;
 mod instance;
 mod locality;
 mod mechanisms;
+mod own;
 mod places;
 mod profile;
 mod request;
@@ -288,6 +290,14 @@ impl Driver for Docker {
         let settings = Settings::parse(settings)?;
         let driver = self.within(settings.context.as_deref());
         Ok(Box::new(DockerEnvironment::new(driver, arm, settings)))
+    }
+
+    fn knows_line(&self, command: &[String]) -> bool {
+        super::own::is_line_for("docker", command)
+    }
+
+    fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
+        self.taken(cx, wish)
     }
 
     /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the

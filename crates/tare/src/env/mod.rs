@@ -25,6 +25,7 @@ pub mod host;
 pub mod image;
 pub mod mechanism;
 pub mod oci;
+pub mod own;
 mod peer;
 pub mod podman;
 pub(crate) mod private;
@@ -111,6 +112,20 @@ pub trait Driver: Sync {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError>;
+    /// Whether a command is a line for its engine's client that would make a container.
+    fn knows_line(&self, _command: &[String]) -> bool {
+        false
+    }
+    /// Takes something of the user's own, so that arms can be like it; nothing of the user's is touched.
+    ///
+    /// # Errors
+    /// There is no such thing, or the driver has none.
+    fn take(&self, _cx: &Context<'_>, _wish: &own::Wish<'_>) -> Result<own::Own, EnvError> {
+        Err(EnvError::Absent {
+            why: format!("`{}` cannot be made like something of your own", self.id()),
+            fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
+        })
+    }
     /// Removes whatever carries the label of `run`, which nobody carries out at the time, and says what it
     /// removed, one line each. An error means that something may be left. For what an earlier crash left behind.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;
@@ -336,6 +351,7 @@ mod tests {
             "siblings",
             "text",
             "mechanism",
+            "own",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
         let mut files: Vec<String> = std::fs::read_dir(folder)

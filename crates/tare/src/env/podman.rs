@@ -75,6 +75,10 @@ impl Driver for Podman {
         &mechanisms::MECHANISMS
     }
 
+    fn knows_line(&self, command: &[String]) -> bool {
+        super::own::is_line_for("podman", command)
+    }
+
     fn detect(&self, cx: &Context<'_>) -> Availability {
         detect::detect(cx, self, &Settings::default())
     }

@@ -5,18 +5,19 @@
 use tare_model::dossier::{DossierCell, DossierFinding, Span};
 use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
 
-use super::readings;
+use super::{own, readings};
 use crate::analyze::{self, RunData};
 use crate::config::units;
+use crate::env::{self, own::OWN};
 
 /// Why the command costs more, as far as that was proved, and what that leaves.
 pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> String {
     let first = findings.first();
     let is = |status: Status| first.filter(|finding| finding.status == status);
     let what = if let Some(finding) = is(Status::Confirmed) {
-        format!("mostly because of {}", finding.cause)
+        format!("mostly because of {}", named(finding))
     } else if let Some(finding) = is(Status::Supported) {
-        format!("part of it because of {}", finding.cause)
+        format!("part of it because of {}", named(finding))
     } else if let Some(finding) = is(Status::Undecided) {
         format!(
             "perhaps because of {}, of which trying it decided nothing",
@@ -38,6 +39,15 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
     format!("{what}{rest}")
 }
 
+/// A cause by its name; a difference of the user's own by what it is, with what there is to change.
+fn named(finding: &DossierFinding) -> String {
+    match finding.claim.strip_suffix(own::CLAIM) {
+        _ if !finding.cause.starts_with(OWN) => finding.cause.clone(),
+        Some(what) => format!("{what}: {}", finding.advice),
+        None => finding.claim.clone(),
+    }
+}
+
 /// The outcome, the answer in a sentence, and what could have been seen.
 pub(super) fn answer(
     cell: Option<&DossierCell>,
@@ -45,11 +55,15 @@ pub(super) fn answer(
     because: Option<&str>,
     spent: &Spent,
 ) -> (WhyOutcome, String, Option<f64>) {
-    let id = env.id.as_str();
+    let place = if env::own::is_own(&env.settings) {
+        "your container".to_owned()
+    } else {
+        format!("`{}`", env.id)
+    };
     let Some(cell) = cell else {
         return (
             WhyOutcome::Undecided,
-            format!("nothing could be compared with `{id}`"),
+            format!("nothing could be compared with {place}"),
             None,
         );
     };
@@ -58,7 +72,7 @@ pub(super) fn answer(
         return (
             WhyOutcome::Undecided,
             format!(
-                "{} block{} of host and `{id}` are too few for an interval: it takes six, which `--budget {}` holds",
+                "{} block{} of host and {place} are too few for an interval: it takes six, which `--budget {}` holds",
                 cell.n_blocks,
                 if cell.n_blocks == 1 { "" } else { "s" },
                 units::at_least(spent.budget_ns(SIX))
@@ -70,7 +84,7 @@ pub(super) fn answer(
         Verdict::MaterialCost | Verdict::Cost => (
             WhyOutcome::Cost,
             format!(
-                "the command costs {:.2} times as much in `{id}` [{:.2}, {:.2}]{}",
+                "the command costs {:.2} times as much in {place} [{:.2}, {:.2}]{}",
                 ratio.point,
                 ratio.low,
                 ratio.high,
@@ -81,7 +95,7 @@ pub(super) fn answer(
         Verdict::Gain | Verdict::MaterialGain => (
             WhyOutcome::None,
             format!(
-                "no cost found: the command costs less in `{id}`, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
+                "no cost found: the command costs less in {place}, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
                 ratio.point, ratio.low, ratio.high
             ),
             None,
@@ -91,7 +105,7 @@ pub(super) fn answer(
             (
                 WhyOutcome::None,
                 format!(
-                    "no cost found in `{id}`: at most {}, and more than that would have been seen",
+                    "no cost found in {place}: at most {}, and more than that would have been seen",
                     percent(could_see)
                 ),
                 Some(could_see),
@@ -101,12 +115,12 @@ pub(super) fn answer(
             let more = more_time(cell, spent);
             let text = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
                 format!(
-                    "undecided: the command costs between {:.2} and {:.2} times as much in `{id}`{more}",
+                    "undecided: the command costs between {:.2} and {:.2} times as much in {place}{more}",
                     ratio.low, ratio.high
                 )
             } else {
                 format!(
-                    "nothing can be said about `{id}`: the command differs so much between runs that it costs between {:.2} and {:.2} times as much there{more}",
+                    "nothing can be said about {place}: the command differs so much between runs that it costs between {:.2} and {:.2} times as much there{more}",
                     ratio.low, ratio.high
                 )
             };

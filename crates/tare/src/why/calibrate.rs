@@ -77,7 +77,8 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
-    let ((mut host, in_slices), facts, _) = at(cx, ask, "host", &Params::new(), |instance| {
+    let base = ask.base();
+    let ((mut host, in_slices), facts, _) = at(cx, ask, &base.driver, &base.settings, |instance| {
         let look = on_host(cx, ask, &call, instance, limit)?;
         paths.extend(folders(&look.report));
         let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
@@ -130,6 +131,10 @@ fn stopped_on_host(
     instance: &mut dyn Instance,
     limit: Duration,
 ) -> Result<Result<InSlices, String>, Trouble> {
+    if ask.own.is_some() {
+        // Which of a container's settings take processor time away is the question.
+        return Ok(Err("is in a container of your own, whose limits slices would hide".to_owned()));
+    }
     let slices = match stoppable::cut(&look.report, &look.counters) {
         Ok(slices) => slices,
         Err(why) => return Ok(Err(why)),
@@ -156,6 +161,18 @@ fn common(one: InSlices, other: InSlices) -> InSlices {
         ns: one.ns.min(other.ns),
         one_processor: one.one_processor && other.one_processor,
     }
+}
+
+/// Looks at the command inside alone: whether it works there at all.
+///
+/// # Errors
+/// Why it cannot be measured, with what helps.
+pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Look, Trouble> {
+    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
+    let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
+        Ok((inside(cx, ask, &ask.call, instance, limit)?, Vec::new()))
+    })?;
+    Ok(look)
 }
 
 /// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
@@ -445,7 +462,8 @@ fn on_host(
     instance: &mut dyn Instance,
     limit: Duration,
 ) -> Result<Look, Trouble> {
-    let (first, counters) = reported(cx, ask, "host", call, instance, limit)?;
+    let place = ask.base().driver;
+    let (first, counters) = reported(cx, ask, &place, call, instance, limit)?;
     if !first.exit.is_success() {
         return Err(Trouble::FailsOnHost {
             how: how(first.exit),
@@ -462,7 +480,7 @@ fn on_host(
             facts: Facts::new(),
         });
     }
-    let (second, counters) = reported(cx, ask, "host", call, instance, limit)?;
+    let (second, counters) = reported(cx, ask, &place, call, instance, limit)?;
     if !second.exit.is_success() {
         return Err(Trouble::FailsAgain {
             how: how(second.exit),

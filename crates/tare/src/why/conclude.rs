@@ -18,6 +18,7 @@ use super::ladder;
 use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
+use crate::env::own;
 use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
 
@@ -351,6 +352,12 @@ fn findings(
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
         judged.into_iter().map(|(_, _, finding)| finding).collect();
+    super::own::sifted(&mut findings, |arm| {
+        let mut specs = run.head.study.arms.iter();
+        let spec = specs.find(|spec| spec.id.as_str() == arm)?;
+        let settings = Some(&spec.settings).filter(|it| own::is_own(it) && spec.id != env.id);
+        settings.map(|settings| settings.words(own::WITHOUT))
+    });
     narrower_first(&mut findings, |arm| {
         let study = &run.head.study;
         let spec = study.arms.iter().find(|spec| spec.id.as_str() == arm);

@@ -20,6 +20,7 @@ use tare_stats::Interval;
 use super::readings::{ByBlock, Readings, in_common, interval, share, span};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
+use crate::env::own;
 
 /// The least share of the cost that confirms a cause.
 pub const MOST: f64 = 0.5;
@@ -96,8 +97,43 @@ impl Trial {
     }
 }
 
+/// The same for a container of the user's own: its differences are its switches, and nothing is tried outside of it.
+fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    let inside = |settings: Params| Tried {
+        driver: env.driver.clone(),
+        settings,
+        change: env.change.clone(),
+    };
+    match counterfactual {
+        Counterfactual::Settings(changes) => match own::changed(&env.settings, changes) {
+            Ok(settings) => (
+                format!("a container like it with {}", words(changes)),
+                Some(inside(settings)),
+            ),
+            Err(why) => (format!("not possible here: {why}"), None),
+        },
+        Counterfactual::Variables(_) | Counterfactual::Prefix(_) => {
+            arm_inside(counterfactual, env)
+        }
+        Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
+        _ => (
+            "not possible here: it is tried outside of the container, and a command that was written for it is not run there unasked"
+                .to_owned(),
+            None,
+        ),
+    }
+}
+
 /// What is tried, in words, and the arm that does.
 fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    if own::is_own(&env.settings) {
+        arm_of_own(counterfactual, env)
+    } else {
+        arm_inside(counterfactual, env)
+    }
+}
+
+fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
     let inside = |settings: Params| Tried {
         driver: env.driver.clone(),
         settings,

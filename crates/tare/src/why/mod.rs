@@ -30,9 +30,11 @@ pub mod conclude;
 pub mod counterfactual;
 mod joined;
 pub mod ladder;
+pub mod own;
 pub mod proof;
 pub mod proxied;
 pub mod readings;
+pub mod search;
 pub mod studies;
 pub mod trouble;
 
@@ -78,9 +80,38 @@ pub struct Ask {
     pub carried: Vec<String>,
     /// What would have to be shown inside for the host's own program, where an image brings another.
     pub instead: Vec<String>,
+    /// Where a container of the user's own is asked about: in what it differs from what it is compared with.
+    pub own: Option<own::Asks>,
+}
+
+/// What the environment is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Base {
+    /// Its name.
+    pub id: &'static str,
+    /// Its driver.
+    pub driver: String,
+    /// Its settings.
+    pub settings: Params,
 }
 
 impl Ask {
+    /// What the environment is compared with: the host, or the user's own container without its differences.
+    pub fn base(&self) -> Base {
+        match &self.own {
+            Some(own) => Base {
+                id: own::PLAIN,
+                driver: self.driver.clone(),
+                settings: own.base.clone(),
+            },
+            None => Base {
+                id: HOST,
+                driver: HOST.to_owned(),
+                settings: Params::new(),
+            },
+        }
+    }
+
     /// The environment's arm.
     fn env_arm(&self, first: &First) -> ArmSpec {
         let settings = self.settings.clone();
@@ -132,7 +163,7 @@ impl Ask {
             id: STUDY.to_owned(),
             title: title.to_owned(),
             seed: self.seed,
-            baseline: arm_id(HOST),
+            baseline: arm_id(self.base().id),
             arms,
             workloads: vec![self.workload(first)],
             margins: Margins::default(),
@@ -267,7 +298,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
     DossierCell {
         spread: None,
         arm: ask.driver.clone(),
-        baseline: HOST.to_owned(),
+        baseline: ask.base().id.to_owned(),
         workload: readings::user_command_id(),
         params: Params::new(),
         instances: 1,

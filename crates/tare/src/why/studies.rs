@@ -11,7 +11,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec};
 
 use super::counterfactual::{Trial, Tried};
-use super::{Ask, FEWEST, First, HOST, SUSPECTS_MOST, arm_id, id, ladder, seen_facts};
+use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, seen_facts};
 use crate::analyze::RunData;
 use crate::workload::{self, Workload};
 
@@ -100,11 +100,20 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     };
     let both_ns = pace.host_ns + pace.env_ns;
     // A′ and the start-up are worth less than time for the suspects.
-    let with_a_prime = fits_in_half(both_ns + pace.host_ns);
+    let is_own = ask.own.is_some();
+    let with_a_prime = !is_own && fits_in_half(both_ns + pace.host_ns);
     let command_ns = both_ns + if with_a_prime { pace.host_ns } else { 0 };
-    let has_start_up =
-        first.host.wall_ns < START_UP_BELOW_NS && fits_in_half(command_ns + pace.life_ns);
-    let share_ns = (ask.budget_ns as f64 * FIRST_SHARE) as u64;
+    // Who asks about a container that is there does not ask what making one takes.
+    let has_start_up = !is_own
+        && first.host.wall_ns < START_UP_BELOW_NS
+        && fits_in_half(command_ns + pace.life_ns);
+    // A search through all that differs needs the time, and compares the two sides again in every round.
+    let share = if is_own {
+        FIRST_SHARE / 2.0
+    } else {
+        FIRST_SHARE
+    };
+    let share_ns = (ask.budget_ns as f64 * share) as u64;
     // The start-up may take the first comparison beyond its share, and not below six blocks.
     let life_ns = if has_start_up { pace.life_ns } else { 0 };
     let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(FIRST_MOST));
@@ -132,14 +141,18 @@ fn start_up() -> WorkloadSpec {
     }
 }
 
-/// Host, A′ if wanted, environment.
+/// Host, or what else it is compared with, A′ if wanted, environment.
 pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<ArmSpec> {
+    let base = ask.base();
     let host = |id: &str| {
-        let mut arm = ArmSpec::new(arm_id(id), HOST, Params::new());
+        let mut arm = ArmSpec::new(arm_id(id), base.driver.as_str(), base.settings.clone());
+        if ask.own.is_some() {
+            arm.change = ask.change();
+        }
         arm.role.seen = seen_facts(&first.host);
         arm
     };
-    let mut arms = vec![host(HOST).required()];
+    let mut arms = vec![host(base.id).required()];
     if with_a_prime {
         arms.push(host(A_PRIME));
     }
@@ -220,10 +233,7 @@ pub fn round(
     let base_ns = pace.life_ns + six * base_block_ns;
     let safe_ns = (left_ns as f64 * SAFE) as u64;
     let mut room = (safe_ns.checked_sub(base_ns)? / per_arm_ns.max(1)) as usize;
-    let mut arms = Arms {
-        specs: base_arms(ask, first, room > A_PRIME_ROOM),
-        n_before: before.n_arms,
-    };
+    let mut arms = Arms::new(base_arms(ask, first, room > A_PRIME_ROOM), before.n_arms);
     let env = arms.specs.len() - 1;
     let mut steps = if before.has_ladder {
         Vec::new()
@@ -245,7 +255,7 @@ pub fn round(
         let mut suspect = trial.suspect.clone();
         match &trial.arm {
             Some(tried) if n_tried < for_suspects.min(SUSPECTS_MOST) && room > 0 => {
-                let is_new = arms.put("off", tried, |role| role.suspects.push(suspect));
+                let (is_new, _) = arms.put("off", tried, |role| role.suspects.push(suspect));
                 n_tried += 1;
                 room -= usize::from(is_new);
                 continue;
@@ -304,32 +314,48 @@ pub fn round(
 }
 
 /// Arms under construction: those that would be the same are one.
-struct Arms {
+pub(super) struct Arms {
     specs: Vec<ArmSpec>,
     /// Arms of earlier studies of the same answer.
     n_before: usize,
 }
 
 impl Arms {
-    /// Adds an arm, or finds the one that does the same, and lets `note` write what it is for. Whether it is new.
-    fn put(&mut self, prefix: &str, tried: &Tried, note: impl FnOnce(&mut Role)) -> bool {
-        let same = self.specs.iter_mut().find(|arm| {
+    /// Beside the two sides, the baseline first; `n_before` arms were in earlier studies.
+    pub(super) fn new(specs: Vec<ArmSpec>, n_before: usize) -> Self {
+        Self { specs, n_before }
+    }
+
+    /// All of them.
+    pub(super) fn into_specs(self) -> Vec<ArmSpec> {
+        self.specs
+    }
+
+    /// Adds an arm, or finds the one that does the same, and lets `note` write what it is for. Whether it is new,
+    /// and its name.
+    pub(super) fn put(
+        &mut self,
+        prefix: &str,
+        tried: &Tried,
+        note: impl FnOnce(&mut Role),
+    ) -> (bool, String) {
+        // The baseline stands for itself alone.
+        let same = self.specs.iter_mut().skip(1).find(|arm| {
             (&arm.driver, &arm.settings) == (&tried.driver, &tried.settings)
-                && arm.id.as_str() != HOST
                 && arm.id.as_str() != A_PRIME
                 && arm.change == tried.change
         });
         if let Some(arm) = same {
             note(&mut arm.role);
-            return false;
+            return (false, arm.id.to_string());
         }
         let number = self.n_before + self.specs.len();
-        let id = arm_id(&format!("{prefix}-{number}"));
-        let mut spec = ArmSpec::new(id, tried.driver.as_str(), tried.settings.clone());
+        let name = format!("{prefix}-{number}");
+        let mut spec = ArmSpec::new(arm_id(&name), tried.driver.as_str(), tried.settings.clone());
         spec.change = tried.change.clone();
         note(&mut spec.role);
         self.specs.push(spec);
-        true
+        (true, name)
     }
 }
 
@@ -374,6 +400,7 @@ mod tests {
             call: CommandCall::new("/bin/work", [""; 0]),
             carried: vec!["carried".into()],
             instead: Vec::new(),
+            own: None,
         }
     }
 

@@ -40,6 +40,8 @@ mod oci;
 #[cfg(target_os = "linux")]
 mod os_micro;
 #[cfg(target_os = "linux")]
+mod own;
+#[cfg(target_os = "linux")]
 mod people;
 #[cfg(target_os = "linux")]
 mod podman;

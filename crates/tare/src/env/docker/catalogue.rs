@@ -10,6 +10,14 @@ use super::super::reader::{FILES, PACKAGES, PROGRAMS};
 /// What `docker` arms take.
 pub(super) static SETTINGS: &[SettingSpec] = &[
     SettingSpec {
+        name: "like",
+        doc: "a container, running or stopped, by name or id: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only",
+    },
+    SettingSpec {
+        name: "without",
+        doc: "with `like`: differences to leave away, a list such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing",
+    },
+    SettingSpec {
         name: "image",
         doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
     },

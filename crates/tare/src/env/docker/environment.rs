@@ -27,6 +27,7 @@ use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict};
 use super::instance::{Belongings, DockerInstance, Siblings};
+use super::own::{self, Share, Template};
 use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
@@ -60,6 +61,8 @@ struct Prepared {
     facts: Facts,
     elsewhere: Option<String>,
     profile: Option<Profile>,
+    /// The configuration of an arm that is like a container of the user's.
+    own: Option<Box<ContainerCreateBody>>,
     /// This machine's address on the engine's bridge, where a port is published.
     gateway: Option<IpAddr>,
 }
@@ -122,6 +125,11 @@ impl DockerEnvironment {
         (!self.settings.entry.is_empty()).then(|| Duration::from_secs(seconds))
     }
 
+    /// Whether the image is the user's, and not packed here.
+    fn is_foreign(&self) -> bool {
+        self.settings.image.is_some() || self.settings.like.is_some()
+    }
+
     fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
         HashMap::from([
             ("tare".to_owned(), "1".to_owned()),
@@ -176,7 +184,7 @@ impl DockerEnvironment {
     /// The page by which workers pass the turn, where the engine's machine is this one.
     fn turn_page(&self, cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
         // Another user may not write to it.
-        let is_own = self.settings.user.is_none();
+        let is_own = self.settings.user.is_none() && self.settings.like.is_none();
         let is_here = is_own && prepared.elsewhere.is_none() && mode == StartMode::Resident;
         turn_page::to_show(cx.scratch).filter(|_| is_here)
     }
@@ -188,9 +196,6 @@ impl DockerEnvironment {
         belongings: &Belongings,
         mode: StartMode,
     ) -> ContainerCreateBody {
-        let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
-        host_config.port_bindings =
-            request::port_bindings(&self.settings.network, prepared.gateway);
         let is_once = mode == StartMode::Once;
         let is_attached = is_once && self.settings.entry.is_empty();
         let shared = self.shared(cx).filter(|_| !is_once);
@@ -208,6 +213,12 @@ impl DockerEnvironment {
             .chain(turn_page)
             .chain(self.shown())
             .collect();
+        if let Some(own) = &prepared.own {
+            return self.body_like(cx, own, mounts, is_once);
+        }
+        let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
+        host_config.port_bindings =
+            request::port_bindings(&self.settings.network, prepared.gateway);
         host_config.mounts = (!mounts.is_empty()).then_some(mounts);
         ContainerCreateBody {
             image: Some(prepared.image.clone()),
@@ -244,6 +255,64 @@ impl DockerEnvironment {
         }
     }
 
+    /// The request for a container that is like the user's, with the agent as its first process.
+    fn body_like(
+        &self,
+        cx: &Context<'_>,
+        own: &ContainerCreateBody,
+        more: Vec<Mount>,
+        is_attached: bool,
+    ) -> ContainerCreateBody {
+        let mut body = own.clone();
+        let mut host = body.host_config.take().unwrap_or_default();
+        let is_closed = host.readonly_rootfs == Some(true);
+        let closed = [
+            Mount {
+                target: Some(AGENT_PATH.to_owned()),
+                source: Some(agent_file(cx).display().to_string()),
+                typ: Some(MountType::BIND),
+                read_only: Some(true),
+                ..Default::default()
+            },
+            Mount {
+                target: Some(WORKDIR.to_owned()),
+                typ: Some(MountType::TMPFS),
+                tmpfs_options: Some(MountTmpfsOptions {
+                    mode: Some(0o1777),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            },
+        ];
+        let mounts = host.mounts.take().into_iter().flatten().chain(more);
+        host.mounts = Some(
+            mounts
+                .chain(closed.into_iter().filter(|_| is_closed))
+                .collect(),
+        );
+        let mut env = body.env.take().unwrap_or_default();
+        env.push(format!("TARE_RUN={}", cx.run));
+        ContainerCreateBody {
+            entrypoint: Some(vec![AGENT_PATH.into()]),
+            cmd: Some(vec![if is_attached { "serve" } else { "hold" }.into()]),
+            env: Some(env),
+            labels: Some(self.labels(cx)),
+            // The agent's own streams are never a terminal.
+            tty: (body.tty == Some(true) && !is_attached).then_some(true),
+            attach_stdin: Some(is_attached),
+            attach_stdout: Some(is_attached),
+            attach_stderr: Some(is_attached),
+            open_stdin: Some(is_attached),
+            stdin_once: Some(is_attached),
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".into()]),
+                ..Default::default()
+            }),
+            host_config: Some(host),
+            ..body
+        }
+    }
+
     /// What must be laid into a new container: the agent into a foreign image, and the working directory's
     /// mode onto storage whose root belongs to root alone.
     fn additions(
@@ -251,8 +320,27 @@ impl DockerEnvironment {
         cx: &Context<'_>,
         prepared: &Prepared,
     ) -> Result<Option<Vec<u8>>, EnvError> {
-        if self.settings.image.is_some() {
+        if self.is_foreign() {
             let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
+            let host = prepared
+                .own
+                .as_ref()
+                .and_then(|own| own.host_config.as_ref());
+            if host.is_some_and(|host| host.readonly_rootfs == Some(true)) {
+                // Nothing can be copied into it, so the agent is shown in it.
+                if let Some(engine) = &prepared.elsewhere {
+                    return Err(EnvError::Absent {
+                        why: format!(
+                            "the container's root is read-only, and an agent cannot be shown in it from here: {engine}"
+                        ),
+                        fix: Some(
+                            "leave `--read-only` out, or ask on the engine's own machine".into(),
+                        ),
+                    });
+                }
+                files::write_program(&agent_file(cx), &agent.bytes()?)?;
+                return Ok(None);
+            }
             return Ok(Some(packed::agent_archive(&agent.bytes()?)));
         }
         let is_foreign = matches!(self.settings.storage, Storage::Volume | Storage::Bind);
@@ -360,6 +448,11 @@ impl DockerEnvironment {
     }
 }
 
+/// Where the agent lies for containers that nothing can be copied into.
+fn agent_file(cx: &Context<'_>) -> std::path::PathBuf {
+    cx.scratch.join("tare-agent-inside")
+}
+
 /// How long a busy engine may take to say what it is when an arm is prepared.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
@@ -373,7 +466,7 @@ impl Environment for DockerEnvironment {
     }
 
     fn provide(&mut self, wanted: &Wanted) {
-        if self.settings.image.is_none() {
+        if !self.is_foreign() {
             self.provided.add(wanted);
         }
     }
@@ -399,7 +492,17 @@ impl Environment for DockerEnvironment {
         let place = Place::new(&self.arm, self.driver.named(), &self.settings);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts;
-        let (name, image) = if let Some(name) = &self.settings.image {
+        let mut own = None;
+        let (name, image) = if let Some(like) = &self.settings.like {
+            facts.insert("agent.delivery".into(), "copied into each container".into());
+            let (template, image) = Template::of(cx, &api, like)?;
+            let is_here = engine.elsewhere.is_none();
+            let there = |share: &Share| own::is_there(&api, is_here, share);
+            let body = template.beside(&self.settings.without, &there, &mut Vec::new())?;
+            facts::of_own(&mut facts, &body);
+            own = Some(Box::new(body));
+            (template.image().to_owned(), image)
+        } else if let Some(name) = &self.settings.image {
             facts.insert("agent.delivery".into(), "copied into each container".into());
             (name.clone(), image::inspect(&api, name)?)
         } else {
@@ -422,7 +525,9 @@ impl Environment for DockerEnvironment {
         let agent = packed::agent_for(cx.agents, &architecture)?;
         facts.insert("agent.sha256".into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
-        facts::of_settings(&mut facts, &self.settings, profile.as_ref());
+        if own.is_none() {
+            facts::of_settings(&mut facts, &self.settings, profile.as_ref());
+        }
         let gateway = match (&self.settings.network, &engine.elsewhere) {
             (Network::Published(_), None) => locality::gateway(&api),
             _ => None,
@@ -433,6 +538,7 @@ impl Environment for DockerEnvironment {
             facts,
             elsewhere: engine.elsewhere,
             profile,
+            own,
             gateway,
         });
         Ok(())
@@ -524,7 +630,7 @@ impl Environment for DockerEnvironment {
         for volume in api.volumes(&labels)? {
             api.remove_volume(&volume.key)?;
         }
-        if self.settings.image.is_none() {
+        if !self.is_foreign() {
             image::remove(&api, &packed::packed_name(cx.run, &self.arm))?;
         }
         for number in 1..=self.instances {

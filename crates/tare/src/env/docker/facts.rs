@@ -4,7 +4,7 @@
 //! engine's own capabilities are read from its process where the engine runs on this machine, because no
 //! answer of the API tells them, and a daemon that lacks one cannot give it away.
 
-use bollard::models::{HostConfig, ImageInspect, SystemInfo, SystemVersion};
+use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect, SystemInfo, SystemVersion};
 use tare_model::Facts;
 
 use super::api::Api;
@@ -143,6 +143,20 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
         (true, None) => "docker-default",
     };
     put(facts, "security.apparmor", Some(state));
+}
+
+/// What an arm that is like a container of the user's was asked for. Where its output goes may hold somebody's keys.
+pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
+    let mut config = body.host_config.clone().unwrap_or_default();
+    if let Some(log) = &mut config.log_config {
+        log.config = None;
+    }
+    config.security_opt = config.security_opt.map(|options| {
+        let is_short = |option: &String| option.len() < 80;
+        options.into_iter().filter(is_short).collect()
+    });
+    of_host_config(facts, &config);
+    put(facts, "asked.User", body.user.as_ref());
 }
 
 /// Under the names of the API's `HostConfig`.

@@ -16,6 +16,7 @@ use super::super::grammar::{
     is_safe_path, is_user,
 };
 use super::super::image::host_files::Wanted;
+use super::super::own;
 use super::super::reader::{Reader, Ulimit};
 use super::catalogue::SETTINGS;
 
@@ -76,6 +77,10 @@ pub(super) enum Storage {
 )]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
+    /// A container of the user's, or the file in which one is kept.
+    pub(super) like: Option<String>,
+    /// What an arm that is like one does without.
+    pub(super) without: Vec<String>,
     pub(super) image: Option<String>,
     /// What to pack besides the agent.
     pub(super) wanted: Wanted,
@@ -116,6 +121,12 @@ impl Settings {
     pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("docker", SETTINGS, params)?;
         let settings = Self {
+            like: read.word(
+                own::LIKE,
+                |text| is_container_name(text) || is_safe_path(text),
+                "a container's name or id",
+            )?,
+            without: read.words(own::WITHOUT, is_difference, "names of differences")?,
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
             wanted: read.wanted()?,
             lower_file: read.size("lower_file", 1)?,
@@ -175,6 +186,23 @@ impl Settings {
                 hint: Some(hint.into()),
             })
         };
+        let besides = |name: &&String| !WITH_LIKE.contains(&name.as_str());
+        if let (true, Some(name)) = (self.like.is_some(), params.0.keys().find(besides)) {
+            return conflict(
+                name,
+                &format!(
+                    "`{name}` has no effect beside `like`: the container's own configuration holds"
+                ),
+                "`without` leaves parts of it away",
+            );
+        }
+        if self.like.is_none() && !self.without.is_empty() {
+            return conflict(
+                own::WITHOUT,
+                "`without` has no effect without `like`",
+                "add `like`, or leave it out",
+            );
+        }
         if self.privileged && (!self.cap_add.is_empty() || !self.cap_drop.is_empty()) {
             return conflict(
                 "privileged",
@@ -219,6 +247,16 @@ impl Settings {
         }
         None
     }
+}
+
+/// What may be said beside `like`.
+const WITH_LIKE: [&str; 5] = [own::LIKE, own::WITHOUT, "platform", "context", "binds"];
+
+/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
+fn is_difference(text: &str) -> bool {
+    let is_letter =
+        |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
+    !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
 }
 
 fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
@@ -356,7 +394,7 @@ mod tests {
         assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
         assert_eq!(settings.wanted.files, ["/etc/os-release"]);
         assert_eq!(settings.lower_file, Some(100 << 20));
-        let all_but = ["privileged", "image"];
+        let all_but = ["privileged", "image", "like", "without"];
         assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
         let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
         let settings = Settings::parse(&params).unwrap();
@@ -364,6 +402,15 @@ mod tests {
             settings.image.as_deref(),
             Some("registry.example:5000/team/debian:12-slim")
         );
+        let like = Params::new()
+            .with("like", "web")
+            .with("without", "cpus?,env.LD_PRELOAD,tmpfs./a")
+            .with("platform", "linux/amd64");
+        let settings = Settings::parse(&like).unwrap();
+        assert_eq!(settings.like.as_deref(), Some("web"));
+        assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD", "tmpfs./a"]);
+        assert!(Settings::parse(&like.with("cpus", 0.5)).is_err());
+        assert!(Settings::parse(&Params::new().with("without", "cpus")).is_err());
         let both = params.with("programs", "python3");
         assert_eq!(Settings::parse(&both).unwrap_err().setting, "image");
     }

@@ -40,9 +40,10 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let command = harmless(&why.command.join(" "));
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
-        "{command} · {} in {} against the host · run {} · {} blocks · seed {}",
+        "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
         metric(&why.metric),
         harmless(&why.arm),
+        base(dossier).0,
         harmless(&dossier.run),
         blocks.unwrap_or(0),
         dossier.study.seed
@@ -52,6 +53,10 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
     }
     paragraph(&mut out, "", &capitalised(&harmless(&why.answer)), limit);
+    let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
+    if let Some(line) = compared {
+        paragraph(&mut out, "", &capitalised(&harmless(line)), limit);
+    }
     if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
         paragraph(
             &mut out,
@@ -62,7 +67,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     }
     if let Some(ladder) = &dossier.ladder {
         out.push('\n');
-        waterfall(&mut out, ladder, limit, style.colour);
+        waterfall(&mut out, ladder, base(dossier).1, limit, style.colour);
     }
     if !dossier.findings.is_empty() {
         out.push('\n');
@@ -106,6 +111,20 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         paragraph(&mut out, "not measured: ", &text, limit);
     }
     out
+}
+
+/// How a line begins that says what a container of the user's own is compared with.
+const COMPARED: &str = "compared with: ";
+
+/// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
+fn base(dossier: &Dossier) -> (&'static str, &'static str) {
+    let base = dossier.arms.iter().find(|arm| arm.baseline);
+    match base {
+        Some(arm) if arm.id != "host" => {
+            ("a plain one of its image", "the image in a plain container")
+        }
+        _ => ("the host", "host, a bare process"),
+    }
 }
 
 fn metric(id: &str) -> String {
@@ -155,7 +174,7 @@ struct Line {
     note: Option<String>,
 }
 
-fn lines(ladder: &DossierLadder) -> Vec<Line> {
+fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
     let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point.abs());
     let shown = |span: &Option<Span>| {
         span.as_ref().map_or_else(
@@ -171,7 +190,7 @@ fn lines(ladder: &DossierLadder) -> Vec<Line> {
     let is_rate = ladder.metric == "command.picked.rate";
     let mut so_far = if is_rate { 0.0 } else { level(&ladder.base) };
     let mut lines = vec![Line {
-        title: "host, a bare process".to_owned(),
+        title: base.to_owned(),
         number: shown(&ladder.base),
         bar: (!is_rate).then_some((0.0, so_far)),
         paint: Paint::Plain,
@@ -219,8 +238,8 @@ fn step(rung: &DossierRung, so_far: &mut f64, unit: &str) -> Line {
     }
 }
 
-fn waterfall(out: &mut String, ladder: &DossierLadder, limit: usize, colour: bool) {
-    let lines = lines(ladder);
+fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize, colour: bool) {
+    let lines = lines(ladder, base);
     let longest =
         |of: fn(&Line) -> &str| lines.iter().map(|line| width(of(line))).max().unwrap_or(0);
     let number_width = longest(|line| &line.number);
@@ -466,7 +485,8 @@ fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
         );
         paragraph(out, "start-up: ", &text, limit);
     }
-    for line in &why.carried {
+    let told = |line: &&String| !line.starts_with(COMPARED);
+    for line in why.carried.iter().filter(told) {
         paragraph(out, "carried: ", &harmless(line), limit);
     }
 }
@@ -522,14 +542,14 @@ mod tests {
     fn the_waterfall_stays_within_its_width_and_bars_begin_where_the_last_ended() {
         for limit in [40, 60, 80, 100] {
             let mut out = String::new();
-            waterfall(&mut out, &ladder(), limit, false);
+            waterfall(&mut out, &ladder(), "host", limit, false);
             for line in out.lines() {
                 assert!(width(line) <= limit, "{limit}: {line}");
             }
             assert!(!out.contains('\u{1b}'), "{out}");
         }
         let mut out = String::new();
-        waterfall(&mut out, &ladder(), 100, false);
+        waterfall(&mut out, &ladder(), "host", 100, false);
         let bar = |title: &str| {
             let line = out.lines().find(|line| line.contains(title)).unwrap();
             let begin = line.chars().position(|letter| letter == '█').unwrap();

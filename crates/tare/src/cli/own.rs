@@ -1,0 +1,210 @@
+//! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
+
+use tare_model::Params;
+use tare_model::command::Pick;
+
+use super::session::Session;
+use super::why::{Measured, Runner};
+use super::{Exit, Failed, output};
+use crate::cx::Observer;
+use crate::env::own::{Own, Shares, Source, Wish};
+use crate::env::{self, EnvError};
+use crate::report;
+use crate::why::own::{Asks, Hunt, bases, call, told};
+use crate::why::studies::Pace;
+use crate::why::{self, Ask, First, Trouble, conclude};
+
+/// What is asked, beside the container.
+pub(super) struct Question<'a> {
+    pub(super) like: Option<&'a str>,
+    pub(super) command: &'a [String],
+    pub(super) settings: &'a Params,
+    pub(super) shares: Shares,
+    pub(super) metric: &'static str,
+    pub(super) pick: Option<Pick>,
+    pub(super) budget_ns: u64,
+    pub(super) seed: u64,
+}
+
+impl Question<'_> {
+    /// Takes the container and looks at the command in it and in what it is compared with.
+    pub(super) fn ask(
+        self,
+        driver: &str,
+        session: &Session,
+        observer: &dyn Observer,
+    ) -> Result<(Ask, First), Failed> {
+        let cx = session.context(observer);
+        let found = env::find(driver).expect("the name was looked up before");
+        if let Some(name) = self.settings.0.keys().find(|name| *name != "context") {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!(
+                    "`{}` has no effect: the container's own configuration holds",
+                    output::printable(name)
+                ),
+            )
+            .hint("change the `docker run` line, or ask about an environment with `--env docker --set …`"));
+        }
+        let source = match self.like {
+            Some(name) => Source::Container(name),
+            None => Source::Line(self.command),
+        };
+        let wish = Wish {
+            source,
+            folder: cx.scratch,
+            shares: self.shares,
+        };
+        let own = found
+            .take(&cx, &wish)
+            .map_err(|source| of_driver(driver, source))?;
+        let command = if self.like.is_some() {
+            self.command
+        } else {
+            &[]
+        };
+        let call = call(&own, command);
+        if call.argv.is_empty() {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!("`{}` has no command of its own", own.name),
+            )
+            .hint("give one behind the image, or behind `--`"));
+        }
+        let mut typed = vec![own.name.clone()];
+        typed.extend(call.argv.clone());
+        let mut ask = Ask {
+            command: typed,
+            driver: driver.to_owned(),
+            settings: own.settings.clone(),
+            program: None,
+            metric: self.metric.to_owned(),
+            budget_ns: self.budget_ns,
+            seed: self.seed,
+            call: tare_model::CommandCall {
+                pick: self.pick,
+                ..call
+            },
+            carried: Vec::new(),
+            instead: Vec::new(),
+            own: None,
+        };
+        for line in &own.told {
+            output::tell(&output::printable(line));
+        }
+        let inside = why::calibrate::look_inside(&cx, &ask).map_err(alone)?;
+        let (asks, first) = based(&cx, &mut ask, &own)?;
+        let mut lines = vec![told(&asks)];
+        lines.extend(own.told.iter().cloned());
+        output::tell(&output::printable(&lines[0]));
+        ask.carried = lines;
+        ask.own = Some(asks);
+        output::tell(&format!(
+            "{} plain, {} in the container at the first look",
+            report::terminal::time(first.host.wall_ns as f64),
+            report::terminal::time(first.env.wall_ns.min(inside.wall_ns) as f64),
+        ));
+        for remark in &first.remarks {
+            output::tell(&format!("note: {}", output::printable(remark)));
+        }
+        Ok((ask, first))
+    }
+}
+
+/// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
+/// something else what it may need is kept.
+fn based(cx: &crate::cx::Context<'_>, ask: &mut Ask, own: &Own) -> Result<(Asks, First), Failed> {
+    let mut fallback = None;
+    let mut trouble = None;
+    for asks in bases(own) {
+        ask.own = Some(asks.clone());
+        match why::calibrate::look(cx, ask, &own.settings) {
+            Ok(first) if first.host.report.stdout == first.env.report.stdout => {
+                return Ok((asks, first));
+            }
+            // The first of those that only print something else.
+            Ok(first) => {
+                fallback.get_or_insert((asks, first));
+            }
+            Err(Trouble::Cancelled) => return Err(Trouble::Cancelled.into()),
+            Err(error) => trouble = Some(error),
+        }
+    }
+    if let Some(found) = fallback {
+        return Ok(found);
+    }
+    let trouble = trouble.expect("there is at least one baseline");
+    let may_have_left = trouble.may_have_left();
+    Err(Failed {
+        may_have_left,
+        ..Failed::new(
+            Exit::Finding,
+            format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
+        )
+        .maybe(trouble.hint())
+    })
+}
+
+/// The words for a command that does not work in its own container: there is no host to compare with.
+fn alone(trouble: Trouble) -> Failed {
+    let may_have_left = trouble.may_have_left();
+    let failed = match &trouble {
+        Trouble::FailsInside { how, said, .. } => {
+            let is_of_share = said.contains("Read-only file system") || said.contains("EROFS");
+            let hint = is_of_share.then(|| {
+                "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
+            });
+            Failed::new(
+                Exit::Finding,
+                format!("the command fails in a copy of the container: it {how}{said}"),
+            )
+            .maybe(hint.or_else(|| trouble.hint()))
+        }
+        Trouble::TooLong { limit_s, .. } => Failed::new(
+            Exit::Finding,
+            format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
+        )
+        .hint("name what it is to do: `tare why --like CONTAINER -- CMD`, or a command behind the image"),
+        _ => return trouble.into(),
+    };
+    Failed {
+        may_have_left,
+        ..failed
+    }
+}
+
+fn of_driver(driver: &str, source: EnvError) -> Failed {
+    Trouble::Environment {
+        env: driver.to_owned(),
+        source,
+    }
+    .into()
+}
+
+/// Searches what of the container carries the cost, as far as the time goes.
+pub(super) fn hunt(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    mut measured: Measured,
+) -> Result<Measured, Failed> {
+    let Some(asks) = &ask.own else {
+        return Ok(measured);
+    };
+    let trials = conclude::suspects(&measured.data, &measured.dossier);
+    let mut hunt = Hunt::new(asks, first, trials);
+    loop {
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let n_arms = measured.data.head.arms.len();
+        let left_ns = runner.left_ns(ask);
+        let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
+            return Ok(measured);
+        };
+        output::tell(&next.told());
+        measured = runner.measure(&next.study)?;
+        if measured.is_interrupted {
+            return Ok(measured);
+        }
+        hunt.learn(&next, &measured.data, ask);
+    }
+}

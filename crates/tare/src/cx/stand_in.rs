@@ -1,0 +1,268 @@
+//! A local socket behind which nobody does anything: what a client asks there is noted and answered by a function.
+//!
+//! What a client makes of a line of arguments is best asked of the client itself. Led to such a socket it says it,
+//! and nothing is made, changed or named anywhere. It speaks as much of HTTP as clients of engines need: one
+//! request a connection, bodies of a known length or in chunks, bounded.
+//! The socket lies in the run's own folder and only its owner may connect.
+//! What it cannot see: what a client would have asked next; every connection ends with its answer.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a client may take over a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// The longest line of a request's head, and the most lines.
+const LINE_LIMIT: u64 = 64 << 10;
+const LINES_MOST: usize = 200;
+/// The longest body: configurations have a few kilobytes, filters a hundred.
+const BODY_LIMIT: u64 = 16 << 20;
+
+/// What a client asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Its verb.
+    pub method: String,
+    /// Path and query, as they came.
+    pub target: String,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The status.
+    pub status: u16,
+    /// Headers beside the usual ones.
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON, or a word.
+    pub body: String,
+}
+
+/// An open stand-in. Dropping it removes the socket.
+pub struct StandIn {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl StandIn {
+    /// Opens one with its socket in `folder`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to, or whose path is too long for a socket.
+    pub fn open(
+        folder: &Path,
+        answer: impl Fn(&Heard) -> Said + Send + 'static,
+    ) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("ask-{}-{number}", std::process::id()));
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (over, notes) = (Arc::clone(&is_over), Arc::clone(&heard));
+        let accepting = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                // A client that says nothing sensible is not answered; it says so itself.
+                let _ = stream.and_then(|stream| attend(stream, &notes, &answer));
+            }
+        });
+        Ok(Self {
+            path,
+            is_over,
+            heard,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was asked so far, oldest first.
+    pub fn heard(&self) -> Vec<Heard> {
+        let notes = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.clone()
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that waits for somebody to connect.
+        let is_awake = UnixStream::connect(&self.path).is_ok();
+        if let Some(thread) = self.accepting.take().filter(|_| is_awake) {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn attend(
+    stream: UnixStream,
+    notes: &Mutex<Vec<Heard>>,
+    answer: &impl Fn(&Heard) -> Said,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(REQUEST_LIMIT))?;
+    stream.set_write_timeout(Some(REQUEST_LIMIT))?;
+    let mut writer = stream.try_clone()?;
+    let heard = request(&mut BufReader::new(stream))?;
+    let said = answer(&heard);
+    let is_head = heard.method == "HEAD";
+    notes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(heard);
+    let mut text = format!("HTTP/1.1 {} Noted\r\nConnection: close\r\n", said.status);
+    text.push_str("Content-Type: application/json\r\n");
+    let length = ("Content-Length", said.body.len().to_string());
+    for (name, value) in said.headers.iter().chain([&length]) {
+        text.extend([name, ": ", value, "\r\n"]);
+    }
+    text.push_str("\r\n");
+    if !is_head {
+        text.push_str(&said.body);
+    }
+    writer.write_all(text.as_bytes())
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
+}
+
+fn line(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    reader.by_ref().take(LINE_LIMIT).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        return Err(odd("a line without an end"));
+    }
+    Ok(line.trim_end().to_owned())
+}
+
+fn request(reader: &mut impl BufRead) -> io::Result<Heard> {
+    let first = line(reader)?;
+    let mut words = first.split(' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Err(odd("no request"));
+    };
+    let (mut length, mut is_chunked) = (0, false);
+    for _ in 0..LINES_MOST {
+        let header = line(reader)?;
+        if header.is_empty() {
+            let body = if is_chunked {
+                chunks(reader)?
+            } else {
+                exactly(reader, length)?
+            };
+            return Ok(Heard {
+                method: method.to_owned(),
+                target: target.to_owned(),
+                body,
+            });
+        }
+        let Some((name, value)) = header.split_once(':') else {
+            return Err(odd("no header"));
+        };
+        let value = value.trim();
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.parse().map_err(|_| odd("no length"))?;
+        }
+        is_chunked |=
+            name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked");
+    }
+    Err(odd("too many headers"))
+}
+
+fn exactly(reader: &mut impl BufRead, length: u64) -> io::Result<Vec<u8>> {
+    if length > BODY_LIMIT {
+        return Err(odd("too long a body"));
+    }
+    let mut body = Vec::new();
+    reader.by_ref().take(length).read_to_end(&mut body)?;
+    if body.len() as u64 == length {
+        Ok(body)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let size = line(reader)?;
+        let size = size.split(';').next().unwrap_or_default();
+        let size = u64::from_str_radix(size, 16).map_err(|_| odd("no chunk"))?;
+        if body.len() as u64 + size > BODY_LIMIT {
+            return Err(odd("too long a body"));
+        }
+        body.extend(exactly(reader, size)?);
+        line(reader)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_asks_is_noted_and_answered_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let stand_in = StandIn::open(folder.path(), |heard| Said {
+            status: 500,
+            headers: vec![("Api-Version", "1.41".into())],
+            body: format!("{{\"message\":\"{}\"}}", heard.method),
+        })
+        .unwrap();
+        let mut stream = UnixStream::connect(stand_in.path()).unwrap();
+        stream
+            .write_all(b"POST /a?b=c HTTP/1.1\r\nContent-Length: 3\r\nHost: x\r\n\r\n{1}")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+        assert!(answer.ends_with("{\"message\":\"POST\"}"), "{answer}");
+        let expected = Heard {
+            method: "POST".into(),
+            target: "/a?b=c".into(),
+            body: b"{1}".to_vec(),
+        };
+        assert_eq!(stand_in.heard(), [expected]);
+        let path = stand_in.path().to_owned();
+        drop(stand_in);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn bodies_in_chunks_are_put_together_and_what_is_no_request_is_refused() {
+        let read = |text: &[u8]| request(&mut io::Cursor::new(text.to_vec()));
+        let chunked =
+            b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x\r\nc\r\n0\r\n\r\n";
+        assert_eq!(read(chunked).unwrap().body, b"abc");
+        for wrong in [
+            &b"GET\r\n\r\n"[..],
+            b"GET / HTTP/1.1\r\n",
+            b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+            b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nshort",
+            b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ] {
+            assert!(read(wrong).is_err());
+        }
+    }
+}

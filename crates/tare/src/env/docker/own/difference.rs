@@ -1,0 +1,690 @@
+//! In which parts a container's configuration differs from that of a plain one, and the configuration without some.
+//!
+//! Pure: two bodies of the request that makes a container come in, as the same client or engine would have written
+//! them, so that no table of defaults is needed. A part is a field, or one entry of a list or map whose entries do
+//! not depend on each other: a variable, a sysctl, a limit, a security option.
+//! What it cannot see: what an engine makes of a field that it fills in only when it starts the container.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
+use crate::env::own::Difference;
+use crate::env::text::printable;
+
+/// The configuration of a container beside that of a plain one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair<'a> {
+    /// As it is.
+    pub(super) body: &'a Value,
+    /// That of a plain one of the same image.
+    pub(super) plain: &'a Value,
+    /// The image's own variables.
+    pub(super) image_env: &'a [String],
+}
+
+/// One part, with how it is taken away.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) told: Difference,
+    switch: Switch,
+}
+
+#[derive(Debug, Clone)]
+enum Switch {
+    /// These fields of `HostConfig` as a plain container has them.
+    Fields(Vec<String>),
+    /// One entry of a list or map of `HostConfig`, by the beginning of its text or its key.
+    Entry(&'static str, String),
+    Variable(String),
+    /// A field beside `HostConfig`.
+    Top(&'static str),
+    /// Something that engines do to every container, and the security option that takes it away.
+    Option(&'static str),
+    HostNetwork,
+    NoLog,
+}
+
+/// A value that means the same as none.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is) => !is,
+        Value::Number(number) => matches!(number.as_i64(), Some(0 | -1)),
+        Value::String(text) => matches!(text.as_str(), "" | "default" | "no"),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_nothing),
+    }
+}
+
+fn host_config(body: &Value) -> &Map<String, Value> {
+    static NONE: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
+    body.get("HostConfig")
+        .and_then(Value::as_object)
+        .unwrap_or_else(|| NONE.get_or_init(Map::new))
+}
+
+fn differs(name: &str, body: &Map<String, Value>, plain: &Map<String, Value>) -> bool {
+    let of = |map: &Map<String, Value>| map.get(name).filter(|value| !is_nothing(value)).cloned();
+    of(body) != of(plain)
+}
+
+/// A value in a few words; what may hold somebody's key is not told.
+fn shown(name: &str, value: &Value) -> String {
+    let text = match (name, value) {
+        ("LogConfig", value) => value["Type"].as_str().unwrap_or_default().to_owned(),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Bool(true)) => String::new(),
+        ("NanoCpus", value) => (value.as_f64().unwrap_or_default() / 1e9).to_string(),
+        ("PortBindings", Value::Object(ports)) => {
+            ports.keys().cloned().collect::<Vec<_>>().join(" ")
+        }
+        (_, Value::Array(list)) if list.iter().all(Value::is_string) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            words.join(",")
+        }
+        ("Memory" | "MemorySwap" | "MemoryReservation" | "ShmSize", Value::Number(number)) => {
+            let bytes = number.as_u64().unwrap_or_default();
+            if bytes > 0 && bytes.is_multiple_of(1 << 20) {
+                format!("{}m", bytes >> 20)
+            } else {
+                number.to_string()
+            }
+        }
+        (_, Value::Number(number)) => number.to_string(),
+        _ => "…".to_owned(),
+    };
+    let short: String = text.chars().take(40).collect();
+    printable(&short)
+}
+
+/// Every part in which a container differs, the likeliest to matter first.
+pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
+    let mut parts = of_fields(pair);
+    parts.extend(of_entries(pair));
+    parts.extend(of_variables(pair));
+    parts.extend(of_top(pair));
+    parts.extend(of_engine(pair));
+    parts.sort_by(|a, b| b.told.likelihood.total_cmp(&a.told.likelihood));
+    parts
+}
+
+fn of_fields(pair: Pair<'_>) -> Vec<Part> {
+    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
+    let mut names: Vec<&String> = body.keys().collect();
+    names.sort();
+    let is_judged =
+        |name: &&&String| !NO_DIFFERENCE.contains(&name.as_str()) && differs(name, body, plain);
+    let mut parts = Vec::new();
+    for name in names.iter().filter(is_judged) {
+        let known = FIELDS.iter().find(|field| field.name == name.as_str());
+        let text = shown(name, &body[name.as_str()]);
+        if is_derived(name, body) || is_nothing(&body[name.as_str()]) {
+            continue;
+        }
+        parts.push(match known {
+            Some(field) => of_known(field, &text),
+            None => Part {
+                told: Difference {
+                    id: (*name).clone(),
+                    what: format!("`HostConfig.{name}`"),
+                    advice: format!("leave `{name}` of its configuration as the engine has it"),
+                    price: "unknown here".to_owned(),
+                    likelihood: 0.2,
+                    may_be_needed: true,
+                },
+                switch: Switch::Fields(vec![(*name).clone()]),
+            },
+        });
+    }
+    parts
+}
+
+/// Whether an engine fills in a field because of another.
+fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
+    let number = |name: &str| body.get(name).and_then(Value::as_i64);
+    match name {
+        "MemorySwap" => number("Memory").is_some_and(|memory| {
+            memory > 0 && number(name).is_some_and(|swap| swap == 2 * memory)
+        }),
+        // `--privileged` shows every path.
+        "MaskedPaths" | "ReadonlyPaths" => {
+            body.get("Privileged") == Some(&Value::Bool(true))
+                || body.get(name).is_none_or(|paths| !paths.is_array())
+        }
+        "IpcMode" => matches!(body[name].as_str(), Some("private" | "shareable")),
+        _ => false,
+    }
+}
+
+fn of_known(field: &Field, text: &str) -> Part {
+    let given = if text.is_empty() {
+        field.flag.to_owned()
+    } else {
+        format!("{} {text}", field.flag)
+    };
+    let compose = if field.compose.is_empty() {
+        String::new()
+    } else {
+        format!(" (in a compose file: `{}:`)", field.compose)
+    };
+    let fields = std::iter::once(&field.name).chain(field.with);
+    Part {
+        told: Difference {
+            id: field.id.to_owned(),
+            what: format!("`{given}`"),
+            advice: format!("leave `{given}` out of the `docker run` line{compose}"),
+            price: field.price.to_owned(),
+            likelihood: field.likelihood,
+            may_be_needed: field.may_be_needed,
+        },
+        switch: Switch::Fields(fields.map(|name| (*name).to_owned()).collect()),
+    }
+}
+
+/// Lists and maps whose entries are parts of their own: the field, what their names begin with, the flag.
+const ENTRIES: [(&str, &str, &str, &str, f64); 4] = [
+    (
+        "SecurityOpt",
+        "security-opt",
+        "--security-opt",
+        "security_opt",
+        0.4,
+    ),
+    ("Sysctls", "sysctl", "--sysctl", "sysctls", 0.4),
+    ("Ulimits", "ulimit", "--ulimit", "ulimits", 0.3),
+    ("Tmpfs", "tmpfs", "--tmpfs", "tmpfs", 0.3),
+];
+
+/// The entries of a field by their names, with their texts.
+fn entries(field: &str, body: &Map<String, Value>) -> BTreeMap<String, String> {
+    match body.get(field) {
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(|entry| match entry {
+                Value::String(text) => {
+                    let name = text.split(['=', ':']).next()?;
+                    // A filter is a page of JSON.
+                    let value = text.get(name.len() + 1..).unwrap_or_default();
+                    let value = if value.starts_with('{') {
+                        "a profile of its own"
+                    } else {
+                        value
+                    };
+                    Some((name.to_owned(), value.to_owned()))
+                }
+                Value::Object(limit) => Some((
+                    limit.get("Name")?.as_str()?.to_owned(),
+                    format!("{}:{}", limit.get("Soft")?, limit.get("Hard")?),
+                )),
+                _ => None,
+            })
+            .collect(),
+        Some(Value::Object(map)) => map
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn of_entries(pair: Pair<'_>) -> Vec<Part> {
+    let (body, plain) = (host_config(pair.body), host_config(pair.plain));
+    let mut parts = Vec::new();
+    for (field, prefix, flag, compose, likelihood) in ENTRIES {
+        let usual = entries(field, plain);
+        for (name, value) in entries(field, body) {
+            if usual.get(&name) == Some(&value) {
+                continue;
+            }
+            let text = if value.is_empty() {
+                name.clone()
+            } else {
+                format!("{name}={value}")
+            };
+            let text = printable(&text.chars().take(60).collect::<String>());
+            parts.push(Part {
+                told: Difference {
+                    id: format!("{prefix}.{}", printable(&name)),
+                    what: format!("`{flag} {text}`"),
+                    advice: format!(
+                        "leave `{flag} {text}` out of the `docker run` line (in a compose file: below `{compose}:`)"
+                    ),
+                    price: match field {
+                        "SecurityOpt" => "what it forbids is allowed again, or the reverse",
+                        "Tmpfs" => "what is written there goes to a disk, and stays",
+                        _ => "what it was set for",
+                    }
+                    .to_owned(),
+                    likelihood,
+                    may_be_needed: field == "Tmpfs",
+                },
+                switch: Switch::Entry(field, name),
+            });
+        }
+    }
+    parts
+}
+
+fn variables(list: Option<&Value>) -> BTreeMap<String, Option<String>> {
+    let list = list.and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(split)
+        .collect()
+}
+
+fn split(text: &str) -> (String, Option<String>) {
+    match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}
+
+fn of_variables(pair: Pair<'_>) -> Vec<Part> {
+    let mut all: BTreeMap<String, Option<String>> =
+        pair.image_env.iter().map(|text| split(text)).collect();
+    let images: Vec<String> = all.keys().cloned().collect();
+    let given = variables(pair.body.get("Env"));
+    all.extend(given);
+    let text = command_text(pair.body);
+    let mut parts = Vec::new();
+    for (name, value) in all {
+        let whose = whose(&name);
+        // A variable that the command's own text names is a part of the command.
+        let is_in_command =
+            text.contains(&format!("${name}")) || text.contains(&format!("${{{name}"));
+        if whose == Whose::Nobodys || value.is_none() || is_in_command {
+            continue;
+        }
+        let is_images = images.contains(&name);
+        let name = printable(&name);
+        let unset = format!("unset `{name}` before the program starts");
+        parts.push(Part {
+            told: Difference {
+                id: format!("env.{name}"),
+                what: if is_images {
+                    format!("the image's variable `{name}`")
+                } else {
+                    format!("the variable `{name}`")
+                },
+                advice: if is_images {
+                    format!("take `ENV {name}` out of the image, or {unset}")
+                } else {
+                    format!("leave `-e {name}=…` out of the `docker run` line (in a compose file: below `environment:`)")
+                },
+                price: "whatever it was set for".to_owned(),
+                likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
+                may_be_needed: whose == Whose::Programs,
+            },
+            switch: Switch::Variable(name),
+        });
+    }
+    parts
+}
+
+/// What is run, as one text.
+fn command_text(body: &Value) -> String {
+    ["Entrypoint", "Cmd"]
+        .iter()
+        .filter_map(|name| body.get(*name))
+        .map(Value::to_string)
+        .collect()
+}
+
+fn of_top(pair: Pair<'_>) -> Vec<Part> {
+    let text = |body: &Value, name: &str| {
+        let text = body.get(name).and_then(Value::as_str).unwrap_or_default();
+        text.to_owned()
+    };
+    let user = text(pair.body, "User");
+    if user.is_empty() || user == text(pair.plain, "User") {
+        return Vec::new();
+    }
+    let user = printable(&user);
+    vec![Part {
+        told: Difference {
+            id: "user".to_owned(),
+            what: format!("`--user {user}`"),
+            advice: format!(
+                "leave `--user {user}` out of the `docker run` line (in a compose file: `user:`)"
+            ),
+            price: "it runs as the image's user, who is root mostly".to_owned(),
+            likelihood: 0.1,
+            may_be_needed: true,
+        },
+        switch: Switch::Top("User"),
+    }]
+}
+
+/// What engines do to every container, as far as a container can do without.
+fn of_engine(pair: Pair<'_>) -> Vec<Part> {
+    let body = host_config(pair.body);
+    let is_privileged = body.get("Privileged") == Some(&Value::Bool(true));
+    let options = entries("SecurityOpt", body);
+    let engines =
+        |id: &str, what: &str, advice: &str, price: &str, likelihood, may_be_needed, switch| Part {
+            told: Difference {
+                id: format!("engine.{id}"),
+                what: what.to_owned(),
+                advice: advice.to_owned(),
+                price: price.to_owned(),
+                likelihood,
+                may_be_needed,
+            },
+            switch,
+        };
+    let mut parts = Vec::new();
+    if !is_privileged && !options.contains_key("seccomp") {
+        parts.push(engines(
+            "seccomp",
+            "the engine's filter of system calls",
+            "a profile of your own that allows what the program does first; as a measurement: `--security-opt seccomp=unconfined`",
+            "without a filter every system call of the kernel can be attacked from inside",
+            0.35,
+            false,
+            Switch::Option("seccomp=unconfined"),
+        ));
+    }
+    if !is_privileged && !options.contains_key("apparmor") {
+        parts.push(engines(
+            "apparmor",
+            "the engine's AppArmor profile",
+            "a profile of your own; as a measurement: `--security-opt apparmor=unconfined`",
+            "what the profile forbids is allowed again",
+            0.05,
+            false,
+            Switch::Option("apparmor=unconfined"),
+        ));
+    }
+    let network = body
+        .get("NetworkMode")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if network != "host" && network != "none" && !network.starts_with("container:") {
+        parts.push(engines(
+            "network",
+            "the container's own network (bridge, address translation, name server)",
+            "`--network host`",
+            "the program shares the machine's addresses and ports",
+            0.3,
+            true,
+            Switch::HostNetwork,
+        ));
+    }
+    if body.get("LogConfig").and_then(|log| log["Type"].as_str()) != Some("none") {
+        parts.push(engines(
+            "log",
+            "the engine's log of the output",
+            "`--log-driver local`, or write less; as a measurement: `--log-driver none`",
+            "`docker logs` shows less, or nothing",
+            0.2,
+            false,
+            Switch::NoLog,
+        ));
+    }
+    parts
+}
+
+/// The configuration without these parts. A name that ends in `?` may be missing; of such, one must be there.
+///
+/// # Errors
+/// The name that is none of the container's differences.
+pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String> {
+    let parts = parts(pair);
+    let mut body = pair.body.clone();
+    let (mut n_optional, mut n_found) = (0, 0);
+    // What the engine does goes last: it undoes what a plain container has.
+    let mut wanted: Vec<&Part> = Vec::new();
+    for name in names {
+        let (id, is_optional) = match name.strip_suffix('?') {
+            Some(id) => (id, true),
+            None => (name.as_str(), false),
+        };
+        let part = parts.iter().find(|part| part.told.id == id);
+        n_optional += usize::from(is_optional);
+        n_found += usize::from(is_optional && part.is_some());
+        match part {
+            Some(part) => wanted.push(part),
+            None if is_optional => {}
+            None => {
+                return Err(format!(
+                    "the container has no `{}` of its own",
+                    printable(id)
+                ));
+            }
+        }
+    }
+    if n_optional > 0 && n_found == 0 {
+        let ids: Vec<&str> = names
+            .iter()
+            .filter_map(|name| name.strip_suffix('?'))
+            .collect();
+        return Err(format!(
+            "the container has no `{}` of its own",
+            printable(&ids.join("`, `"))
+        ));
+    }
+    wanted.sort_by_key(|part| part.told.id.starts_with("engine."));
+    for part in wanted {
+        take_away(&mut body, pair, &part.switch);
+    }
+    Ok(body)
+}
+
+fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
+    let plain = host_config(pair.plain);
+    match switch {
+        Switch::Fields(names) => {
+            for name in names {
+                body["HostConfig"][name.as_str()] = plain.get(name).cloned().unwrap_or(Value::Null);
+                if name == "NetworkMode" {
+                    body["NetworkingConfig"] = pair.plain["NetworkingConfig"].clone();
+                    body["HostConfig"]["Links"] = Value::Null;
+                }
+            }
+        }
+        Switch::Entry(field, name) => match &mut body["HostConfig"][*field] {
+            Value::Array(list) => list.retain(|entry| match entry {
+                Value::String(text) => text.split(['=', ':']).next() != Some(name.as_str()),
+                other => other["Name"] != name.as_str(),
+            }),
+            Value::Object(map) => {
+                map.remove(name);
+            }
+            _ => {}
+        },
+        Switch::Variable(name) => {
+            let has_one = pair.image_env.iter().any(|text| split(text).0 == *name);
+            let mut list = body["Env"].as_array().cloned().unwrap_or_default();
+            list.retain(|text| text.as_str().is_none_or(|text| split(text).0 != *name));
+            if has_one {
+                // Engines take a name without a text as a wish not to have the image's.
+                list.push(Value::String(name.clone()));
+            }
+            body["Env"] = Value::Array(list);
+        }
+        Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
+        Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
+            Value::Array(list) => list.push(Value::String((*option).to_owned())),
+            other => *other = serde_json::json!([option]),
+        },
+        Switch::HostNetwork => {
+            let host = &mut body["HostConfig"];
+            host["NetworkMode"] = Value::String("host".to_owned());
+            for name in ["PortBindings", "PublishAllPorts", "Links"] {
+                host[name] = Value::Null;
+            }
+            // Of a namespace that is no longer there.
+            if let Value::Object(sysctls) = &mut host["Sysctls"] {
+                sysctls.retain(|name, _| !name.starts_with("net."));
+            }
+            body["NetworkingConfig"] = Value::Null;
+            body["MacAddress"] = Value::Null;
+            body["Hostname"] = Value::Null;
+        }
+        Switch::NoLog => {
+            body["HostConfig"]["LogConfig"] = serde_json::json!({"Type": "none", "Config": {}});
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn body() -> Value {
+        json!({
+            "Image": "web", "User": "1000", "Env": ["LD_PRELOAD=/slow.so", "PASSWORD=hush", "N=3"],
+            "Cmd": ["sh", "-c", "echo $N"],
+            "HostConfig": {
+                "CpuShares": 2, "NanoCpus": 500_000_000, "Memory": 1 << 26, "MemorySwap": 1 << 27,
+                "SecurityOpt": ["seccomp={\"a\":1}", "no-new-privileges"],
+                "Sysctls": {"net.core.somaxconn": "5"}, "Ulimits": [{"Name": "nofile", "Soft": 1, "Hard": 2}],
+                "NetworkMode": "mine", "Dns": [], "PidsLimit": 0, "AutoRemove": true, "Newest": 5,
+                "RestartPolicy": {"Name": "always"}
+            },
+            "NetworkingConfig": {"EndpointsConfig": {"mine": {}}}
+        })
+    }
+
+    const IMAGE: &str = "OMP_NUM_THREADS=1";
+
+    fn ids(parts: &[Part]) -> Vec<&str> {
+        let mut ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
+        let (body, plain) = (
+            body(),
+            json!({"HostConfig": {"NetworkMode": "default", "ShmSize": 0}}),
+        );
+        let image_env = [IMAGE.to_owned(), "PATH=/bin".to_owned()];
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &image_env,
+        };
+        let parts = parts(pair);
+        assert_eq!(
+            ids(&parts),
+            [
+                "Newest",
+                "cpu-shares",
+                "cpus",
+                "engine.apparmor",
+                "engine.log",
+                "engine.network",
+                "env.LD_PRELOAD",
+                "env.OMP_NUM_THREADS",
+                "env.PASSWORD",
+                "memory",
+                "network",
+                "security-opt.no-new-privileges",
+                "security-opt.seccomp",
+                "sysctl.net.core.somaxconn",
+                "ulimit.nofile",
+                "user"
+            ]
+        );
+        assert!(!format!("{parts:?}").contains("hush"), "a password is told");
+        let same = Pair {
+            body: &plain,
+            plain: &plain,
+            image_env: &[],
+        };
+        assert_eq!(
+            ids(&super::parts(same)),
+            [
+                "engine.apparmor",
+                "engine.log",
+                "engine.network",
+                "engine.seccomp"
+            ]
+        );
+    }
+
+    #[test]
+    fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
+        let (body, plain) = (body(), json!({"HostConfig": {"NetworkMode": "default"}}));
+        let image_env = [IMAGE.to_owned()];
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &image_env,
+        };
+        let all: Vec<String> = parts(pair)
+            .iter()
+            .map(|part| part.told.id.clone())
+            .collect();
+        for id in &all {
+            let less = without(pair, std::slice::from_ref(id)).unwrap();
+            let left = Pair {
+                body: &less,
+                ..pair
+            };
+            let left: Vec<String> = parts(left)
+                .iter()
+                .map(|part| part.told.id.clone())
+                .collect();
+            let is_variable_of_image = id == "env.OMP_NUM_THREADS";
+            // The engine's filter is there again where a profile of one's own goes.
+            let expected: Vec<&String> = all.iter().filter(|it| *it != id).collect();
+            let kept = expected.iter().filter(|it| left.contains(it)).count();
+            let also_gone: Vec<&&String> =
+                expected.iter().filter(|it| !left.contains(it)).collect();
+            assert!(
+                kept + also_gone.len() == expected.len() && !left.contains(id),
+                "{id}: {left:?}"
+            );
+            let is_with = |gone: &String| match id.as_str() {
+                "engine.network" => {
+                    matches!(gone.as_str(), "network" | "sysctl.net.core.somaxconn")
+                }
+                _ => false,
+            };
+            assert!(
+                is_variable_of_image || also_gone.iter().all(|gone| is_with(gone)),
+                "{id}: {also_gone:?}"
+            );
+        }
+        let bare = without(pair, &all).unwrap();
+        assert_eq!(bare["HostConfig"]["NetworkMode"], "host");
+        assert_eq!(
+            bare["HostConfig"]["SecurityOpt"],
+            json!(["apparmor=unconfined"])
+        );
+        assert_eq!(bare["Env"], json!(["N=3", "OMP_NUM_THREADS"]));
+        assert_eq!(bare["HostConfig"]["CpuShares"], Value::Null);
+    }
+
+    #[test]
+    fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
+        let (body, plain) = (body(), json!({}));
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &[],
+        };
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let less = without(pair, &names(&["cpus?", "cpu-quota?"])).unwrap();
+        assert_eq!(less["HostConfig"]["NanoCpus"], Value::Null);
+        assert!(
+            without(pair, &names(&["shm-size?"]))
+                .unwrap_err()
+                .contains("shm-size")
+        );
+        assert!(without(pair, &names(&["shm-size"])).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! What Docker's client makes of a `docker run` line: asked of the client itself, led to a socket behind which nobody
+//! makes anything.
+//!
+//! So every flag, file of variables and filter means what it means to the user's own client, of its own version, and
+//! nothing is made, named or published to find it out. A line whose client will not say it is explained in the
+//! client's own words.
+//! What it cannot see: what an engine would have refused; it says so when an arm is started.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cx::stand_in::{Heard, Said, StandIn};
+use crate::cx::{CommandError, CommandLine, Context};
+use crate::env::EnvError;
+use crate::env::own::verb;
+use crate::env::text::printable;
+
+/// How long a client may take to say what it wants: it reads a few files.
+const CLIENT_LIMIT: Duration = Duration::from_secs(20);
+/// What the client is told, so that it stops there.
+const NOTED: &str = "noted, and nothing was made";
+
+/// What a client asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    /// The container's configuration.
+    pub(super) body: Value,
+    /// The platform, if one was named.
+    pub(super) platform: Option<String>,
+}
+
+/// Asks the client of `words` what it makes of them.
+///
+/// # Errors
+/// There is no client, or it refuses the line.
+pub(super) fn asked(
+    cx: &Context<'_>,
+    api_version: &str,
+    words: &[String],
+) -> Result<Request, EnvError> {
+    let Some(place) = verb(words) else {
+        return Err(EnvError::Absent {
+            why: "this is no `docker run` line".into(),
+            fix: Some("`tare why -- docker run [FLAGS] IMAGE [CMD…]`; what stands between `docker` and `run` belongs into DOCKER_HOST or `--set context=NAME`".into()),
+        });
+    };
+    let first = one_way(cx, api_version, words)?;
+    let said = match first {
+        Ok(request) => return Ok(request),
+        Err(said) => said,
+    };
+    // `run -t` wants a terminal before it asks for anything; `create` does not, and takes the same flags.
+    if words[place] == "run" && said.contains("TTY") {
+        let mut words = words.to_vec();
+        "create".clone_into(&mut words[place]);
+        if let Ok(request) = one_way(cx, api_version, &words)? {
+            return Ok(request);
+        }
+    }
+    Err(EnvError::Refused {
+        what: "Docker's client does not take this line".into(),
+        answer: printable(said.trim()),
+    })
+}
+
+/// What the client asked for, or what it said instead.
+fn one_way(
+    cx: &Context<'_>,
+    api_version: &str,
+    words: &[String],
+) -> Result<Result<Request, String>, EnvError> {
+    let version = api_version.to_owned();
+    let stand_in =
+        StandIn::open(cx.scratch, move |heard| answer(heard, &version)).map_err(|error| {
+            EnvError::Refused {
+                what: "opening a socket for Docker's client".into(),
+                answer: printable(&error.to_string()),
+            }
+        })?;
+    let command = CommandLine::new(words[0].as_str(), &words[1..])
+        .variable(
+            "DOCKER_HOST",
+            format!("unix://{}", stand_in.path().display()),
+        )
+        .variable("DOCKER_TLS_VERIFY", "")
+        .variable("DOCKER_CLI_HINTS", "false");
+    let finished = cx
+        .exec
+        .run(&command, b"", CLIENT_LIMIT)
+        .map_err(|error| match error {
+            // The line may hold somebody's keys, and so would the error.
+            CommandError::Timeout { limit, .. } => EnvError::Timeout {
+                phase: "asking Docker's client what it makes of the line".into(),
+                limit,
+            },
+            CommandError::Missing { program } => EnvError::Absent {
+                why: format!("`{}` is not installed", printable(&program)),
+                fix: Some("`sudo apt-get install docker.io`; or take a container that is there: `--like CONTAINER`".into()),
+            },
+            _ => EnvError::Refused {
+                what: "asking Docker's client".into(),
+                answer: "it could not be started".into(),
+            },
+        })?;
+    let heard = stand_in.heard();
+    let created = heard
+        .iter()
+        .find(|heard| heard.method == "POST" && path(heard).ends_with("/containers/create"));
+    let body = created.and_then(|heard| serde_json::from_slice(&heard.body).ok());
+    Ok(match (created, body) {
+        (Some(heard), Some(body)) => Ok(Request {
+            body,
+            platform: query(heard, "platform"),
+        }),
+        _ => Err(String::from_utf8_lossy(&finished.stderr)
+            .lines()
+            .take(3)
+            .collect::<Vec<_>>()
+            .join("; ")),
+    })
+}
+
+fn path(heard: &Heard) -> &str {
+    heard.target.split('?').next().unwrap_or_default()
+}
+
+/// The value of a name in the query, if it is not empty.
+fn query(heard: &Heard, name: &str) -> Option<String> {
+    let (_, query) = heard.target.split_once('?')?;
+    let value = query.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key == name).then_some(value)
+    })?;
+    let value = value.replace("%2F", "/").replace("%2f", "/");
+    (!value.is_empty()).then_some(value)
+}
+
+fn answer(heard: &Heard, version: &str) -> Said {
+    if path(heard).ends_with("/_ping") {
+        return Said {
+            status: 200,
+            headers: vec![
+                ("Api-Version", version.to_owned()),
+                ("Ostype", "linux".to_owned()),
+                ("Docker-Experimental", "false".to_owned()),
+            ],
+            body: "OK".to_owned(),
+        };
+    }
+    Said {
+        status: 500,
+        headers: Vec::new(),
+        body: format!("{{\"message\":\"{NOTED}\"}}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_platform_is_read_from_the_query() {
+        let heard = |target: &str| Heard {
+            target: target.into(),
+            ..Heard::default()
+        };
+        let found = query(
+            &heard("/v1/containers/create?name=a&platform=linux%2Farm64"),
+            "platform",
+        );
+        assert_eq!(found.as_deref(), Some("linux/arm64"));
+        assert_eq!(query(&heard("/x?platform="), "platform"), None);
+        assert_eq!(query(&heard("/x"), "platform"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Environments of the user's own, as a driver takes them: a container that is there, or the line that would make one.
+//!
+//! Plain data between drivers and those who ask. A driver finds out what something of the user's is made of, keeps
+//! that in a file of the run's own, and lists in which parts it differs from a plain one; an arm is then like it
+//! without some of them ([`LIKE`], [`WITHOUT`]).
+//! What it cannot see: what the program makes of a difference; that is measured.
+//! This file is no driver; drivers use it.
+
+use std::path::Path;
+
+use tare_model::{Params, Value};
+
+/// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
+pub const LIKE: &str = "like";
+/// The setting that names differences which an arm does without.
+pub const WITHOUT: &str = "without";
+/// What the names of causes begin with that are a difference of the user's own environment.
+pub const OWN: &str = "own.";
+
+/// Where something of the user's is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// A line for an engine's client, such as `docker run IMAGE`.
+    Line(&'a [String]),
+    /// A container, running or stopped, by name or id.
+    Container(&'a str),
+}
+
+/// What may happen to volumes and folders of the user's that it can write to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shares {
+    /// They are shown read-only.
+    #[default]
+    ReadOnly,
+    /// They are shared as they are, and written to.
+    Shared,
+}
+
+/// How something is to be taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// What.
+    pub source: Source<'a>,
+    /// A folder in which a file may be kept that nobody else reads.
+    pub folder: &'a Path,
+    /// What may be written to.
+    pub shares: Shares,
+}
+
+/// Something of the user's, taken.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Own {
+    /// The settings of an arm that is like it.
+    pub settings: Params,
+    /// What people call it, without anything secret.
+    pub name: String,
+    /// The command that it runs by itself.
+    pub argv: Vec<String>,
+    /// Where that is started, by its path inside.
+    pub directory: String,
+    /// In what it differs from a plain one, likeliest to matter first.
+    pub differences: Vec<Difference>,
+    /// What was changed and why, a line each.
+    pub told: Vec<String>,
+}
+
+/// One part in which something of the user's differs from a plain one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Difference {
+    /// Its name: `cpu-shares`, `env.LD_PRELOAD`, `engine.seccomp`.
+    pub id: String,
+    /// What it is, as a noun: "`--cpu-shares 2`".
+    pub what: String,
+    /// What to change, ready to be pasted.
+    pub advice: String,
+    /// What that gives up.
+    pub price: String,
+    /// How likely it matters, from 0 to 1.
+    pub likelihood: f64,
+    /// Whether the program may need it to do the same work.
+    pub may_be_needed: bool,
+}
+
+/// Where the verb stands that makes a container, in a line for an engine's client.
+pub(super) fn verb(words: &[String]) -> Option<usize> {
+    let place = match words.get(1).map(String::as_str) {
+        Some("container") => 2,
+        _ => 1,
+    };
+    matches!(words.get(place)?.as_str(), "run" | "create").then_some(place)
+}
+
+/// Whether a command is such a line for this client.
+pub(super) fn is_line_for(client: &str, words: &[String]) -> bool {
+    let program = words.first().map(Path::new).and_then(Path::file_name);
+    program.is_some_and(|name| name == client) && verb(words).is_some()
+}
+
+/// Settings without further differences.
+#[must_use]
+pub fn without(settings: &Params, more: &[String]) -> Params {
+    let mut all = settings.words(WITHOUT);
+    all.extend(more.iter().cloned());
+    all.sort();
+    all.dedup();
+    if all.is_empty() {
+        return settings.clone();
+    }
+    let list = all.into_iter().map(Value::Text).collect();
+    settings.clone().with(WITHOUT, Value::List(list))
+}
+
+/// Whether an arm with these settings is like something of the user's.
+pub fn is_own(settings: &Params) -> bool {
+    settings.value(LIKE).is_some()
+}
+
+/// Settings of a catalogue's counterfactual in the words of differences: which of them a changed setting takes away.
+/// `None` where an environment of the user's own has no such switch.
+fn taken_away(name: &str, value: &Value) -> Option<&'static [&'static str]> {
+    let text = value.to_string();
+    Some(match (name, text.as_str()) {
+        ("cpus", "") => &["cpus", "cpu-quota"],
+        ("cpuset", "") => &["cpuset-cpus", "cpuset-mems"],
+        ("memory", "") => &["memory", "memory-swap", "memory-reservation"],
+        ("shm", "") => &["shm-size"],
+        ("ulimits", "") => &["ulimit.nofile"],
+        ("init", "") => &["init"],
+        ("runtime", "") => &["runtime"],
+        ("seccomp", "unconfined") => &["security-opt.seccomp", "engine.seccomp"],
+        ("apparmor", "unconfined") => &["security-opt.apparmor", "engine.apparmor"],
+        ("network", "host") => &["network", "publish", "engine.network"],
+        ("log_driver", "none") => &["log", "engine.log"],
+        _ => return None,
+    })
+}
+
+/// The settings of an arm that is like something of the user's, with a counterfactual's changes.
+///
+/// # Errors
+/// The change that cannot be made to something of the user's.
+pub fn changed(settings: &Params, changes: &Params) -> Result<Params, String> {
+    let mut away = Vec::new();
+    for (name, value) in &changes.0 {
+        match taken_away(name, value) {
+            Some(ids) => away.extend(ids.iter().map(|id| format!("{id}?"))),
+            None => return Err(format!("`{name}` is no switch of a container of your own")),
+        }
+    }
+    Ok(without(settings, &away))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_told_from_a_command_that_only_begins_like_one() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(verb(&words("docker run x")), Some(1));
+        assert_eq!(verb(&words("docker container run x")), Some(2));
+        assert_eq!(verb(&words("docker -H x run y")), None);
+        assert!(is_line_for("docker", &words("/usr/bin/docker run x")));
+        assert!(!is_line_for("docker", &words("podman run x")));
+        assert!(!is_line_for("docker", &words("docker ps")));
+        assert!(!is_line_for("docker", &words("docker")));
+    }
+
+    #[test]
+    fn what_an_arm_does_without_is_one_sorted_list() {
+        let settings = Params::new().with(LIKE, "web").with(WITHOUT, "b");
+        let all = without(&settings, &["c".into(), "a".into(), "b".into()]);
+        assert_eq!(all.words(WITHOUT), ["a", "b", "c"]);
+        assert!(is_own(&all) && !is_own(&Params::new()));
+        assert_eq!(without(&Params::new(), &[]), Params::new());
+    }
+
+    #[test]
+    fn a_counterfactual_of_the_catalogue_takes_differences_away_or_is_none() {
+        let own = Params::new().with(LIKE, "web");
+        let changed_to = |name: &str, value: &str| changed(&own, &Params::new().with(name, value));
+        let words = changed_to("cpus", "").unwrap().words(WITHOUT);
+        assert_eq!(words, ["cpu-quota?", "cpus?"]);
+        // A volume beside it would not move its files.
+        assert!(changed_to("storage", "volume").is_err());
+        assert!(changed_to("cpus", "2").is_err());
+    }
+}

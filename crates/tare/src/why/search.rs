@@ -1,0 +1,346 @@
+//! Which of many differences carry a cost: found by leaving away part after part of them.
+//!
+//! Delta debugging over sets, with intervals in place of a test that fails or not. What is left away together is
+//! *hot* if the cost that goes with it is surely some, and not little. A hot set is split, likely members alone
+//! first; parts that are hot are split again, down to single differences. Where the whole is hot and no half of it
+//! is, either half is enough to keep the cost: then both are searched, each while the other is away, and what is
+//! found is one set that only goes together. What harms only together is hot on either side, and both are found.
+//! Pure: it says what to try, and is told what came of it.
+//! What it cannot see: a difference that costs while another one, left away with it, saves as much.
+
+/// The least share of the cost that makes a set hot.
+pub const LEAST_SHARE: f64 = 0.2;
+
+/// A difference that may carry the cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Its name.
+    pub id: String,
+    /// How likely it is, from 0 to 1.
+    pub likelihood: f64,
+}
+
+/// Something to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Everything that is left away.
+    pub without: Vec<String>,
+    /// What of it is asked about.
+    pub part: Vec<String>,
+    job: usize,
+}
+
+/// What was left of the cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shown {
+    /// The lower end of what went with it.
+    pub low: f64,
+    /// The share of the cost that went with it.
+    pub share: f64,
+}
+
+impl Shown {
+    /// Whether enough went, and surely some.
+    pub fn is_hot(self) -> bool {
+        self.low > 0.0 && self.share >= LEAST_SHARE
+    }
+}
+
+/// A hot set that is being split.
+#[derive(Debug, Clone, PartialEq)]
+struct Job {
+    /// Members of the set that was found so far, which is away meanwhile.
+    base: Vec<String>,
+    /// What is split.
+    group: Vec<Item>,
+    /// What is split next, and is away meanwhile.
+    rest: Vec<Vec<Item>>,
+    /// Whether it was tried in more than two parts, of which none was hot.
+    in_halves: bool,
+}
+
+/// A search that is going on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    jobs: Vec<Job>,
+    found: Vec<Vec<String>>,
+}
+
+impl Search {
+    /// Among these, which together carry the cost.
+    pub fn new(mut items: Vec<Item>) -> Self {
+        items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let mut search = Self {
+            jobs: Vec::new(),
+            found: Vec::new(),
+        };
+        if !items.is_empty() {
+            search.go_on(Job {
+                base: Vec::new(),
+                group: items,
+                rest: Vec::new(),
+                in_halves: false,
+            });
+        }
+        search
+    }
+
+    /// The sets that were found: each carries a part of the cost, or all.
+    pub fn found(&self) -> &[Vec<String>] {
+        &self.found
+    }
+
+    /// The sets that were not taken apart.
+    pub fn open(&self) -> Vec<Vec<String>> {
+        let whole = |job: &Job| {
+            let group = job.group.iter().map(|item| item.id.clone());
+            job.base.iter().cloned().chain(group).collect()
+        };
+        self.jobs.iter().map(whole).collect()
+    }
+
+    /// What to try next, at most `room` at once; nothing where all is found, or where there is no room for two.
+    pub fn probes(&self, room: usize) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        let fitting = self.jobs.len().min(room / 2);
+        for (place, job) in self.jobs.iter().take(fitting).enumerate() {
+            let most = if job.in_halves { 2 } else { room / fitting };
+            let away: Vec<String> = job
+                .base
+                .iter()
+                .cloned()
+                .chain(job.rest.iter().flatten().map(|item| item.id.clone()))
+                .collect();
+            for part in split(&job.group, most.max(2)) {
+                let part: Vec<String> = part.into_iter().map(|item| item.id).collect();
+                probes.push(Probe {
+                    without: away.iter().cloned().chain(part.iter().cloned()).collect(),
+                    part,
+                    job: place,
+                });
+            }
+        }
+        probes
+    }
+
+    /// What came of the probes; `None` where one could not be tried, or left too few numbers.
+    pub fn learn(&mut self, results: &[(Probe, Option<Shown>)]) {
+        let jobs = std::mem::take(&mut self.jobs);
+        for (place, job) in jobs.into_iter().enumerate() {
+            let of_job: Vec<&(Probe, Option<Shown>)> = results
+                .iter()
+                .filter(|(probe, _)| probe.job == place)
+                .collect();
+            if of_job.is_empty() {
+                self.jobs.push(job);
+                continue;
+            }
+            self.learn_of(job, &of_job);
+        }
+    }
+
+    fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<Shown>)]) {
+        let members = |probe: &Probe| -> Vec<Item> {
+            let is_in = |item: &&Item| probe.part.contains(&item.id);
+            job.group.iter().filter(is_in).cloned().collect()
+        };
+        let mut hot: Vec<(f64, Vec<Item>)> = results
+            .iter()
+            .filter_map(|(probe, shown)| {
+                let shown = shown.filter(|shown| shown.is_hot())?;
+                Some((shown.share, members(probe)))
+            })
+            .collect();
+        hot.sort_by(|a, b| b.0.total_cmp(&a.0));
+        if hot.is_empty() {
+            return self.none_is_hot(job, results.len());
+        }
+        // Within a set that only goes together one way is enough.
+        let wanted = if job.rest.is_empty() && job.base.is_empty() {
+            hot.len()
+        } else {
+            1
+        };
+        for (_, group) in hot.into_iter().take(wanted) {
+            self.go_on(Job {
+                base: job.base.clone(),
+                group,
+                rest: job.rest.clone(),
+                in_halves: false,
+            });
+        }
+    }
+
+    fn none_is_hot(&mut self, mut job: Job, n_parts: usize) {
+        if n_parts > 2 {
+            job.in_halves = true;
+            self.jobs.push(job);
+            return;
+        }
+        let mut halves = split(&job.group, 2);
+        let group = halves.remove(0);
+        job.rest.splice(0..0, halves);
+        self.go_on(Job {
+            group,
+            in_halves: false,
+            ..job
+        });
+    }
+
+    /// Takes a group of one as found, and what remains after it.
+    fn go_on(&mut self, mut job: Job) {
+        while job.group.len() == 1 {
+            job.base.push(job.group[0].id.clone());
+            if job.rest.is_empty() {
+                self.found.push(job.base);
+                return;
+            }
+            job.group = job.rest.remove(0);
+        }
+        self.jobs.push(job);
+    }
+}
+
+/// A group in at most so many parts of about the same likelihood, so that what is likely is alone; at least two.
+fn split(group: &[Item], most: usize) -> Vec<Vec<Item>> {
+    let parts = most.min(group.len()).max(1);
+    let whole: f64 = group.iter().map(|item| item.likelihood.max(0.01)).sum();
+    let mut split: Vec<Vec<Item>> = vec![Vec::new()];
+    let mut so_far = 0.0;
+    for (place, item) in group.iter().enumerate() {
+        let left = group.len() - place;
+        let missing = parts - split.len();
+        let current = split.last().map_or(0, Vec::len);
+        let is_full = so_far >= whole * split.len() as f64 / parts as f64;
+        if current > 0 && missing > 0 && (is_full || left <= missing) {
+            split.push(Vec::new());
+        }
+        so_far += item.likelihood.max(0.01);
+        split
+            .last_mut()
+            .expect("there is always one")
+            .push(item.clone());
+    }
+    split
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn items(number: usize) -> Vec<Item> {
+        (0..number)
+            .map(|place| Item {
+                id: format!("d{place:02}"),
+                likelihood: 0.1 + 0.02 * (place % 7) as f64,
+            })
+            .collect()
+    }
+
+    /// Searches where `share` of the cost goes without a set; what is found, and after how many rounds and probes.
+    fn searched(
+        number: usize,
+        share: impl Fn(&BTreeSet<&str>) -> f64,
+    ) -> (Vec<Vec<String>>, usize, usize) {
+        let mut search = Search::new(items(number));
+        let (mut rounds, mut tried) = (0, 0);
+        loop {
+            let probes = search.probes(6);
+            if probes.is_empty() {
+                let mut found: Vec<Vec<String>> = search.found().to_vec();
+                for set in &mut found {
+                    set.sort();
+                }
+                found.sort();
+                return (found, rounds, tried);
+            }
+            rounds += 1;
+            tried += probes.len();
+            assert!(rounds < 30 && probes.len() <= 6, "{search:?}");
+            let results: Vec<(Probe, Option<Shown>)> = probes
+                .into_iter()
+                .map(|probe| {
+                    let without: BTreeSet<&str> =
+                        probe.without.iter().map(String::as_str).collect();
+                    let share = share(&without);
+                    let shown = Shown {
+                        low: share - 0.05,
+                        share,
+                    };
+                    (probe, Some(shown))
+                })
+                .collect();
+            search.learn(&results);
+        }
+    }
+
+    fn set(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn one_harmful_among_thirty_harmless_is_found_in_a_few_rounds() {
+        for harmful in 0..31 {
+            let name = format!("d{harmful:02}");
+            let (found, rounds, tried) = searched(31, |without| {
+                f64::from(u8::from(without.contains(name.as_str())))
+            });
+            assert_eq!(found, [vec![name]]);
+            assert!(rounds <= 3 && tried <= 15, "{rounds} rounds, {tried} tried");
+        }
+    }
+
+    #[test]
+    fn two_that_harm_by_themselves_are_both_found() {
+        let (found, ..) = searched(32, |without| {
+            0.5 * without
+                .iter()
+                .filter(|id| **id == "d03" || **id == "d17")
+                .count() as f64
+        });
+        assert_eq!(found, [set(&["d03"]), set(&["d17"])]);
+    }
+
+    #[test]
+    fn two_that_harm_only_together_are_both_found_and_either_is_enough() {
+        let (found, ..) = searched(32, |without| {
+            f64::from(u8::from(without.contains("d05") || without.contains("d30")))
+        });
+        assert_eq!(found, [set(&["d05"]), set(&["d30"])]);
+    }
+
+    #[test]
+    fn two_of_which_either_harms_are_found_as_one_set() {
+        for pair in [["d05", "d30"], ["d00", "d01"], ["d13", "d14"]] {
+            let (found, rounds, _) = searched(32, |without| {
+                f64::from(u8::from(pair.iter().all(|id| without.contains(id))))
+            });
+            assert_eq!(found, [set(&pair)], "{rounds}");
+            assert!(rounds <= 12, "{rounds}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_tried_is_never_found() {
+        let mut search = Search::new(items(2));
+        let probes = search.probes(6);
+        assert_eq!(probes.len(), 2);
+        let results: Vec<_> = probes.into_iter().map(|probe| (probe, None)).collect();
+        search.learn(&results);
+        // Both away is the one that is known to take it: a set of two, not one of them.
+        assert_eq!(search.found(), [set(&["d01", "d00"])]);
+        assert!(Search::new(Vec::new()).probes(6).is_empty());
+        assert!(Search::new(items(9)).probes(1).is_empty());
+    }
+
+    #[test]
+    fn what_is_likely_is_tried_alone() {
+        let mut all = items(12);
+        all[7].likelihood = 0.95;
+        let probes = Search::new(all).probes(4);
+        assert_eq!(probes[0].part, ["d07"]);
+        assert_eq!(probes.len(), 4);
+    }
+}

@@ -1,0 +1,435 @@
+//! Containers of the user's own: taken whole, never touched, and asked about by `tare why`.
+//!
+//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. What stands in the engine
+//! before and after is compared as its own client tells it.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tare::env::docker::DOCKER;
+use tare::env::own::{Own, Shares, Source, Wish};
+use tare::env::{Driver, StartMode};
+
+use crate::docker::{arm, hello, leftovers, world};
+use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
+use crate::world::{World, skip, turn};
+
+/// An image of this test's own, with what makes and removes containers beside it.
+struct Bench {
+    image: String,
+    /// What is removed at the end: kind and name.
+    made: Vec<(&'static str, String)>,
+}
+
+fn docker(arguments: &[&str]) -> Output {
+    Command::new("docker").args(arguments).output().unwrap()
+}
+
+/// What the client prints; panics where it fails.
+#[track_caller]
+fn printed(arguments: &[&str]) -> String {
+    let output = docker(arguments);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    text.trim().to_owned()
+}
+
+impl Bench {
+    /// With these changes of the image's configuration.
+    fn new(name: &str, changes: &str) -> Self {
+        let image = format!("tare-own-test/{name}-{}", std::process::id());
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fixtures/planted/own/image.sh"
+        );
+        let status = Command::new("sh")
+            .args([script, &image, "sh", "sleep", "cat", "touch"])
+            .env("CHANGES", format!("--change={changes}"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        Self {
+            image: image.clone(),
+            made: vec![("image", image)],
+        }
+    }
+
+    fn name(&mut self, kind: &'static str, name: &str) -> String {
+        let name = format!("tare-own-test-{name}-{}", std::process::id());
+        self.made.push((kind, name.clone()));
+        name
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for (kind, name) in self.made.iter().rev() {
+            docker(&[kind, "rm", "--force", name]);
+        }
+    }
+}
+
+/// Everything that the engine has, by kind.
+fn objects() -> Vec<String> {
+    ["container", "volume", "image", "network"]
+        .iter()
+        .map(|kind| {
+            let all: &[&str] = if *kind == "container" {
+                &["--all"]
+            } else {
+                &[]
+            };
+            let mut lines: Vec<String> = printed(&[&[kind, "ls", "--quiet"], all].concat())
+                .lines()
+                .map(str::to_owned)
+                .collect();
+            lines.sort();
+            format!("{kind}: {}", lines.join(" "))
+        })
+        .collect()
+}
+
+fn inspected(name: &str) -> Value {
+    let all: Value = serde_json::from_str(&printed(&["inspect", name])).unwrap();
+    all[0].clone()
+}
+
+fn taken(world: &World, source: Source<'_>) -> Own {
+    let wish = Wish {
+        source,
+        folder: world.folder.path(),
+        shares: Shares::ReadOnly,
+    };
+    DOCKER.take(&world.cx(), &wish).unwrap()
+}
+
+/// Starts an arm like this, and hands over what the engine says of its container.
+fn arm_of(world: &World, own: &Own, look: impl FnOnce(Value)) {
+    let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
+    environment.prepare(&world.cx()).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let label = format!("label=tare.run={}", world.run);
+    let name = printed(&["ps", "--quiet", "--filter", &label]);
+    look(inspected(&name));
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+}
+
+/// Forty flags that an engine takes on any machine, as a line.
+fn forty_flags() -> Vec<&'static str> {
+    "--add-host=a:192.0.2.1 --blkio-weight=0 --cap-add=SYS_NICE --cap-drop=NET_RAW --cpu-period=100000 \
+     --cpu-quota=90000 --cpu-shares=512 --cpuset-cpus=0 --device=/dev/null:/dev/zip:r --dns=192.0.2.53 \
+     --dns-option=timeout:1 --dns-search=example --domainname=home -e=PLAIN=1 --env=SECOND=2 --expose=99 \
+     --group-add=5 --health-cmd=true --hostname=own --init --ipc=shareable --label=a=b --log-driver=json-file \
+     --log-opt=max-size=1m --memory=256m --memory-reservation=64m --memory-swap=300m --memory-swappiness=10 --oom-score-adj=100 \
+     --pids-limit=200 --publish=127.0.0.1:0:99 --read-only --restart=on-failure:3 --security-opt=no-new-privileges \
+     --shm-size=32m --stop-signal=SIGINT --sysctl=net.core.somaxconn=99 --tmpfs=/scratch:size=1m --ulimit=nofile=500:600 \
+     --user=1000:1000 --workdir=/tmp --cgroupns=host"
+        .split(' ')
+        .filter(|flag| !flag.is_empty())
+        .collect()
+}
+
+#[test]
+fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
+    let Some(world) = world("own-flags") else {
+        return;
+    };
+    let mut bench = Bench::new("flags", "ENV OF_IMAGE=1");
+    let flags = forty_flags();
+    assert!(flags.len() >= 40, "{}", flags.len());
+    let made = bench.name("container", "flags");
+    let line = |begin: &[&str]| -> Vec<String> {
+        let words = begin.iter().chain(&flags).copied();
+        let words = words.chain([bench.image.as_str(), "sleep", "9"]);
+        words.map(str::to_owned).collect()
+    };
+    let create = line(&["create", "--name", &made]);
+    printed(&create.iter().map(String::as_str).collect::<Vec<_>>());
+    let expected = inspected(&made);
+    let before = objects();
+    let own = taken(&world, Source::Line(&line(&["docker", "run", "-it"])));
+    assert_eq!(objects(), before, "something was made to find it out");
+    assert_eq!(
+        (own.argv.join(" ").as_str(), own.directory.as_str()),
+        ("sleep 9", "/tmp")
+    );
+    arm_of(&world, &own, |arm| {
+        let changed = [
+            "AutoRemove",
+            "RestartPolicy",
+            "PortBindings",
+            "Mounts",
+            "ConsoleSize",
+            "ContainerIDFile",
+        ];
+        let fields = expected["HostConfig"].as_object().unwrap();
+        for (name, value) in fields {
+            let is_changed = changed.contains(&name.as_str());
+            let nothing =
+                |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
+            let arms = &arm["HostConfig"][name.as_str()];
+            assert!(
+                is_changed || value == arms || (nothing(value) && nothing(arms)),
+                "{name}: {value} became {arms}"
+            );
+        }
+        for name in ["User", "WorkingDir", "Hostname", "Domainname", "StopSignal"] {
+            assert_eq!(arm["Config"][name], expected["Config"][name], "{name}");
+        }
+        let env = arm["Config"]["Env"].as_array().unwrap();
+        for text in expected["Config"]["Env"].as_array().unwrap() {
+            assert!(env.contains(text), "{text} is missing in {env:?}");
+        }
+        assert_eq!(arm["HostConfig"]["RestartPolicy"]["Name"], "no");
+        assert_eq!(arm["Config"]["Labels"]["a"], Value::Null);
+    });
+}
+
+#[test]
+fn what_the_arm_does_without_is_not_in_its_container() {
+    let Some(world) = world("own-without") else {
+        return;
+    };
+    let bench = Bench::new("without", "ENV OF_IMAGE=1");
+    let line = format!(
+        "docker run --cpus 0.5 --dns 192.0.2.1 -e A=1 -e B=2 {} sleep 9",
+        bench.image
+    );
+    let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let mut own = taken(&world, Source::Line(&line));
+    let ids: Vec<&str> = own.differences.iter().map(|it| it.id.as_str()).collect();
+    for id in [
+        "cpus",
+        "dns",
+        "env.A",
+        "env.B",
+        "env.OF_IMAGE",
+        "engine.seccomp",
+    ] {
+        assert!(ids.contains(&id), "{id} is none of {ids:?}");
+    }
+    let away: Vec<String> = ["cpus", "env.A", "env.OF_IMAGE", "engine.seccomp"]
+        .map(str::to_owned)
+        .into();
+    own.settings = tare::env::own::without(&own.settings, &away);
+    arm_of(&world, &own, |arm| {
+        assert_eq!(arm["HostConfig"]["NanoCpus"], 0);
+        assert_eq!(arm["HostConfig"]["Dns"], json!(["192.0.2.1"]));
+        assert_eq!(
+            arm["HostConfig"]["SecurityOpt"],
+            json!(["seccomp=unconfined"])
+        );
+        let env = arm["Config"]["Env"].to_string();
+        assert!(
+            env.contains("B=2") && !env.contains("A=1") && !env.contains("OF_IMAGE=1"),
+            "{env}"
+        );
+    });
+}
+
+#[test]
+fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
+    if !has_docker() {
+        skip("docker", "no Docker engine answers");
+        return;
+    }
+    let _turn = turn();
+    let mut bench = Bench::new("kept", "ENV OF_IMAGE=1");
+    let volume = bench.name("volume", "kept");
+    let name = bench.name("container", "kept");
+    printed(&["volume", "create", &volume]);
+    let mount = format!("{volume}:/data");
+    let work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; cat /data/mine";
+    printed(&[
+        "run",
+        "--name",
+        &name,
+        "-v",
+        &mount,
+        "-e",
+        "PASSWORD=hush-hush",
+        "--label",
+        "x=y",
+        "-p",
+        "127.0.0.1:0:80",
+        &bench.image,
+        "sh",
+        "-c",
+        "echo mine >/data/mine",
+    ]);
+    let (before, all) = (inspected(&name), objects());
+    let product = Product::new();
+    let ask = |more: &[&str], command: &str| {
+        let arguments = ["why", "--like", &name, "--budget", "6s"];
+        product.run(
+            arguments
+                .iter()
+                .chain(more)
+                .copied()
+                .chain(["--", "sh", "-c", command]),
+        )
+    };
+    let ended = ask(&[], work).expect(0);
+    assert!(ended.stdout.contains("plain container"), "{ended}");
+    assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
+    // It may not write there unasked, and is told how.
+    let refused = ask(&[], "touch /data/theirs").expect(1);
+    assert!(refused.hint().contains("--share-writable"), "{refused}");
+    assert_eq!(inspected(&name), before);
+    assert_eq!(objects(), all);
+    let stored = std::fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(&stored) && !has(ended.stdout.as_bytes()) && !has(ended.stderr.as_bytes()));
+    let shown = printed(&[
+        "run",
+        "--rm",
+        "-v",
+        &mount,
+        &bench.image,
+        "sh",
+        "-c",
+        "cat /data/*",
+    ]);
+    assert_eq!(shown, "mine");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
+    if !has_docker() {
+        skip("docker", "no Docker engine answers");
+        return;
+    }
+    let bench = Bench::new("found", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    // The program's own affair: no rule knows the variable.
+    let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let arguments = [
+        "why",
+        "--budget",
+        "100s",
+        "--json",
+        "-",
+        "--",
+        "docker",
+        "run",
+        "--rm",
+        "--dns",
+        "192.0.2.1",
+        "-e",
+        "OTHER=1",
+        "-e",
+        "SLOW_MODE=1",
+        "--shm-size",
+        "32m",
+        "--pids-limit",
+        "99",
+        &bench.image,
+        "sh",
+        "-c",
+        script,
+    ];
+    let dossier = product.run(arguments).expect(0).json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let first = &dossier["findings"][0];
+    assert_eq!(
+        first["cause"], "own.env.SLOW_MODE",
+        "{:#}",
+        dossier["findings"]
+    );
+    assert_eq!(first["status"], "confirmed", "{first:#}");
+    assert!(
+        first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
+        "{first:#}"
+    );
+    let others = dossier["findings"].as_array().unwrap().iter().skip(1);
+    assert!(
+        others
+            .clone()
+            .all(|finding| finding["status"] != "confirmed"),
+        "{:#}",
+        dossier["findings"]
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_in_words_that_help() {
+    if !has_docker() {
+        skip("docker", "no Docker engine answers");
+        return;
+    }
+    let bench = Bench::new("refused", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
+        let ended: Ended = product
+            .run(["why", "--budget", "9s"].iter().chain(arguments).copied())
+            .expect(code);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(
+            hint.is_empty() || ended.hint().contains(hint),
+            "{hint}: {ended}"
+        );
+    };
+    let image = bench.image.as_str();
+    refused(
+        &["--like", "nobody-has-this", "--", "true"],
+        3,
+        "there is no container `nobody-has-this`",
+        "docker ps",
+    );
+    refused(
+        &["--", "docker", "run", "--no-such-flag", image],
+        3,
+        "no-such-flag",
+        "",
+    );
+    refused(
+        &["--", "docker", "run", "no/such:image", "true"],
+        3,
+        "not on this engine",
+        "docker pull",
+    );
+    refused(
+        &["--", "docker", "run", image],
+        2,
+        "has no command",
+        "behind",
+    );
+    refused(
+        &["--set", "cpus=1", "--", "docker", "run", image, "true"],
+        2,
+        "`cpus` has no effect",
+        "docker run",
+    );
+    refused(
+        &["--", "docker", "run", image, "sleep", "99"],
+        1,
+        "did not end within",
+        "--like",
+    );
+    refused(
+        &["--", "docker", "run", image, "no-such-program"],
+        1,
+        "no-such-program",
+        "",
+    );
+    refused(
+        &["--", "docker", "run", image, "sh", "-c", "exit 3"],
+        1,
+        "exited with status 3",
+        "",
+    );
+    refused(
+        &["--", "podman", "run", image, "true"],
+        3,
+        "podman",
+        "docker",
+    );
+    product.assert_nothing_left();
+}
