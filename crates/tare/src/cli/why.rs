@@ -563,14 +563,17 @@ impl Runner<'_> {
             report::terminal::time(self.spent_ns() as f64),
             output::printable(&why.answer)
         ));
-        if let Some(finding) = measured.dossier.findings.first() {
+        // What a container of the user's own differs in is searched, and not guessed.
+        let is_own = env::own::is_own(&measured.data.head.study.arms[0].settings);
+        if let Some(finding) = measured.dossier.findings.first().filter(|_| !is_own) {
             self.tell_suspicion(&finding.cause, &finding.claim);
         }
     }
 
     /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
     fn tell_early(&self, ask: &Ask, first: &First) {
-        let is_slower = first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let is_slower =
+            ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
         let trials = why::suspects_of_one(ask, first);
         if let (true, Some(trial)) = (is_slower, trials.first()) {
             self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);

@@ -36,6 +36,8 @@ const PROOF: &str = "proof";
 const ARMS_MOST: usize = 6;
 /// Suspects of the catalogue that stand in the first round of the search.
 const CATALOGUE_MOST: usize = 2;
+/// Arms for which time is left in a round of the search, for the next one.
+const NEXT_ARMS: u64 = 3;
 /// How likely those must be.
 const LIKELY: f64 = 0.5;
 /// Blocks of a proof at most.
@@ -236,8 +238,12 @@ impl Hunt {
         // What is found is proved: that has its time in any case.
         let proof_ns = base_ns + arm_ns;
         let room_of = |ns: u64| ns.checked_sub(base_ns).map_or(0, |ns| ns / arm_ns.max(1)) as usize;
-        let room = room_of(safe_ns.saturating_sub(proof_ns)).min(ARMS_MOST);
-        let probes = self.search.probes(room);
+        let room = room_of(safe_ns.saturating_sub(proof_ns));
+        // And as much again for a further round, as far as two arms are left for this one.
+        let next_ns = base_ns + NEXT_ARMS * arm_ns;
+        let frugal = room_of(safe_ns.saturating_sub(proof_ns + next_ns));
+        let most = frugal.clamp(2.min(room), ARMS_MOST);
+        let probes = self.search.probes(most);
         let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
         if probes.is_empty() {
             let room = room_of(safe_ns);
@@ -265,14 +271,13 @@ impl Hunt {
         }
         // What else is worth knowing, where the search itself leaves time.
         if !std::mem::replace(&mut self.is_begun, true) {
-            for trial in self.catalogue.clone() {
+            let spare = frugal.saturating_sub(named.len());
+            for trial in self.catalogue.clone().into_iter().take(spare) {
                 if let Some(tried) = &trial.arm {
-                    arms.put("off", tried, |role| {
-                        role.suspects.push(trial.suspect.clone());
-                    });
+                    arms.put("off", tried, |role| role.suspects.push(trial.suspect));
                 }
             }
-            if room == ARMS_MOST {
+            if spare > CATALOGUE_MOST {
                 climb(ask, asks, &mut arms);
             }
         }
@@ -499,7 +504,7 @@ pub(super) fn sifted(
         arm.strip_prefix(prefix)
             .is_some_and(|rest| rest.starts_with('-'))
     };
-    let away = |finding: &DossierFinding| finding.arm.as_deref().and_then(&without);
+    let away = |finding: &DossierFinding| without_of(finding, &without);
     let proved: Vec<Option<Vec<String>>> = findings
         .iter()
         .filter(|finding| in_arm(finding, PROOF))
@@ -515,10 +520,20 @@ pub(super) fn sifted(
     let has_better = findings
         .iter()
         .any(|it| has_effect(it) && it.arm.is_some() && (in_arm(it, PROOF) || !is_set(it)));
+    let is_proved = |it: &DossierFinding| in_arm(it, PROOF) && it.status == Status::Confirmed;
+    let has_proof = findings.iter().any(is_proved);
     for finding in findings.iter_mut() {
         let is_own = finding.cause.starts_with(OWN);
-        if is_own && !in_arm(finding, PROOF) && finding.status == Status::Confirmed {
+        let is_other = !in_arm(finding, PROOF) && without_of(finding, &without).is_some();
+        // One cost is not given twice: another switch that takes it too is no second cause.
+        if (is_own || has_proof) && is_other && finding.status == Status::Confirmed {
             finding.status = Status::Supported;
+            if !is_own {
+                finding.evidence.push(
+                    "what was proved above takes the same cost away: this is another way to the same end"
+                        .to_owned(),
+                );
+            }
         }
     }
     findings.retain(|finding| {
@@ -529,6 +544,14 @@ pub(super) fn sifted(
     });
     merge_refuted(findings);
     findings.sort_by_key(|finding| finding.status);
+}
+
+/// What the arm of a finding does without.
+fn without_of(
+    finding: &DossierFinding,
+    without: &impl Fn(&str) -> Option<Vec<String>>,
+) -> Option<Vec<String>> {
+    finding.arm.as_deref().and_then(without)
 }
 
 /// Sets that had no effect are told as one.
@@ -626,6 +649,7 @@ mod tests {
             finding("own.cpus", Status::Confirmed, "proof-9", 0.8),
             finding("cpu.cfs-quota-throttle", Status::Confirmed, "off-8", 0.8),
             finding("own.dns", Status::Confirmed, "try-6", 0.6),
+            finding("memory.first-touch", Status::Confirmed, "off-7", 0.9),
             finding("cpu.contention", Status::Untested, "docker", 0.0),
         ];
         sifted(&mut findings, |arm| {
@@ -645,6 +669,7 @@ mod tests {
             [
                 ("own.cpus", Status::Confirmed),
                 ("own.dns", Status::Supported),
+                ("memory.first-touch", Status::Supported),
                 ("cpu.contention", Status::Untested),
                 ("own.several", Status::Refuted),
             ]

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bollard::models::{ContainerCreateBody, ImageInspect};
+use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
 use bollard::query_parameters::CreateContainerOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -128,6 +128,8 @@ impl Template {
         let request = ContainerCreateBody {
             image: Some(image_id),
             cmd: Some(vec!["/".to_owned()]),
+            // Engines fill in what is missing only where there is something to fill in.
+            host_config: Some(HostConfig::default()),
             labels: Some(
                 [("tare", "1"), ("tare.run", cx.run.as_str())]
                     .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -73,7 +73,16 @@ fn differs(name: &str, body: &Map<String, Value>, plain: &Map<String, Value>) ->
 /// A value in a few words; what may hold somebody's key is not told.
 fn shown(name: &str, value: &Value) -> String {
     let text = match (name, value) {
-        ("LogConfig", value) => value["Type"].as_str().unwrap_or_default().to_owned(),
+        ("LogConfig", value) => {
+            let driver = value["Type"].as_str().unwrap_or_default();
+            let options = value["Config"].as_object().map(Map::keys);
+            let options = options.into_iter().flatten();
+            std::iter::once(driver.to_owned())
+                .chain(options.map(|name| format!("--log-opt {name}=…")))
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
         (_, Value::String(text)) => text.clone(),
         (_, Value::Bool(true)) => String::new(),
         ("NanoCpus", value) => (value.as_f64().unwrap_or_default() / 1e9).to_string(),
@@ -161,6 +170,9 @@ fn is_derived(name: &str, body: &Map<String, Value>) -> bool {
 fn of_known(field: &Field, text: &str) -> Part {
     let given = if text.is_empty() {
         field.flag.to_owned()
+    } else if text.starts_with("--") {
+        // Options of a log whose driver is the usual one.
+        text.to_owned()
     } else {
         format!("{} {text}", field.flag)
     };
