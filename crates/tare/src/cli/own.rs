@@ -181,6 +181,9 @@ fn of_driver(driver: &str, source: EnvError) -> Failed {
     .into()
 }
 
+/// From so many times as much on a cost is plain to see in a few blocks.
+const PLAIN_FROM: f64 = 1.5;
+
 /// Searches what of the container carries the cost, as far as the time goes.
 pub(super) fn hunt(
     ask: &Ask,
@@ -192,7 +195,12 @@ pub(super) fn hunt(
         return Ok(measured);
     };
     let trials = conclude::suspects(&measured.data, &measured.dossier);
-    let mut hunt = Hunt::new(asks, first, trials);
+    let cells = measured.dossier.cells.iter();
+    let mut ratios = cells
+        .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
+        .filter_map(|cell| cell.ratio);
+    let is_plain = ratios.any(|ratio| ratio.low >= PLAIN_FROM);
+    let mut hunt = Hunt::new(asks, first, trials, is_plain);
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let n_arms = measured.data.head.arms.len();

@@ -11,6 +11,7 @@
 use tare_model::arm::{Rung, Suspect};
 use tare_model::dossier::DossierFinding;
 use tare_model::{CommandCall, Params, Status, Study, Value};
+use tare_stats::median;
 
 use super::counterfactual::{Trial, Tried};
 use super::ladder::Step;
@@ -40,6 +41,9 @@ const CATALOGUE_MOST: usize = 2;
 const NEXT_ARMS: u64 = 3;
 /// How likely those must be.
 const LIKELY: f64 = 0.5;
+/// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
+const PLAIN_BLOCKS: u32 = 4;
+const PLAIN_LEAST: usize = 3;
 /// Blocks of a proof at most.
 const PROOF_BLOCKS: u32 = 24;
 /// The part of the time that is planned with.
@@ -171,6 +175,10 @@ pub struct Hunt {
     catalogue: Vec<Trial>,
     is_begun: bool,
     is_proved: bool,
+    /// How many differences there are.
+    n_all: usize,
+    /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
+    blocks: u32,
 }
 
 /// What is measured next.
@@ -203,8 +211,9 @@ impl Next {
 }
 
 impl Hunt {
-    /// For the differences of the question, with the catalogue's suspects.
-    pub fn new(asks: &Asks, first: &First, catalogue: Vec<Trial>) -> Self {
+    /// For the differences of the question, with the catalogue's suspects. `is_plain` says that the cost is plain to
+    /// see without an interval.
+    pub fn new(asks: &Asks, first: &First, catalogue: Vec<Trial>, is_plain: bool) -> Self {
         let trace = Trace::of(first);
         let items = asks.differences.iter().map(|difference| Item {
             id: difference.id.clone(),
@@ -218,6 +227,9 @@ impl Hunt {
             catalogue,
             is_begun: false,
             is_proved: false,
+            n_all: asks.differences.len(),
+            // The fewest that make an interval, and one that may be void.
+            blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
         }
     }
 
@@ -231,23 +243,27 @@ impl Hunt {
         left_ns: u64,
     ) -> Option<Next> {
         let asks = ask.own.as_ref()?;
-        let six = u64::from(FEWEST);
-        let arm_ns = pace.life_ns + six * pace.env_ns.max(pace.host_ns);
-        let base_ns = 2 * pace.life_ns + six * (pace.host_ns + pace.env_ns);
+        let of_arm = |blocks: u32| pace.life_ns + u64::from(blocks) * pace.env_ns.max(pace.host_ns);
+        let of_base =
+            |blocks: u32| 2 * pace.life_ns + u64::from(blocks) * (pace.host_ns + pace.env_ns);
+        let room_of = |ns: u64, blocks: u32| {
+            let rest = ns.checked_sub(of_base(blocks));
+            rest.map_or(0, |ns| ns / of_arm(blocks).max(1)) as usize
+        };
         let safe_ns = (left_ns as f64 * SAFE) as u64;
+        let (base_ns, arm_ns) = (of_base(self.blocks), of_arm(self.blocks));
         // What is found is proved: that has its time in any case.
-        let proof_ns = base_ns + arm_ns;
-        let room_of = |ns: u64| ns.checked_sub(base_ns).map_or(0, |ns| ns / arm_ns.max(1)) as usize;
-        let room = room_of(safe_ns.saturating_sub(proof_ns));
+        let proof_ns = of_base(FEWEST) + of_arm(FEWEST);
+        let room = room_of(safe_ns.saturating_sub(proof_ns), self.blocks);
         // And as much again for a further round, as far as two arms are left for this one.
         let next_ns = base_ns + NEXT_ARMS * arm_ns;
-        let frugal = room_of(safe_ns.saturating_sub(proof_ns + next_ns));
+        let frugal = room_of(safe_ns.saturating_sub(proof_ns + next_ns), self.blocks);
         let most = frugal.clamp(2.min(room), ARMS_MOST);
         let probes = self.search.probes(most);
         let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
         if probes.is_empty() {
-            let room = room_of(safe_ns);
-            if self.is_proved || self.search.found().is_empty() || room == 0 {
+            let room = room_of(safe_ns, FEWEST);
+            if self.is_proved || self.to_prove().is_empty() || room == 0 {
                 return None;
             }
             self.is_proved = true;
@@ -286,8 +302,8 @@ impl Hunt {
             arms.into_specs(),
             first,
         );
-        // The fewest that make an interval, and one that may be void: what is found is proved in more.
-        study.blocks_max = FEWEST + 1;
+        study.blocks_max = self.blocks;
+        study.blocks_min = self.blocks;
         study.budget_ns = Some(left_ns);
         Some(Next {
             study,
@@ -296,9 +312,22 @@ impl Hunt {
         })
     }
 
+    /// What was found; where the time was too short for that, what is known to hold it.
+    fn to_prove(&self) -> Vec<Vec<String>> {
+        match self.search.found() {
+            // All of them together are the baseline, which proves nothing.
+            [] if self.is_begun => {
+                let mut open = self.search.open();
+                open.retain(|set| set.len() < self.n_all);
+                open
+            }
+            found => found.to_vec(),
+        }
+    }
+
     /// Arms for what was found, with what the catalogue knows about the same switch.
     fn prove(&self, ask: &Ask, asks: &Asks, arms: &mut Arms, room: usize) {
-        for set in self.search.found().iter().take(room) {
+        for set in self.to_prove().iter().take(room) {
             let arm = tried(ask, set);
             let mut suspect = suspect_of(asks, set, &ask.metric);
             let of_catalogue = self.catalogue.iter().filter(|trial| {
@@ -424,6 +453,13 @@ fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
     let total = readings.differences(PLAIN, &ask.driver, &ask.metric);
     let removed = readings.differences(arm, &ask.driver, &ask.metric);
     let (removed, total) = in_common(&removed, &total);
+    if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
+        // Too few for an interval: what went in every one of them.
+        return Some(Shown {
+            low: removed.iter().copied().fold(f64::INFINITY, f64::min),
+            share: median(&removed)? / median(&total).filter(|total| *total > 0.0)?,
+        });
+    }
     Some(Shown {
         low: interval(&removed)?.low,
         share: share(&removed, &total)?.point,
@@ -536,6 +572,8 @@ pub(super) fn sifted(
             }
         }
     }
+    // In the few blocks of a search there is no interval.
+    findings.retain(|it| !(in_arm(it, TRY) && it.status == Status::Untested));
     findings.retain(|finding| {
         !is_set(finding)
             || in_arm(finding, PROOF)
