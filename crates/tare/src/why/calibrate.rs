@@ -78,12 +78,13 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
     let base = ask.base();
-    let ((mut host, in_slices), facts, _) = at(cx, ask, &base.driver, &base.settings, |instance| {
-        let look = on_host(cx, ask, &call, instance, limit)?;
-        paths.extend(folders(&look.report));
-        let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
-        Ok(((look, in_slices), paths.iter().cloned().collect()))
-    })?;
+    let ((mut host, in_slices), facts, _) =
+        at(cx, ask, &base.driver, &base.settings, |instance| {
+            let look = on_host(cx, ask, &call, instance, limit)?;
+            paths.extend(folders(&look.report));
+            let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
+            Ok(((look, in_slices), paths.iter().cloned().collect()))
+        })?;
     host.facts = facts;
     if host.report.left_running > 0 {
         remarks.push(format!(
@@ -133,7 +134,9 @@ fn stopped_on_host(
 ) -> Result<Result<InSlices, String>, Trouble> {
     if ask.own.is_some() {
         // Which of a container's settings take processor time away is the question.
-        return Ok(Err("is in a container of your own, whose limits slices would hide".to_owned()));
+        return Ok(Err(
+            "is in a container of your own, whose limits slices would hide".to_owned(),
+        ));
     }
     let slices = match stoppable::cut(&look.report, &look.counters) {
         Ok(slices) => slices,
