@@ -1,0 +1,155 @@
+//! The differences of configurations, one by one and all together.
+
+use super::*;
+use serde_json::json;
+
+fn body() -> Value {
+    json!({
+        "Image": "web", "User": "1000", "Env": ["LD_PRELOAD=/slow.so", "PASSWORD=hush", "N=3"],
+        "Cmd": ["sh", "-c", "echo $N"],
+        "HostConfig": {
+            "CpuShares": 2, "NanoCpus": 500_000_000, "Memory": 1 << 26, "MemorySwap": 1 << 27,
+            "SecurityOpt": ["seccomp={\"a\":1}", "no-new-privileges"],
+            "Sysctls": {"net.core.somaxconn": "5"}, "Ulimits": [{"Name": "nofile", "Soft": 1, "Hard": 2}],
+            "NetworkMode": "mine", "Dns": [], "PidsLimit": 0, "AutoRemove": true, "Newest": 5,
+            "RestartPolicy": {"Name": "always"}
+        },
+        "NetworkingConfig": {"EndpointsConfig": {"mine": {}}}
+    })
+}
+
+const IMAGE: &str = "OMP_NUM_THREADS=1";
+
+fn ids(parts: &[Part]) -> Vec<&str> {
+    let mut ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
+    let (body, plain) = (
+        body(),
+        json!({"HostConfig": {"NetworkMode": "default", "ShmSize": 0}}),
+    );
+    let image_env = [IMAGE.to_owned(), "PATH=/bin".to_owned()];
+    let pair = Pair {
+        body: &body,
+        plain: &plain,
+        image_env: &image_env,
+    };
+    let parts = parts(pair);
+    assert_eq!(
+        ids(&parts),
+        [
+            "Newest",
+            "cpu-shares",
+            "cpus",
+            "engine.apparmor",
+            "engine.log",
+            "engine.network",
+            "env.LD_PRELOAD",
+            "env.OMP_NUM_THREADS",
+            "env.PASSWORD",
+            "memory",
+            "network",
+            "security-opt.no-new-privileges",
+            "security-opt.seccomp",
+            "sysctl.net.core.somaxconn",
+            "ulimit.nofile",
+            "user"
+        ]
+    );
+    assert!(!format!("{parts:?}").contains("hush"), "a password is told");
+    let same = Pair {
+        body: &plain,
+        plain: &plain,
+        image_env: &[],
+    };
+    assert_eq!(
+        ids(&super::parts(same)),
+        [
+            "engine.apparmor",
+            "engine.log",
+            "engine.network",
+            "engine.seccomp"
+        ]
+    );
+}
+
+#[test]
+fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
+    let (body, plain) = (body(), json!({"HostConfig": {"NetworkMode": "default"}}));
+    let image_env = [IMAGE.to_owned()];
+    let pair = Pair {
+        body: &body,
+        plain: &plain,
+        image_env: &image_env,
+    };
+    let all: Vec<String> = parts(pair)
+        .iter()
+        .map(|part| part.told.id.clone())
+        .collect();
+    for id in &all {
+        let less = without(pair, std::slice::from_ref(id)).unwrap();
+        let left = Pair {
+            body: &less,
+            ..pair
+        };
+        let left: Vec<String> = parts(left)
+            .iter()
+            .map(|part| part.told.id.clone())
+            .collect();
+        let is_variable_of_image = id == "env.OMP_NUM_THREADS";
+        // The engine's filter is there again where a profile of one's own goes.
+        let expected: Vec<&String> = all.iter().filter(|it| *it != id).collect();
+        let kept = expected.iter().filter(|it| left.contains(it)).count();
+        let also_gone: Vec<&&String> = expected.iter().filter(|it| !left.contains(it)).collect();
+        assert!(
+            kept + also_gone.len() == expected.len() && !left.contains(id),
+            "{id}: {left:?}"
+        );
+        let is_with = |gone: &String| match id.as_str() {
+            "engine.network" => {
+                matches!(gone.as_str(), "network" | "sysctl.net.core.somaxconn")
+            }
+            _ => false,
+        };
+        assert!(
+            is_variable_of_image || also_gone.iter().all(|gone| is_with(gone)),
+            "{id}: {also_gone:?}"
+        );
+    }
+    let bare = without(pair, &all).unwrap();
+    assert_eq!(bare["HostConfig"]["NetworkMode"], "host");
+    assert_eq!(
+        bare["HostConfig"]["SecurityOpt"],
+        json!(["apparmor=unconfined"])
+    );
+    assert_eq!(bare["Env"], json!(["N=3", "OMP_NUM_THREADS"]));
+    assert_eq!(bare["HostConfig"]["CpuShares"], Value::Null);
+}
+
+#[test]
+fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
+    let (body, plain) = (body(), json!({}));
+    let pair = Pair {
+        body: &body,
+        plain: &plain,
+        image_env: &[],
+    };
+    let names = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let less = without(pair, &names(&["cpus?", "cpu-quota?"])).unwrap();
+    assert_eq!(less["HostConfig"]["NanoCpus"], Value::Null);
+    assert!(
+        without(pair, &names(&["shm-size?"]))
+            .unwrap_err()
+            .contains("shm-size")
+    );
+    assert!(without(pair, &names(&["shm-size"])).is_err());
+}
