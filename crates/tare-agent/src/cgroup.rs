@@ -8,6 +8,8 @@
 
 use std::path::PathBuf;
 
+use crate::launch::own_group::is_own_group;
+
 /// One hierarchy that this process is a member of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
@@ -23,6 +25,21 @@ impl Hierarchy {
     /// Whether this is the unified hierarchy of cgroup v2.
     pub fn is_unified(&self) -> bool {
         self.controllers.is_empty()
+    }
+}
+
+/// A path without the group that the agent made for itself below the one that it was started in: that has no
+/// controllers, so limits and counters are those of the group around it.
+fn without_own_group(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((outer, name)) if is_own_group(name) => {
+            if outer.is_empty() {
+                "/"
+            } else {
+                outer
+            }
+        }
+        _ => path,
     }
 }
 
@@ -52,6 +69,7 @@ fn parse(membership: &str, mounts: &str) -> Vec<Hierarchy> {
         else {
             continue;
         };
+        let path = without_own_group(path);
         let controllers: Vec<String> = controllers
             .split(',')
             .filter(|name| !name.is_empty())
@@ -158,6 +176,21 @@ mod tests {
         for outside in ["3:cpu:/\n", "3:cpu:/docker/abc\n"] {
             assert_eq!(parse(outside, mounts)[0].folder, None, "{outside}");
         }
+    }
+
+    #[test]
+    fn the_agents_own_group_is_stepped_over() {
+        let found = parse("3:cpu,cpuacct:/\n0::/user/tare-run-1+77\n", HYBRID);
+        assert_eq!(found[1].path, "/user");
+        assert_eq!(
+            found[1].folder.as_deref(),
+            Some("/sys/fs/cgroup/unified/user".as_ref())
+        );
+        assert_eq!(parse("0::/tare-run-1+77\n", HYBRID)[0].path, "/");
+        assert_eq!(
+            parse("0::/tare-run-1-arm\n", HYBRID)[0].path,
+            "/tare-run-1-arm"
+        );
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         #[cfg(target_os = "linux")]
         Some("end-runs") => end_runs(&rest),
         #[cfg(target_os = "linux")]
+        Some("end-group") => end_group(&rest),
+        #[cfg(target_os = "linux")]
         Some("launch") => crate::launch::main(&rest),
         #[cfg(target_os = "linux")]
         Some("private-mounts") => crate::launch::private_mounts::main(&rest),
@@ -97,12 +99,40 @@ fn hold() -> ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+fn end_runs(runs: &[String]) -> ExitCode {
+    // All processes of a group are known; the others are looked for by their label.
+    let groups = crate::launch::own_group::end_groups(runs, None);
+    let killed = crate::end_runs::end_runs(runs);
+    answer(
+        "end-runs",
+        groups.and_then(|groups| Ok([groups, killed?].concat())),
+    )
+}
+
+/// `end-group RUN PROCESS`: ends what an agent of the host that was killed has left in its control group.
+#[cfg(target_os = "linux")]
+fn end_group(arguments: &[String]) -> ExitCode {
+    let [run, agent] = arguments else {
+        return refuse("end-group RUN PROCESS is expected");
+    };
+    let Ok(agent) = agent.parse() else {
+        return refuse("the process of end-group is no number");
+    };
+    let runs = std::slice::from_ref(run);
+    answer(
+        "end-group",
+        crate::launch::own_group::end_groups(runs, Some(agent)),
+    )
+}
+
+/// A line for each thing that was ended, or why not.
+#[cfg(target_os = "linux")]
 #[allow(
     clippy::print_stdout,
-    reason = "what was killed is what this command answers"
+    reason = "what was ended is what these commands answer"
 )]
-fn end_runs(runs: &[String]) -> ExitCode {
-    match crate::end_runs::end_runs(runs) {
+fn answer(command: &str, ended: std::io::Result<Vec<String>>) -> ExitCode {
+    match ended {
         Ok(killed) => {
             for line in killed {
                 println!("{line}");
@@ -110,7 +140,7 @@ fn end_runs(runs: &[String]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(&format!("tare-agent: end-runs: {error}"));
+            say(&format!("tare-agent: {command}: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -253,7 +253,7 @@ impl Groups {
 }
 
 /// The processes in a group, groups below it included.
-fn members(folder: &Path) -> Vec<libc::pid_t> {
+pub(super) fn members(folder: &Path) -> Vec<libc::pid_t> {
     let mut found: Vec<libc::pid_t> = read(&folder.join("cgroup.procs"))
         .lines()
         .filter_map(|line| line.parse().ok())

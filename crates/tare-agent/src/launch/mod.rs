@@ -20,6 +20,7 @@ mod limits;
 mod mounts;
 mod netlink;
 pub(crate) mod network;
+pub(crate) mod own_group;
 pub mod private_mounts;
 mod rootfs;
 mod seccomp;

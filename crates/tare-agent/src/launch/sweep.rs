@@ -106,11 +106,16 @@ impl Wanted {
     }
 }
 
+/// Every group of Tare's in a hierarchy.
+pub(super) fn groups_in(mount_point: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    groups_below(mount_point, 0, &mut found);
+    found
+}
+
 fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
     for hierarchy in hierarchy::mounted() {
-        let mut found = Vec::new();
-        groups_below(&hierarchy.mount_point, 0, &mut found);
-        for folder in found {
+        for folder in groups_in(&hierarchy.mount_point) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             if !wanted.has_group(&name) {
                 continue;

@@ -25,6 +25,7 @@ use crate::probe::{PROBES, Probe};
 
 #[cfg(unix)]
 mod children;
+mod confined;
 pub mod frames;
 #[cfg(unix)]
 pub mod poll;
@@ -69,6 +70,8 @@ pub struct ServeOptions {
     pub cpus: Option<Vec<usize>>,
     /// Whether a worker waits ahead of its trial.
     pub has_spare: bool,
+    /// Whether to move to a control group of its own, where there is one (Linux).
+    pub has_group: bool,
 }
 
 impl Default for ServeOptions {
@@ -76,12 +79,13 @@ impl Default for ServeOptions {
         Self {
             cpus: None,
             has_spare: true,
+            has_group: false,
         }
     }
 }
 
 impl ServeOptions {
-    /// Reads `--cpus 0,2` and `--no-spare`.
+    /// Reads `--cpus 0,2`, `--no-spare` and `--own-group`.
     ///
     /// # Errors
     /// The argument that is not understood, in words.
@@ -91,6 +95,7 @@ impl ServeOptions {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--no-spare" => options.has_spare = false,
+                "--own-group" => options.has_group = true,
                 "--cpus" => {
                     let list = arguments.next().map_or("", String::as_str);
                     let cpus: Result<Vec<usize>, _> = list.split(',').map(str::parse).collect();
@@ -121,6 +126,7 @@ pub fn standard(options: &ServeOptions, extra: &[&'static Probe]) -> Result<(), 
     }
     let (input, output) =
         streams().map_err(|error| ServeError::System("cannot use the standard streams", error))?;
+    let _group = confined::Group::of(options);
     #[cfg(unix)]
     return poll::serve(input, output, options, extra);
     #[cfg(not(unix))]

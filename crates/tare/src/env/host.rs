@@ -108,20 +108,7 @@ impl Driver for Host {
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let arguments = ["end-runs", run];
         let command = cx.agent.command(arguments);
-        let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-        if finished.status != Some(0) {
-            return Err(EnvError::Refused {
-                what: "ending the processes of dead runs".to_owned(),
-                answer: String::from_utf8_lossy(&finished.stderr)
-                    .trim()
-                    .escape_debug()
-                    .to_string(),
-            });
-        }
-        Ok(String::from_utf8_lossy(&finished.stdout)
-            .lines()
-            .map(|line| line.escape_debug().to_string())
-            .collect())
+        lines_of(cx, &command, "ending the processes of dead runs")
     }
 
     /// Elsewhere no process can be asked for its environment; an agent ends by itself when its host is
@@ -249,8 +236,10 @@ impl Environment for HostEnvironment {
         files::create_folder(&workdir)?;
         self.lay_out_the_agent(cx)?;
         let mut arguments = vec!["serve".to_owned()];
-        if mode == StartMode::Once {
-            arguments.push("--no-spare".to_owned());
+        match mode {
+            StartMode::Once => arguments.push("--no-spare".to_owned()),
+            // Moving there takes milliseconds, which what is started for one trial has not.
+            StartMode::Resident => arguments.push("--own-group".to_owned()),
         }
         if let Some(cpus) = &self.cpus {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
@@ -337,15 +326,54 @@ impl Instance for HostInstance {
         self.workdir.clone()
     }
 
-    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // An agent that has crashed cannot be told, and need not be.
         let told = self.channel.stream.send(&Request::Bye).is_ok();
         let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
         if !ended {
             self.channel.running.kill();
+            end_group(cx, self.channel.running.id())?;
         }
         Ok(())
     }
+}
+
+/// Ends what an agent that could not do it itself has left in its control group. Children of its children that have
+/// left their session, and taken the run's name out of their environment, can be found nowhere else.
+#[cfg(target_os = "linux")]
+fn end_group(cx: &Context<'_>, agent: u32) -> Result<(), EnvError> {
+    let agent = agent.to_string();
+    let command = cx.agent.command(["end-group", cx.run.as_str(), &agent]);
+    lines_of(cx, &command, "ending what an agent left").map(drop)
+}
+
+/// Elsewhere there are no control groups.
+#[cfg(not(target_os = "linux"))]
+fn end_group(_cx: &Context<'_>, _agent: u32) -> Result<(), EnvError> {
+    Ok(())
+}
+
+/// What one of the agent's commands answers, line by line.
+#[cfg(target_os = "linux")]
+fn lines_of(
+    cx: &Context<'_>,
+    command: &crate::cx::CommandLine,
+    what: &str,
+) -> Result<Vec<String>, EnvError> {
+    let finished = cx.exec.run(command, &[], CONTROL_LIMIT)?;
+    if finished.status != Some(0) {
+        return Err(EnvError::Refused {
+            what: what.to_owned(),
+            answer: String::from_utf8_lossy(&finished.stderr)
+                .trim()
+                .escape_debug()
+                .to_string(),
+        });
+    }
+    Ok(String::from_utf8_lossy(&finished.stdout)
+        .lines()
+        .map(|line| line.escape_debug().to_string())
+        .collect())
 }
 
 #[cfg(test)]

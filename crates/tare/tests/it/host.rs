@@ -222,3 +222,128 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
     environment.remove(&world.cx()).unwrap();
     assert!(labelled(world.run.as_str()).is_empty());
 }
+
+/// The control groups of a process, a line each.
+#[cfg(target_os = "linux")]
+fn groups(process: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// An agent on the host that has answered, with its process; `None` where no group can be made.
+#[cfg(target_os = "linux")]
+fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
+    let arm = ArmId::new("host").unwrap();
+    let mut environment = Host.configure(arm, &Params::new()).unwrap();
+    environment.prepare(&world.cx()).unwrap();
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    let hello = Request::Hello { protocol: PROTOCOL };
+    instance.channel().send(&hello).unwrap();
+    instance.channel().receive(Duration::from_secs(20)).unwrap();
+    let Charged::Process(agent) = instance.charged() else {
+        panic!("the host's agent is a process");
+    };
+    let name = format!("tare-{}+{agent}", world.run);
+    if groups(agent).iter().any(|line| line.ends_with(&name)) {
+        return Some((instance, agent));
+    }
+    crate::world::skip(
+        "group",
+        "no control group without controllers can be made here",
+    );
+    instance.stop(&world.cx()).unwrap();
+    None
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_group_of_the_host_changes_no_controller_and_goes_with_its_agent() {
+    let world = World::new("group");
+    let Some((instance, agent)) = in_its_group(&world) else {
+        return;
+    };
+    let (own, theirs) = (groups(std::process::id()), groups(agent));
+    let changed: Vec<&String> = theirs.iter().filter(|line| !own.contains(line)).collect();
+    assert_eq!(changed.len(), 1, "{theirs:?}");
+    // Without a controller, or with the freezer alone; never one that counts, limits or weighs.
+    let controllers = changed[0].split(':').nth(1).unwrap();
+    let is_harmless =
+        controllers.is_empty() || controllers.starts_with("name=") || controllers == "freezer";
+    assert!(is_harmless, "{changed:?}");
+    assert_eq!(own.len(), theirs.len());
+    instance.stop(&world.cx()).unwrap();
+    assert_nothing_runs(&world);
+}
+
+/// No process and no control group of the run is left; the files in its folder go with the run.
+#[cfg(target_os = "linux")]
+fn assert_nothing_runs(world: &World) {
+    let runs = std::collections::BTreeSet::from([world.run.to_string()]);
+    let nowhere = std::path::Path::new("/nonexistent");
+    wait_until("nothing of the run is left", || {
+        crate::traces::traces(&runs, nowhere).is_empty()
+    });
+}
+
+/// It has no label, no session and no parent by which it could be found, and nobody is left who would look.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
+    for is_swept in [false, true] {
+        let world = World::new("killed-group");
+        let Some((mut instance, agent)) = in_its_group(&world) else {
+            return;
+        };
+        let pid_file = world.folder.path().join("host/pid");
+        let script = format!(
+            "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",
+            pid_file.display()
+        );
+        let request = Request::Run {
+            trial: 1,
+            call: tare_model::CommandCall::new("/bin/sh", ["-c", &script]).to_probe(),
+            target_ns: 1,
+            limit_ns: 60_000_000_000,
+            workdir: instance.workdir(),
+            hold: false,
+            turns: None,
+            cpu: None,
+        };
+        instance.channel().send(&request).unwrap();
+        wait_until("it has started", || pid_file.exists());
+        let left = std::fs::read_to_string(&pid_file).unwrap();
+        let left = std::path::PathBuf::from("/proc").join(left.trim());
+        // Stopped, the agent does not hear of its workers' deaths; killed, they end nothing of theirs.
+        let signal = |name: &str, process: u32| {
+            let status = std::process::Command::new("kill")
+                .args([name, &process.to_string()])
+                .status();
+            status.unwrap().success()
+        };
+        assert!(signal("-STOP", agent));
+        for (process, _) in labelled(world.run.as_str()) {
+            if process != agent {
+                signal("-KILL", process);
+            }
+        }
+        assert!(signal("-KILL", agent));
+        assert!(left.exists(), "it ended by itself");
+        if is_swept {
+            drop(instance);
+            let swept = Host.sweep(&world.cx(), world.run.as_str()).unwrap();
+            assert!(
+                swept.iter().any(|line| line.contains("control group")),
+                "{swept:?}"
+            );
+            assert!(
+                Host.sweep(&world.cx(), world.run.as_str())
+                    .unwrap()
+                    .is_empty()
+            );
+        } else {
+            instance.stop(&world.cx()).unwrap();
+        }
+        wait_until("it has ended", || !left.exists());
+        assert_nothing_runs(&world);
+    }
+}

@@ -1,0 +1,36 @@
+//! The agent's own control group, left and ended when the agent ends; nothing on systems without such groups.
+
+use super::ServeOptions;
+
+/// Ends what is in the group when it is dropped.
+pub(super) struct Group {
+    #[cfg(target_os = "linux")]
+    own: Option<crate::launch::own_group::OwnGroup>,
+}
+
+impl Group {
+    /// The group that is asked for, if it can be had and this process belongs to a run.
+    pub(super) fn of(options: &ServeOptions) -> Self {
+        #[cfg(target_os = "linux")]
+        return Self {
+            own: std::env::var(tare_model::launch::RUN_VARIABLE)
+                .ok()
+                .filter(|run| options.has_group && !run.is_empty())
+                .and_then(|run| crate::launch::own_group::OwnGroup::join(&run)),
+        };
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = options.has_group;
+            Self {}
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take() {
+            own.close();
+        }
+    }
+}
