@@ -34,6 +34,7 @@ pub(crate) const PROVISIONED: &[&str] = &[
     "runc",
     "script",
     "ssh",
+    "strace",
     "stress-ng",
     "tmpfs",
     "tools",
@@ -55,6 +56,10 @@ const OPTIONAL: &[(&str, &str)] = &[
     (
         "iozone",
         "Debian has it among its programs that are not free",
+    ),
+    (
+        "group",
+        "the machine may give no control group without controllers",
     ),
     ("kernel", "the kernel is the machine's"),
     ("pyperf", "the package index may not answer"),

@@ -43,6 +43,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("slirp4netns", "slirp4netns"),
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
+    ("strace", "strace"),
     ("stress-ng", "stress-ng"),
     ("sysbench", "sysbench"),
     ("unshare", "util-linux"),

@@ -26,6 +26,22 @@ pub enum StoreError {
         .0.display()
     )]
     Full(PathBuf),
+    /// It cannot be written to: its file, its folder or its whole file system is read-only.
+    #[error("the store `{}` is read-only", .0.display())]
+    ReadOnly(PathBuf),
+    /// Its disk fails. Everything that was stored before is kept.
+    #[error(
+        "cannot {action} the store `{}`, its disk fails ({problem}); what it holds is kept",
+        path.display()
+    )]
+    DiskFails {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The store.
+        path: PathBuf,
+        /// SQLite's reason.
+        problem: String,
+    },
     /// Another process is writing to it and does not let go.
     #[error("the store `{}` is locked by another process", .0.display())]
     Locked(PathBuf),
@@ -110,6 +126,12 @@ impl StoreError {
             Self::Full(_) => {
                 "free some space there or name another file with `--store FILE`; a run that had begun goes on with `tare run --resume`"
             }
+            Self::ReadOnly(_) => {
+                "name a file on a disk that can be written to with `--store FILE`, or another folder with TARE_HOME"
+            }
+            Self::DiskFails { .. } => {
+                "see the kernel's log (`dmesg`), and name a file on another disk with `--store FILE`; a run that had begun goes on with `tare run --resume` where its store can be written to"
+            }
             Self::Locked(_) => "try again when it is done",
             Self::InUse { .. } => "wait for it to end, or use another file with `--store FILE`",
             Self::Corrupt { .. } => "keep a copy, and go on with another file with `--store FILE`",
@@ -132,6 +154,7 @@ impl StoreError {
 pub(super) fn of_file(path: &Path, action: &'static str, error: &std::io::Error) -> StoreError {
     match error.kind() {
         std::io::ErrorKind::StorageFull => StoreError::Full(path.to_owned()),
+        std::io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(path.to_owned()),
         _ => StoreError::Io {
             action,
             path: path.to_owned(),
@@ -154,6 +177,12 @@ pub(super) fn classify(path: &Path, action: &'static str, error: &rusqlite::Erro
             ErrorCode::SystemIoFailure if failure.extended_code == IO_ERROR_SHARED_INDEX_SIZE => {
                 StoreError::Full(path)
             }
+            ErrorCode::SystemIoFailure => StoreError::DiskFails {
+                action,
+                path,
+                problem,
+            },
+            ErrorCode::ReadOnly => StoreError::ReadOnly(path),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked(path),
             ErrorCode::NotADatabase => StoreError::NotAStore(path),
             ErrorCode::DatabaseCorrupt => StoreError::Corrupt { path, problem },

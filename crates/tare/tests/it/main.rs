@@ -11,6 +11,8 @@ mod attack;
 #[cfg(target_os = "linux")]
 mod bad_input;
 #[cfg(target_os = "linux")]
+mod broken_disk;
+#[cfg(target_os = "linux")]
 mod cli;
 #[cfg(target_os = "linux")]
 mod cluster;

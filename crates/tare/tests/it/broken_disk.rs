@@ -1,0 +1,193 @@
+//! A disk that becomes full, that cannot be written to, or that fails, under the store of a run: the run ends with an
+//! error that says what to do, what was stored before is kept, and nothing else is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::product::{Ended, Product, is_root, stored};
+use crate::world::skip;
+
+/// Many short trials.
+const STUDY: &str = r#"id = "mine"
+[design]
+trial = "2ms"
+alternate = false
+blocks_min = 300
+blocks_max = 300
+[[arm]]
+id = "host"
+[[workload]]
+id = "getppid"
+"#;
+
+/// Trials of a whole run of it: the host and its copy.
+const WHOLE: usize = 600;
+
+/// Every trial of a store that has a beginning, in order, completed; how many.
+#[track_caller]
+fn assert_kept(store: &Path) -> usize {
+    let sequences = stored(store, "SELECT sequence FROM trial ORDER BY sequence");
+    let expected: Vec<String> = (0..sequences.len()).map(|it| it.to_string()).collect();
+    assert_eq!(sequences, expected);
+    let others = stored(store, "SELECT kind FROM trial WHERE kind <> 'completed'");
+    assert_eq!(others, Vec::<String>::new());
+    assert_eq!(stored(store, "PRAGMA integrity_check"), ["ok"]);
+    sequences.len()
+}
+
+/// The run ended early, said where and what to do, and did not lose what it had.
+#[track_caller]
+fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str) {
+    assert!(matches!(ended.code, Some(1 | 2)), "{ended}");
+    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    assert!(ended.stderr.contains("store.sqlite"), "{ended}");
+    assert!(ended.stderr.contains(words), "{ended}");
+    assert!(ended.hint().contains("--store"), "{ended}");
+    let n_trials = assert_kept(store);
+    assert!((5..WHOLE).contains(&n_trials), "{n_trials}: {ended}");
+    product.assert_nothing_left();
+    // What there is can be shown.
+    let path = store.display().to_string();
+    let shown = product.run(["show", "--store", &path]).expect(0);
+    assert!(shown.stdout.contains("INCOMPLETE"), "{shown}");
+}
+
+/// Runs a script in a mount namespace of its own; `None` where nothing can be mounted.
+fn with_mounts(product: &Product, script: &str, inner: &Command) -> Option<Ended> {
+    if !is_root() {
+        skip("root", "only root can mount");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.code == Some(99) {
+        skip("root", &format!("nothing can be mounted here: {ended}"));
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
+    let product = Product::new();
+    product.file("study.toml", STUDY);
+    for place in ["disk", "kept"] {
+        fs::create_dir(product.folder().join(place)).unwrap();
+    }
+    // What lies on the small disk is copied from it before it goes with its namespace.
+    let script =
+        "mount -t tmpfs -o size=2m tmpfs disk && head -c 1500000 /dev/zero > disk/filler || exit 99
+        \"$@\"; code=$?
+        rm disk/filler; cp disk/store.sqlite* kept || exit 98
+        exit $code";
+    let inner = product.command(["run", "study.toml", "--store", "disk/store.sqlite"]);
+    let Some(ended) = with_mounts(&product, script, &inner) else {
+        return;
+    };
+    let store = product.folder().join("kept/store.sqlite");
+    assert_ended_well(&product, &ended, &store, "no space left");
+    assert!(ended.hint().contains("--resume"), "{ended}");
+    let before = assert_kept(&store);
+    let path = store.display().to_string();
+    product.run(["run", "--resume", "--store", &path]).expect(0);
+    assert_eq!(assert_kept(&store), WHOLE);
+    assert!(before < WHOLE);
+}
+
+#[test]
+fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_started() {
+    let product = Product::new();
+    product.file("study.toml", STUDY.replace("300", "3"));
+    fs::create_dir(product.folder().join("disk")).unwrap();
+    product
+        .run(["run", "study.toml", "--store", "disk/store.sqlite"])
+        .expect(0);
+    let script = "mount --bind disk disk && mount -o remount,bind,ro disk && ! touch disk/x 2>/dev/null || exit 99
+        exec \"$@\"";
+    let store = product.folder().join("disk/store.sqlite");
+    let n_trials = assert_kept(&store);
+    for arguments in [
+        &["run", "study.toml", "--store", "disk/store.sqlite"][..],
+        &[
+            "run",
+            "--resume",
+            "--budget",
+            "10s",
+            "--store",
+            "disk/store.sqlite",
+        ],
+        &["run", "study.toml", "--store", "disk/other.sqlite"],
+    ] {
+        let inner = product.command(arguments);
+        let Some(ended) = with_mounts(&product, script, &inner) else {
+            return;
+        };
+        let ended = ended.expect(1);
+        assert!(ended.stderr.contains(".sqlite"), "{ended}");
+        assert!(ended.stderr.to_lowercase().contains("read-only"), "{ended}");
+        assert!(ended.hint().contains("--store"), "{ended}");
+        product.assert_nothing_left();
+        assert_eq!(assert_kept(&store), n_trials);
+    }
+}
+
+/// Lets writes to the store fail from some time on, as a disk does that has just broken.
+fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
+    if Command::new("strace").arg("-V").output().is_err() {
+        skip("strace", "strace is not installed");
+        return None;
+    }
+    product.file("study.toml", STUDY);
+    let store = product
+        .folder()
+        .canonicalize()
+        .unwrap()
+        .join("store.sqlite");
+    let inner = product.command(["run", "study.toml", "--store", "store.sqlite"]);
+    let mut command = Command::new("strace");
+    command.args(["-qq", "-o", "/dev/null"]);
+    for suffix in ["", "-wal"] {
+        command.arg(format!("--trace-path={}{suffix}", store.display()));
+    }
+    command.arg(format!(
+        "--inject=write,pwrite64,pwritev,writev:error={error}:when=150+"
+    ));
+    command.arg("--");
+    command.arg(inner.get_program()).args(inner.get_args());
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.stderr.contains("PTRACE") || ended.stderr.contains("ptrace") {
+        skip("strace", &format!("nothing can be traced here: {ended}"));
+        return None;
+    }
+    Some((ended, store))
+}
+
+#[test]
+fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_before() {
+    for error in ["EIO", "EROFS"] {
+        let product = Product::new();
+        let Some((ended, store)) = failing(&product, error) else {
+            return;
+        };
+        assert_ended_well(&product, &ended, &store, "disk");
+        assert!(ended.stderr.contains("what it holds is kept"), "{ended}");
+        assert!(ended.hint().contains("dmesg"), "{ended}");
+        // On a disk that works again it goes on.
+        let path = store.display().to_string();
+        product.run(["run", "--resume", "--store", &path]).expect(0);
+        assert_eq!(assert_kept(&store), WHOLE);
+    }
+}
