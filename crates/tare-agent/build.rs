@@ -1,5 +1,5 @@
-//! Computes the agent's build id from what goes into the agent: its sources, those of the vocabulary, the
-//! target and the optimisation level.
+//! Computes the agent's build id from what goes into the agent: its sources and those of the vocabulary with the lists
+//! and tables among them, which dependencies it has, the target and the optimisation level.
 //!
 //! It only reads files of this repository and never calls cargo. The id is not a proof that two files are
 //! equal (the SHA-256 that the host takes is); it tells the host, over any stream, whether the agent that
@@ -13,6 +13,11 @@ fn main() {
     for folder in [root.join("src"), root.join("../tare-model/src")] {
         println!("cargo::rerun-if-changed={}", folder.display());
         collect(&folder, &mut files);
+    }
+    for manifest in ["Cargo.toml", "../tare-model/Cargo.toml"] {
+        let manifest = root.join(manifest);
+        println!("cargo::rerun-if-changed={}", manifest.display());
+        files.push(manifest);
     }
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325;
@@ -30,7 +35,7 @@ fn main() {
     );
 }
 
-/// Every Rust file below `folder`.
+/// Every file below `folder`.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -39,7 +44,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else {
             files.push(path);
         }
     }

@@ -3,8 +3,7 @@
 //! Rootless podman is tested as the user that runs the tests; where that is root, as an ordinary user: one
 //! named `tare-test` where it is there, else one that is made for the tests and removed after them, with its
 //! home, its storage and its processes. Rootful podman is tried in mount and network namespaces of its own,
-//! so that its bridge and its mounts go with them. Without podman a test says that it was skipped, and fails
-//! if TARE_REQUIRE names `podman`.
+//! so that its bridge and its mounts go with them. Without podman a test says that it was skipped.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use crate::contract::contract;
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
+mod hostile;
 use account::Account;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(crate) struct Place {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// One test after the other: starting containers takes a whole machine.
+/// Starting containers takes a whole machine.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A place, if rootless podman works; else says why not, or fails where it is required.
