@@ -50,12 +50,16 @@ static METRICS: &[MetricSpec] = metrics! {
     "disk.fio-read-p99.time", Nanosecond, Lower, "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
     "disk.fio-read-submission.time", Nanosecond, Lower, "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
     "disk.fio-read-completion.time", Nanosecond, Lower, "Mean time of a read from the end of its submission to its completion.";
+    "disk.fio-read-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the reads did not exceed.";
+    "disk.fio-read-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
     "disk.fio-write.rate", OperationPerSecond, Higher, "Writes completed per second of fio's run time.";
     "disk.fio-write.throughput", BytePerSecond, Higher, "Bytes written per second of fio's run time.";
     "disk.fio-write.time", Nanosecond, Lower, "Mean time of a write from before its submission to its completion.";
     "disk.fio-write-p99.time", Nanosecond, Lower, "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
     "disk.fio-write-submission.time", Nanosecond, Lower, "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
     "disk.fio-write-completion.time", Nanosecond, Lower, "Mean time of a write from the end of its submission to its completion.";
+    "disk.fio-write-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the writes did not exceed.";
+    "disk.fio-write-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
 };
 
 /// The metrics of reads and those of writes.
@@ -226,6 +230,8 @@ impl Workload for Fio {
                 // None, rather than no time at all, where there is no queue.
                 Some(direction.submission_ns).filter(|ns| *ns != 0.0),
                 Some(direction.completion_ns).filter(|ns| *ns != 0.0),
+                direction.completion_p50_ns,
+                direction.completion_p99_ns,
             ];
             for (metric, value) in metrics.iter().zip(values) {
                 if let Some(value) = value {
@@ -280,7 +286,7 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
         "--group_reporting=1",
         "--time_based=1",
         "--lat_percentiles=1",
-        "--clat_percentiles=0",
+        "--clat_percentiles=1",
     ]
     .map(str::to_owned)
     .into();

@@ -67,6 +67,10 @@ pub struct Direction {
     pub completion_ns: f64,
     /// The 99th percentile of the time.
     pub p99_ns: Option<f64>,
+    /// The median of the time from the submission to the completion.
+    pub completion_p50_ns: Option<f64>,
+    /// The 99th percentile of that.
+    pub completion_p99_ns: Option<f64>,
 }
 
 impl Output {
@@ -194,10 +198,11 @@ impl Direction {
             // Before fio 3.1; in KiB/s.
             Err(_) => number(direction, "bw")? * 1_024.0,
         };
-        let p99 = direction
-            .pointer("/lat_ns/percentile")
-            .and_then(|percentiles| percentiles.get("99.000000"))
-            .and_then(Value::as_f64);
+        let percentile = |times: &str, key: &str| {
+            let percentiles = direction.get(times)?.get("percentile")?;
+            // Some engines are never waited for, and their times then count as nothing.
+            percentiles.get(key)?.as_f64().filter(|ns| *ns > 0.0)
+        };
         let read = Self {
             operations,
             rate: number(direction, "iops")?,
@@ -208,7 +213,9 @@ impl Direction {
             // Engines without a queue have no submission.
             submission_ns: mean("slat_ns").unwrap_or(0.0),
             completion_ns: mean("clat_ns")?,
-            p99_ns: p99,
+            p99_ns: percentile("lat_ns", "99.000000"),
+            completion_p50_ns: percentile("clat_ns", "50.000000"),
+            completion_p99_ns: percentile("clat_ns", "99.000000"),
         };
         if read.operations > 0.0 && read.rate > 0.0 && read.bytes_per_s > 0.0 && read.time_ns > 0.0
         {
@@ -225,6 +232,7 @@ impl Direction {
         if other.operations == 0.0 {
             return;
         }
+        let is_first = self.operations == 0.0;
         let weighted = |a: f64, b: f64| (a * self.operations + b * other.operations) / n;
         *self = Self {
             operations: n,
@@ -236,11 +244,9 @@ impl Direction {
             submission_ns: weighted(self.submission_ns, other.submission_ns),
             completion_ns: weighted(self.completion_ns, other.completion_ns),
             // Percentiles of several jobs cannot be put together.
-            p99_ns: if self.operations == 0.0 {
-                other.p99_ns
-            } else {
-                None
-            },
+            p99_ns: other.p99_ns.filter(|_| is_first),
+            completion_p50_ns: other.completion_p50_ns.filter(|_| is_first),
+            completion_p99_ns: other.completion_p99_ns.filter(|_| is_first),
         };
     }
 }
