@@ -49,6 +49,15 @@ fn probes() -> Vec<(&'static str, Params, bool)> {
             none().with("mib", 1i64).with("pages", "huge"),
             true,
         ),
+        ("read-files", none().with("kib", 100i64), false),
+        (
+            "read-files",
+            none()
+                .with("kib", 100i64)
+                .with("files", 3i64)
+                .with("how", "lines"),
+            false,
+        ),
         ("regex", none(), true),
         ("socket", none(), false),
         ("spawn", none(), false),
@@ -125,6 +134,7 @@ fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measureme
         ("page-load", "bytes"),
         ("pipe", "placement"),
         ("random-access", "pages"),
+        ("read-files", "how"),
         ("udp-round-trip", "bytes"),
     ] {
         let outcome = measured(name, &Params::new().with(key, "nonsense"));
@@ -141,7 +151,14 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
     if !read_only.exists() {
         return skip("proc", "there is no /proc here");
     }
-    for name in ["directory", "files", "lines", "page-load", "stat"] {
+    for name in [
+        "directory",
+        "files",
+        "lines",
+        "page-load",
+        "read-files",
+        "stat",
+    ] {
         let mut meter = Meter::new(1_000_000, read_only);
         let outcome = (probe::find(name).unwrap().run)(&mut meter, &Params::new());
         match outcome {
@@ -156,7 +173,14 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
 fn nothing_is_left_in_the_working_directory() {
     let folder = std::env::temp_dir().join(format!("tare-test-left-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
-    for name in ["directory", "files", "lines", "page-load", "stat"] {
+    for name in [
+        "directory",
+        "files",
+        "lines",
+        "page-load",
+        "read-files",
+        "stat",
+    ] {
         let mut meter = Meter::new(2_000_000, &folder);
         match (probe::find(name).unwrap().run)(&mut meter, &Params::new()) {
             Ok(()) | Err(ProbeError::Unavailable(Reason::Unsupported(_))) => {}

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::params::Params;
+use crate::publication::NoCounterpart;
 use crate::recipe::Path;
 use crate::study::Spread;
 use crate::unit::Better;
@@ -421,10 +422,48 @@ pub struct DossierClaim {
     pub id: String,
     /// What was published.
     pub published: String,
+    /// Where it stands in the publication.
+    #[serde(default)]
+    pub at: String,
     /// How it came out.
     pub verdict: ClaimVerdict,
     /// Why.
     pub because: String,
+    /// What the same rule says of the published numbers themselves, where they are enough for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<DossierOwnNumbers>,
+}
+
+/// What a claim's rule says of its authors' own numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierOwnNumbers {
+    /// Whether they are as claimed; they have no intervals, so they decide.
+    pub holds: bool,
+    /// Which ratios they give.
+    pub because: String,
+}
+
+/// A published number beside which no value of this run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DossierPublished {
+    /// As printed, with its unit.
+    pub printed: String,
+    /// Where it stands in the publication.
+    pub at: String,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// Why nothing stands beside it.
+    pub why: NoCounterpart,
+}
+
+/// A note on the places of a table or figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DossierNote {
+    /// The row, or the published number.
+    pub of: String,
+    /// What is to be known about it.
+    pub text: String,
 }
 
 /// A table or figure in a publication's own layout.
@@ -491,6 +530,12 @@ pub struct DossierPublication {
     pub tables: Vec<DossierLayout>,
     /// Its figures, likewise.
     pub figures: Vec<DossierLayout>,
+    /// What is to be known about their places, such as where ours is not quite what was published.
+    #[serde(default)]
+    pub notes: Vec<DossierNote>,
+    /// Its numbers beside which nothing stands, each with the reason.
+    #[serde(default)]
+    pub others: Vec<DossierPublished>,
     /// What was wrong in it.
     pub mistakes: Vec<DossierMistake>,
 }

@@ -38,7 +38,7 @@ pub use lifecycle_report::{LIFECYCLE_FORMAT, LifecycleReport};
 pub use outcome::{Failure, Outcome, RawOutput, Reason, Sample};
 pub use params::{Params, Value};
 pub use probe_report::{ProbeReport, Series, SpanClock, WorkSpan};
-pub use publication::Publication;
+pub use publication::{NoCounterpart, Publication};
 pub use recipe::{End, Path, ProbeCall, Recipe};
 pub use study::{Lifecycle, Margins, Spread, Study, WorkloadSpec};
 pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::params::Params;
+use crate::words::words;
 
 /// A publication that a study repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +59,10 @@ pub struct Quantity {
     /// The path, where the workload is measured over several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Parameters of the workload by which the metric is multiplied to be what the publication has: the time of a
+    /// line, by lines and files, is that of all files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<String>,
     /// What stands in the publication's place of it, where the two are not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -69,24 +74,156 @@ pub struct Quantity {
 pub struct PublishedNumber {
     /// Its characters in the publication, so that it can be found there.
     pub printed: String,
-    /// Its value in `unit`.
+    /// Its value in `unit`, as it is printed.
     pub value: f64,
-    /// Its unit, as the publication means it.
+    /// Its unit, as it is printed there.
     pub unit: String,
+    /// What it should have been, where it is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<Correction>,
     /// Where it stands: table, figure, section.
     pub at: String,
     /// What it is, for a reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
+    /// Which of several that stand in one place: an instance, a machine, a direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// The quantity that it corresponds to here, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
     /// The arm that it corresponds to here, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
+    /// The other arm, where it is a ratio of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// How many instances ran at once.
     #[serde(default = "one")]
     pub instances: u32,
+    /// Why nothing here is set beside it, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<NoCounterpart>,
+}
+
+/// What a number that is wrong in its publication should have been.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Correction {
+    /// Its value.
+    pub value: f64,
+    /// In this unit.
+    pub unit: String,
+    /// How that is known.
+    pub because: String,
+}
+
+words! {
+    /// Why nothing is set beside a published number.
+    pub enum NoCounterpart {
+        /// It says what was done, and not what came of it.
+        Setting = "setting",
+        /// A standard deviation, or an extreme of single runs.
+        Spread = "spread",
+        /// It was computed from numbers beside which values stand.
+        Derived = "derived",
+        /// It grows with the length of the run.
+        Total = "total",
+        /// It repeats a number of a log or table.
+        Repeated = "repeated",
+        /// The same with another size of file, block or record than this study's.
+        OtherSize = "other-size",
+        /// Something that this study does not measure.
+        NotMeasured = "not-measured",
+    }
+}
+
+impl NoCounterpart {
+    /// The same in a sentence.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Setting => "what was set or used, not what came of it",
+            Self::Spread => {
+                "spreads and extremes of single runs; here every value has an interval over blocks"
+            }
+            Self::Derived => {
+                "computed from numbers that stand in the tables; here it is computed from what was measured"
+            }
+            Self::Total => {
+                "totals and times that grow with the length of a run; here what one operation takes is compared"
+            }
+            Self::Repeated => "numbers of its tables and logs, repeated in its text",
+            Self::OtherSize => "measured here with another size of file, block or record",
+            Self::NotMeasured => "not measured by this study",
+        }
+    }
+}
+
+impl PublishedNumber {
+    /// The number with its unit: as printed, and behind it in brackets what it should have been.
+    pub fn shown(&self) -> String {
+        let part = self.part.as_ref();
+        let mut words = vec![part.map_or_else(
+            || self.printed.clone(),
+            |part| format!("{part}: {}", self.printed),
+        )];
+        let names_unit = self.printed.ends_with(&self.unit)
+            || (self.unit == "ratio" && self.printed.contains('%'));
+        if !names_unit {
+            // Words, powers of a thousand and signs of another language.
+            let is_plain = !self.printed.chars().any(char::is_alphabetic);
+            words.push(if is_plain {
+                self.unit.clone()
+            } else {
+                format!("({} {})", self.value, self.unit)
+            });
+        }
+        if let (Some(arm), Some(over)) = (&self.arm, &self.over) {
+            words.push(format!("{arm} over {over}"));
+        }
+        if let Some(correction) = &self.corrected {
+            words.push(format!("[{} {}]", correction.value, correction.unit));
+        }
+        words.join(" ")
+    }
+
+    /// Its value and unit as they should have been.
+    pub fn meant(&self) -> (f64, &str) {
+        match &self.corrected {
+            Some(correction) => (correction.value, &correction.unit),
+            None => (self.value, &self.unit),
+        }
+    }
+}
+
+impl Publication {
+    /// Whether the number stands in a place of a table or figure, beside the value of this study.
+    pub fn has_place_for(&self, number: &PublishedNumber) -> bool {
+        let tables = self.tables.iter().map(|it| (&it.rows, &it.columns));
+        let figures = self.figures.iter().map(|it| (&it.rows, &it.columns));
+        number.quantity.as_ref().is_some_and(|quantity| {
+            tables.chain(figures).any(|(rows, columns)| {
+                rows.contains(quantity) && columns.iter().any(|column| column.holds(number))
+            })
+        })
+    }
+}
+
+impl LayoutColumn {
+    /// Whether the number belongs into this column, in the row of its quantity.
+    pub fn holds(&self, number: &PublishedNumber) -> bool {
+        let (Some(arm), true) = (&number.arm, self.instances == number.instances) else {
+            return false;
+        };
+        match (&self.over, &number.over) {
+            (None, None) => self.arm == *arm,
+            // Printed ratios have the slower one above, whichever that is.
+            (Some(own), Some(over)) => {
+                (&self.arm, own) == (arm, over) || (&self.arm, own) == (over, arm)
+            }
+            _ => false,
+        }
+    }
 }
 
 fn one() -> u32 {
@@ -176,12 +313,48 @@ pub enum Rule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
+    /// What an arm costs in one quantity over what it costs in another one.
+    Costs {
+        /// The one.
+        quantity: String,
+        /// The other one.
+        to: String,
+        /// The arm.
+        arm: String,
+        /// The arm that it is held against; the baseline where none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other: Option<String>,
+        /// The ratio is not below this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_least: Option<f64>,
+        /// The ratio is not above this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<f64>,
+    },
+    /// Of several instances at once, the one that fares worst against their mean.
+    Even {
+        /// Of what.
+        quantity: String,
+        /// The arm.
+        arm: String,
+        /// With so many instances at once.
+        instances: u32,
+        /// The ratio is not below this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_least: Option<f64>,
+        /// The ratio is not above this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<f64>,
+    },
     /// More than half of several costs of an arm.
     Most {
         /// Of what.
         quantities: Vec<String>,
         /// The arm.
         arm: String,
+        /// The arm that it is held against; the baseline where none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other: Option<String>,
         /// With so many instances at once.
         #[serde(default = "one")]
         instances: u32,
@@ -198,6 +371,9 @@ pub enum Rule {
         quantities: Vec<String>,
         /// The arm.
         arm: String,
+        /// The arm that it is held against; the baseline where none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other: Option<String>,
         /// With so many instances at once.
         #[serde(default = "one")]
         instances: u32,
@@ -231,6 +407,12 @@ impl Rule {
             | Self::Ratio {
                 at_least, at_most, ..
             }
+            | Self::Costs {
+                at_least, at_most, ..
+            }
+            | Self::Even {
+                at_least, at_most, ..
+            }
             | Self::Most {
                 at_least, at_most, ..
             }
@@ -246,8 +428,11 @@ impl Rule {
         match self {
             Self::Cost { quantity, .. }
             | Self::Between { quantity, .. }
-            | Self::Growth { quantity, .. } => vec![quantity],
-            Self::Ratio { quantity, to, .. } => vec![quantity, to],
+            | Self::Growth { quantity, .. }
+            | Self::Even { quantity, .. } => vec![quantity],
+            Self::Ratio { quantity, to, .. } | Self::Costs { quantity, to, .. } => {
+                vec![quantity, to]
+            }
             Self::Most { quantities, .. } | Self::All { quantities, .. } => {
                 quantities.iter().map(String::as_str).collect()
             }
@@ -261,8 +446,12 @@ impl Rule {
             Self::Cost { arm, .. }
             | Self::Growth { arm, .. }
             | Self::Ratio { arm, .. }
-            | Self::Most { arm, .. }
-            | Self::All { arm, .. } => vec![arm],
+            | Self::Even { arm, .. } => vec![arm],
+            Self::Costs { arm, other, .. }
+            | Self::Most { arm, other, .. }
+            | Self::All { arm, other, .. } => std::iter::once(arm.as_str())
+                .chain(other.as_deref())
+                .collect(),
             Self::Between { arm, other, .. } => vec![arm, other],
             Self::NotTestable { .. } => Vec::new(),
         }
@@ -299,6 +488,9 @@ pub struct LayoutColumn {
     pub label: String,
     /// The arm.
     pub arm: String,
+    /// The arm below it, where the column holds ratios of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// With so many instances at once.
     #[serde(default = "one")]
     pub instances: u32,

@@ -119,9 +119,12 @@ fn the_seven_tests_of_memory_and_disk_can_be_run_with_their_own_parameters() {
         ("line_bytes", 31i64.into()),
         ("files", 10i64.into()),
     ];
-    // 12 464 KB and 1 247 KB of such lines.
-    let large_read = [("lines", 402_064i64.into())];
-    let small_read = [("lines", 40_225i64.into()), ("files", 10i64.into())];
+    let large_read = [("kib", 12_464i64.into()), ("how", "whole".into())];
+    let small_read = [
+        ("kib", 1_247i64.into()),
+        ("files", 10i64.into()),
+        ("how", "lines".into()),
+    ];
     for (test, id, metric, params) in [
         (
             "large matrices",
@@ -150,14 +153,14 @@ fn the_seven_tests_of_memory_and_disk_can_be_run_with_their_own_parameters() {
         ("writing small files", "lines", "fs.line-write.time", &small),
         (
             "reading a large file",
-            "lines",
-            "fs.line-read.time",
+            "read-files",
+            "fs.read-files.time",
             &large_read,
         ),
         (
             "reading small files",
-            "lines",
-            "fs.line-read.time",
+            "read-files",
+            "fs.read-files.time",
             &small_read,
         ),
     ] {

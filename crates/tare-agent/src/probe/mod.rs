@@ -32,6 +32,7 @@ pub mod page_load;
 pub mod pipe;
 pub mod random;
 pub mod random_access;
+pub mod read_files;
 pub mod regex;
 pub mod socket;
 pub mod spawn;
@@ -122,6 +123,7 @@ pub static PROBES: &[&Probe] = &[
     &pipe::PROBE,
     &random::PROBE,
     &random_access::PROBE,
+    &read_files::PROBE,
     &regex::PROBE,
     &socket::PROBE,
     &spawn::PROBE,

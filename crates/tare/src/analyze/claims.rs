@@ -2,20 +2,21 @@
 //!
 //! A rule is a ratio with bounds. Its interval inside of the bounds: the claim holds here. Outside of them: it
 //! does not. Across one of them: undecided. What was not measured decides nothing, and says why.
-//! A ratio against the baseline is the cell's own paired interval. Other ratios (between two arms, or of one arm
-//! with several instances to itself with one) are made of the two values' intervals, lower end over upper end and
+//! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
+//! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
 //! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
 //! What it cannot see: whether this machine and these versions are what the authors meant.
 
 use std::fmt::Write;
 
-use tare_model::dossier::{Dossier, DossierCell, DossierClaim, Span};
+use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, DossierClaim, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{Claim, Publication, Quantity, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::cell::counted;
 use super::diagnostics::EMULATED;
+use super::own_numbers;
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {
@@ -27,15 +28,17 @@ pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<Dossie
 }
 
 fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> DossierClaim {
-    let told = |verdict: ClaimVerdict, because: String| DossierClaim {
-        id: claim.id.clone(),
-        published: claim.published.clone(),
-        verdict,
-        because,
-    };
     let look = Look {
         publication,
         dossier,
+    };
+    let told = |verdict: ClaimVerdict, because: String| DossierClaim {
+        id: claim.id.clone(),
+        published: claim.published.clone(),
+        at: claim.at.clone(),
+        verdict,
+        because,
+        own: own_numbers::judged(&claim.rule, &look),
     };
     let Some(bounds) = claim.rule.bounds() else {
         let Rule::NotTestable { because } = &claim.rule else {
@@ -48,18 +51,20 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         Rule::Most {
             quantities,
             arm,
+            other,
             instances,
             ..
         }
         | Rule::All {
             quantities,
             arm,
+            other,
             instances,
             ..
-        } => Some((quantities, arm, *instances)),
+        } => Some((quantities, arm, other.as_deref(), *instances)),
         _ => None,
     };
-    let Some((quantities, arm, instances)) = several else {
+    let Some((quantities, arm, other, instances)) = several else {
         return match look.ratio(&claim.rule) {
             Err(why) => told(ClaimVerdict::NotTestable, why),
             Ok(ratio) => {
@@ -74,7 +79,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
     for name in quantities {
-        match look.cost(name, arm, instances) {
+        match look.cost_against(name, arm, other, instances) {
             Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
             Err(why) => missing.push(why),
         }
@@ -84,13 +89,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         return told(ClaimVerdict::NotTestable, missing.join("; "));
     }
     let n = quantities.len();
-    let outcome = match claim.rule {
-        Rule::All { .. } if fails > 0 => ClaimVerdict::Fails,
-        Rule::All { .. } if holds == n => ClaimVerdict::Holds,
-        Rule::Most { .. } if 2 * holds > n => ClaimVerdict::Holds,
-        Rule::Most { .. } if 2 * fails >= n => ClaimVerdict::Fails,
-        _ => ClaimVerdict::Undecided,
-    };
+    let outcome = of_several(&claim.rule, holds, fails, n);
     let mut because = format!(
         "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
         wanted(bounds)
@@ -99,6 +98,17 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         let _ = write!(because, ", {} not measured", missing.len());
     }
     told(outcome, because)
+}
+
+/// How a rule about several ratios comes out.
+pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
+    match rule {
+        Rule::All { .. } if fails > 0 => ClaimVerdict::Fails,
+        Rule::All { .. } if holds == n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * holds > n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * fails >= n => ClaimVerdict::Fails,
+        _ => ClaimVerdict::Undecided,
+    }
 }
 
 fn place(ratio: &Span, (low, high): (f64, f64)) -> ClaimVerdict {
@@ -121,7 +131,7 @@ fn shown(ratio: &Span) -> String {
 }
 
 /// Three significant digits.
-fn three(value: f64) -> String {
+pub(super) fn three(value: f64) -> String {
     let places = if value > 0.0 {
         (2 - value.log10().floor() as i32).clamp(0, 6) as usize
     } else {
@@ -130,7 +140,7 @@ fn three(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-fn wanted((low, high): (f64, f64)) -> String {
+pub(super) fn wanted((low, high): (f64, f64)) -> String {
     match (low > 0.0, high.is_finite()) {
         (true, true) => format!("between {low} and {high}"),
         (true, false) => format!("at least {low}"),
@@ -152,7 +162,7 @@ impl Look<'_> {
             .find(|quantity| quantity.name == name)
     }
 
-    fn baseline(&self) -> &str {
+    pub(super) fn baseline(&self) -> &str {
         let arm = self.dossier.arms.iter().find(|arm| arm.baseline);
         arm.map_or("", |arm| arm.id.as_str())
     }
@@ -239,8 +249,64 @@ impl Look<'_> {
         } else {
             cell.env
         };
-        span.map(|span| (span, cell))
+        span.map(|span| (self.as_published(name, span, cell), cell))
             .ok_or_else(|| self.why(name, arm, instances))
+    }
+
+    /// The value as the publication counts it: a whole file where the metric is a line.
+    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Span {
+        let names = self.quantity(name).map_or(&[][..], |found| &found.times);
+        let times: f64 = names
+            .iter()
+            .filter_map(|name| cell.params.int(name))
+            .map(|count| count as f64)
+            .product();
+        Span {
+            point: span.point * times,
+            low: span.low * times,
+            high: span.high * times,
+            level: span.level,
+        }
+    }
+
+    /// What one value costs against another one, in the same or in another arm.
+    pub(super) fn between(
+        &self,
+        first: (&str, &str, u32),
+        second: (&str, &str, u32),
+    ) -> Result<Span, String> {
+        let (above, cell) = self.value(first.0, first.1, first.2)?;
+        let (below, other) = self.value(second.0, second.1, second.2)?;
+        for (cell, arm) in [(cell, first.1), (other, second.1)] {
+            self.genuine(cell, arm)?;
+            if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
+                return Err(format!(
+                    "{} in `{arm}` has no interval: {}",
+                    cell.metric,
+                    counted(cell.n_blocks as usize, "block")
+                ));
+            }
+        }
+        quotient(&above, &below, cell.better == Better::Higher)
+            .ok_or_else(|| "a value is not above 0".to_owned())
+    }
+
+    /// How much more an instance takes with others than alone, paired by block; where the run has such a series.
+    fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
+        self.point(name, arm, instances)?.stretch
+    }
+
+    /// What a series of instances says of this many, if it has blocks enough.
+    fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
+        let quantity = self.quantity(name)?;
+        let mut series = self.dossier.concurrency.iter();
+        let series = series.find(|series| {
+            series.metric == quantity.metric && series.params.covers(&quantity.params)
+        })?;
+        let of_arm = series.arms.iter().find(|it| it.arm == arm)?;
+        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
+        let mut points = of_arm.points.iter();
+        points.find(|point| point.instances == instances && is_enough(point.n_blocks))
     }
 
     /// What an emulated processor takes says nothing of the environment that it stands in for.
@@ -274,23 +340,33 @@ impl Look<'_> {
         })
     }
 
+    /// What an arm costs against another one, or against the baseline.
+    fn cost_against(
+        &self,
+        name: &str,
+        arm: &str,
+        other: Option<&str>,
+        instances: u32,
+    ) -> Result<Span, String> {
+        match other {
+            Some(other) => self.between((name, arm, instances), (name, other, instances)),
+            None => self.cost(name, arm, instances),
+        }
+    }
+
+    /// The instance that fares worst against the mean of all, each by its own interval.
+    fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm, instances))?;
+        self.genuine(cell, arm)?;
+        let is_rate = cell.better == Better::Higher;
+        self.point(name, arm, instances)
+            .and_then(|point| quotient(&point.worst?, &point.value?, is_rate))
+            .ok_or_else(|| self.why(name, arm, instances))
+    }
+
     fn ratio(&self, rule: &Rule) -> Result<Span, String> {
-        let values = |first: (&str, &str, u32), second: (&str, &str, u32)| {
-            let (above, cell) = self.value(first.0, first.1, first.2)?;
-            let (below, other) = self.value(second.0, second.1, second.2)?;
-            for (cell, arm) in [(cell, first.1), (other, second.1)] {
-                self.genuine(cell, arm)?;
-                if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
-                    return Err(format!(
-                        "{} in `{arm}` has no interval: {}",
-                        cell.metric,
-                        counted(cell.n_blocks as usize, "block")
-                    ));
-                }
-            }
-            quotient(&above, &below, cell.better == Better::Higher)
-                .ok_or_else(|| "a value is not above 0".to_owned())
-        };
         match rule {
             Rule::Cost {
                 quantity,
@@ -304,16 +380,41 @@ impl Look<'_> {
                 other,
                 instances,
                 ..
-            } => values((quantity, arm, *instances), (quantity, other, *instances)),
+            } => self.between((quantity, arm, *instances), (quantity, other, *instances)),
             Rule::Growth {
                 quantity,
                 arm,
                 instances,
                 ..
-            } => values((quantity, arm, *instances), (quantity, arm, 1)),
+            } => {
+                if let Some(cell) = self.cell(quantity, arm, *instances) {
+                    self.genuine(cell, arm)?;
+                }
+                match self.stretch(quantity, arm, *instances) {
+                    Some(stretch) => Ok(stretch),
+                    None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
+                }
+            }
             Rule::Ratio {
                 quantity, to, arm, ..
-            } => values((quantity, arm, 1), (to, arm, 1)),
+            } => self.between((quantity, arm, 1), (to, arm, 1)),
+            Rule::Costs {
+                quantity,
+                to,
+                arm,
+                other,
+                ..
+            } => {
+                let above = self.cost_against(quantity, arm, other.as_deref(), 1)?;
+                let below = self.cost_against(to, arm, other.as_deref(), 1)?;
+                quotient(&above, &below, false).ok_or_else(|| "a cost is not above 0".to_owned())
+            }
+            Rule::Even {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => self.worst_over_mean(quantity, arm, *instances),
             Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => {
                 Err("the rule is not about one ratio".to_owned())
             }

@@ -34,6 +34,7 @@ mod evidence;
 mod failures;
 pub mod input;
 mod machine;
+mod own_numbers;
 pub(crate) mod pairs;
 pub mod precision;
 mod publication;

@@ -35,6 +35,10 @@ pub static STUDIES: &[BuiltinStudy] = &[
         id: "storage",
         text: include_str!("../../../../studies/storage.toml"),
     },
+    BuiltinStudy {
+        id: "classic",
+        text: include_str!("../../../../studies/classic.toml"),
+    },
 ];
 
 /// The built-in study of this name.

@@ -153,7 +153,11 @@ fn check(
     let mut wanted_arms: Vec<&str> = Vec::new();
     for (rows, columns) in layouts {
         wanted.extend(rows.iter().map(String::as_str));
-        wanted_arms.extend(columns.iter().map(|column| column.arm.as_str()));
+        wanted_arms.extend(
+            columns.iter().flat_map(|column| {
+                std::iter::once(column.arm.as_str()).chain(column.over.as_deref())
+            }),
+        );
     }
     for claim in &publication.claims {
         wanted.extend(claim.rule.quantities());
@@ -161,7 +165,13 @@ fn check(
     }
     for number in &publication.numbers {
         wanted.extend(number.quantity.as_deref());
-        wanted_arms.extend(number.arm.as_deref());
+        wanted_arms.extend(
+            number
+                .arm
+                .as_deref()
+                .into_iter()
+                .chain(number.over.as_deref()),
+        );
         if !number.value.is_finite() {
             return Err(problem(
                 &number.printed,
@@ -234,8 +244,19 @@ fn metric(
             meant.push(spec);
         }
     }
-    if meant.len() == 1 {
-        return Ok(());
+    if let [one] = meant.as_slice() {
+        let mut counts = quantity.times.iter();
+        return match counts.find(|name| one.params.int(name).is_none()) {
+            None => Ok(()),
+            Some(name) => Err(problem(
+                name,
+                format!(
+                    "`{}` is multiplied by `{name}`, which is no whole number among the parameters of its workload",
+                    quantity.name
+                ),
+                one.params.0.keys().cloned(),
+            )),
+        };
     }
     Err(problem(
         &quantity.name,

@@ -26,6 +26,7 @@ mod page_load;
 mod pipe;
 mod random;
 mod random_access;
+mod read_files;
 mod regex;
 mod socket;
 mod spawn;
@@ -112,6 +113,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &python_mix::PythonMix,
     &random::ENTRY,
     &random_access::ENTRY,
+    &read_files::ENTRY,
     &redis_benchmark::RedisBenchmark,
     &regex::ENTRY,
     &socket::ENTRY,

@@ -17,6 +17,7 @@ mod methodology;
 mod precision;
 mod proof;
 mod publication;
+mod published;
 mod schema;
 mod snapshots;
 mod verdicts;

@@ -16,6 +16,7 @@ const SINGLE: &[&str] = &[
     "mutex",
     "page-load",
     "random",
+    "read-files",
     "regex",
     "socket",
     "tasks",

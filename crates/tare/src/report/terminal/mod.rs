@@ -17,6 +17,7 @@ use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 mod brief;
 pub(in crate::report) mod concurrency;
 mod publication;
+mod published;
 pub(in crate::report) mod tail;
 mod text;
 mod why;

@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayou
 
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
 use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
-use super::{Style, tail};
+use super::{Style, published, tail};
 
 /// Draws the publication, if the study repeats one, and the claims.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
@@ -30,6 +30,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
             out.push('\n');
             layout(out, table, style);
         }
+        published::notes(out, publication, style);
         if !publication.figures.is_empty() {
             let names: Vec<String> = publication
                 .figures
@@ -44,6 +45,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
             );
             paragraph(out, "  ", &text, style.width);
         }
+        published::others(out, publication, style);
     }
     claims(out, dossier, style);
     mistakes(out, dossier, style);
@@ -161,11 +163,17 @@ fn claims(out: &mut String, dossier: &Dossier, style: Style) {
             ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
             ClaimVerdict::Undecided => ("undecided", Paint::Dim),
         };
-        paragraph(out, "  ", &harmless(&claim.published), style.width);
+        let place = match claim.at.as_str() {
+            "" => String::new(),
+            at => format!(" ({at})"),
+        };
+        let said = format!("{}{place}", claim.published);
+        paragraph(out, "  ", &harmless(&said), style.width);
         let mut text = String::new();
         let because = format!("{verdict}: {}", harmless(&claim.because));
         paragraph(&mut text, "    → ", &because, style.width);
         out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
+        published::own(out, claim, style);
     }
 }
 

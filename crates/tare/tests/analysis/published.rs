@@ -1,0 +1,260 @@
+//! The publications that the built-in studies repeat: everything that was printed reaches the reader, and every claim is
+//! held against its authors' own numbers.
+
+use std::collections::BTreeSet;
+
+use tare::analyze::{ArmData, RunData, RunHead, analyze};
+use tare::config::builtin::STUDIES;
+use tare::config::{Adjustments, built_in};
+use tare::report::terminal::{Style, table};
+use tare_model::dossier::Dossier;
+use tare_model::{NoCounterpart, Publication, RunId, Study};
+
+/// The built-in studies with a publication.
+fn studies() -> Vec<Study> {
+    STUDIES
+        .iter()
+        .map(|study| {
+            built_in(study.id, &Adjustments::default())
+                .unwrap()
+                .unwrap()
+        })
+        .filter(|study| study.publication.is_some())
+        .collect()
+}
+
+/// The dossier of a run of which nothing came.
+fn nothing_measured(study: &Study) -> Dossier {
+    let arms = study.arms.iter().map(|spec| ArmData {
+        spec: spec.clone(),
+        available: true,
+        reason: None,
+        fix: None,
+        facts: super::generator::facts(),
+        agent_sha256: None,
+    });
+    let head = RunHead {
+        study: study.clone(),
+        run: RunId::new("nothing").unwrap(),
+        arms: arms.collect(),
+        ..super::generator::Plan::default().run().head
+    };
+    let trials = Vec::new();
+    analyze(&RunData { head, trials }, &tare::workload::find)
+}
+
+/// The report with every run of white space as one blank, as wrapping leaves it to the reader.
+fn drawn(dossier: &Dossier) -> String {
+    let style = Style {
+        colour: false,
+        width: 140,
+        unicode: true,
+    };
+    words(&table(dossier, style))
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
+    for study in studies() {
+        let publication = study.publication.as_ref().unwrap();
+        let dossier = nothing_measured(&study);
+        let report = drawn(&dossier);
+        let mut lost = Vec::new();
+        let mut look = |what: &str| {
+            if !report.contains(&words(what)) {
+                lost.push(what.to_owned());
+            }
+        };
+        for number in &publication.numbers {
+            look(&number.shown());
+            number.what.iter().for_each(|what| look(what));
+            if let Some(correction) = &number.corrected {
+                look(&correction.because);
+            }
+            if !publication.has_place_for(number) {
+                look(&number.at);
+            }
+        }
+        for quantity in &publication.quantities {
+            quantity.remark.iter().for_each(|remark| look(remark));
+        }
+        for claim in &publication.claims {
+            look(&claim.published);
+            look(&claim.at);
+        }
+        for deviation in &publication.deviations {
+            look(deviation);
+        }
+        assert!(lost.is_empty(), "{}: {lost:#?}", study.id);
+        super::schema::assert_fits(&dossier);
+        let own = dossier.publication.unwrap();
+        let n_places: usize = publication
+            .numbers
+            .iter()
+            .filter(|number| publication.has_place_for(number))
+            .count();
+        assert_eq!(
+            n_places + own.others.len(),
+            publication.numbers.len(),
+            "{}",
+            study.id
+        );
+    }
+}
+
+#[test]
+fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
+    let mut seen = BTreeSet::new();
+    for study in studies() {
+        let publication = study.publication.unwrap();
+        for number in &publication.numbers {
+            let has_place = publication.has_place_for(number);
+            assert_eq!(
+                number.without.is_none(),
+                has_place,
+                "{}: {number:?}",
+                study.id
+            );
+            seen.extend(number.without);
+            if let Some(correction) = &number.corrected {
+                let is_other = (number.value, number.unit.as_str())
+                    != (correction.value, correction.unit.as_str());
+                assert!(is_other, "{number:?}");
+                assert!(number.shown().ends_with(']'), "{}", number.shown());
+            }
+        }
+    }
+    assert_eq!(seen, BTreeSet::from(NoCounterpart::ALL));
+}
+
+/// Where authors' own numbers are against what they say of them, or of their own assumptions. Each was looked up in
+/// the publication.
+const CONTRADICTED: &[(&str, &str)] = &[
+    // 6212 and 2203 operations per second by two clones of one machine.
+    ("cluster", "clones-behave-alike"),
+    // 7 940 539 kB/s at random and 2 561 267 kB/s in order.
+    ("cluster", "random-slower-than-sequential-in-containers"),
+    // Random bytes: 9821 ns on Linux, 9733 ns on Windows.
+    (
+        "os-micro",
+        "linux-leads-slightly-in-random-numbers-and-timers",
+    ),
+    // 229.71 against 210.71 ms with several threads.
+    ("os-micro", "no-winner-in-regex"),
+    // 4.3574 s in a container, 4.4469 s on the host.
+    ("ram-disk", "a-mount-slows-the-large-file"),
+    // 72.7 s with three containers, 19.3 s with one.
+    ("ram-disk", "containers-do-not-compete"),
+    // 3.23 s with three programs, 1.19 s with one.
+    ("ram-disk", "disk-hardly-changes"),
+    // 7.34 s with three containers, 6.20 s with one.
+    ("ram-disk", "encryption-does-not-compete"),
+    // A page takes 15 times as long in a mounted folder, a random read 43 times.
+    ("storage", "reading-files-is-what-counts"),
+];
+
+#[test]
+fn every_rule_is_held_against_the_published_numbers() {
+    let mut contradicted = BTreeSet::new();
+    let mut n_decided = 0;
+    for study in studies() {
+        let dossier = nothing_measured(&study);
+        for claim in &dossier.claims {
+            n_decided += usize::from(claim.own.is_some());
+            if claim.own.as_ref().is_some_and(|own| !own.holds) {
+                contradicted.insert((study.id.clone(), claim.id.clone()));
+            }
+        }
+        let report = drawn(&dossier);
+        let n_against = report.matches("its own numbers are against it").count();
+        let n_told = dossier
+            .claims
+            .iter()
+            .filter(|claim| claim.own.as_ref().is_some_and(|own| !own.holds))
+            .count();
+        assert_eq!(n_against, n_told, "{}", study.id);
+    }
+    let expected: BTreeSet<(String, String)> = CONTRADICTED
+        .iter()
+        .map(|(study, claim)| ((*study).to_owned(), (*claim).to_owned()))
+        .collect();
+    assert_eq!(contradicted, expected);
+    assert!(n_decided >= 45, "{n_decided}");
+}
+
+#[test]
+fn a_whole_file_is_a_line_times_all_lines_and_a_difference_says_its_direction() {
+    let publication: Publication = toml::from_str(
+        r#"
+title = "t"
+where = "w"
+machine = "m"
+[[quantity]]
+name = "file"
+label = "A file"
+metric = "cpu.integer.time"
+times = ["lines", "files"]
+[[number]]
+printed = "150%"
+value = 1.5
+unit = "ratio"
+at = "table"
+quantity = "file"
+arm = "host"
+over = "docker"
+[[number]]
+printed = "3"
+value = 3.0
+unit = "ms"
+corrected = { value = 3.0, unit = "s", because = "the log says s" }
+at = "table"
+quantity = "file"
+arm = "docker"
+[[table]]
+title = "T"
+rows = ["file"]
+columns = [{ label = "Docker", arm = "docker" }]
+[[table]]
+title = "D"
+rows = ["file"]
+columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
+"#,
+    )
+    .unwrap();
+    let dossier = |times: i64| {
+        let mut run = super::generator::Plan {
+            workloads: vec!["integer"],
+            arms: vec!["docker"],
+            seed: 5,
+            ..super::generator::Plan::default()
+        }
+        .run();
+        for trial in &mut run.trials {
+            let params = std::mem::take(&mut trial.trial.cell.params);
+            trial.trial.cell.params = params.with("lines", times).with("files", 2i64);
+        }
+        run.head.study.publication = Some(publication.clone());
+        analyze(&run, &super::generator::find)
+    };
+    let value = |dossier: &Dossier, table: usize| {
+        let tables = &dossier.publication.as_ref().unwrap().tables;
+        tables[table].rows[0].values[0].clone()
+    };
+    let (one, thousand) = (dossier(1), dossier(1000));
+    let ratio = value(&thousand, 0).here.unwrap().point / value(&one, 0).here.unwrap().point;
+    assert!((ratio - 1000.0).abs() < 1e-6, "{ratio}");
+    assert_eq!(value(&one, 0).published, ["3 ms [3 s]"]);
+    // The printed ratio is the other way round, and says so; ours is a ratio of the two.
+    let difference = value(&thousand, 1);
+    assert_eq!(difference.published, ["150% host over docker"]);
+    let ours = difference.here.unwrap();
+    assert!((0.9..1.1).contains(&ours.point), "{ours:?}");
+    assert_eq!(
+        thousand.publication.as_ref().unwrap().tables[1].rows[0].unit,
+        "ratio"
+    );
+}
