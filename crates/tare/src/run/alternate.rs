@@ -443,6 +443,9 @@ impl Block<'_, '_, '_, '_> {
     fn end_servers(&mut self) -> Result<(), Cancelled> {
         let mut result = Ok(());
         for (end, number) in std::mem::take(&mut self.servers) {
+            if self.group.has_other_ended(end, number) {
+                continue;
+            }
             let dispatcher = self.group.dispatcher;
             let mut strays = Vec::new();
             let channel = self.group.ends[end].channel();
@@ -450,6 +453,10 @@ impl Block<'_, '_, '_, '_> {
                 Ok(()) | Err(Silence::TimedOut) => {}
                 Err(Silence::Cancelled) => result = Err(Cancelled),
                 Err(Silence::Lost(_)) => self.group.lost[end] = true,
+            }
+            // Several servers may share an end, and another of them may have ended meanwhile.
+            for stray in strays {
+                self.group.take(end, stray);
             }
         }
         result

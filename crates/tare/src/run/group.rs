@@ -67,6 +67,9 @@ pub(super) struct Group<'d, 'c, 'e> {
     pub(super) members: Vec<Member>,
     /// Which ends do not answer any more.
     pub(super) lost: Vec<bool>,
+    /// Workers that are no members and have said their last word, by end and number: servers, which end when nobody
+    /// is connected any more. Nothing more will be heard of them.
+    others_ended: Vec<(usize, u64)>,
 }
 
 impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
@@ -84,6 +87,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
             ends,
             members,
             lost,
+            others_ended: Vec::new(),
         }
     }
 
@@ -240,6 +244,19 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                 Err(other) => reply = Some(other),
             }
         }
+        if let Some(
+            Reply::Done { trial, .. }
+            | Reply::Unavailable { trial, .. }
+            | Reply::Failed { trial, .. },
+        ) = reply
+        {
+            self.others_ended.push((end, trial));
+        }
+    }
+
+    /// Whether a worker that is no member has said its last word.
+    pub(super) fn has_other_ended(&self, end: usize, number: u64) -> bool {
+        self.others_ended.contains(&(end, number))
     }
 
     /// Every worker of this end that has not ended ends so.

@@ -112,3 +112,21 @@ fn without_a_page_the_turn_goes_over_the_channels() {
     assert!(ways.iter().all(|way| way.ends_with(" 0")), "{ways:?}");
     product.assert_nothing_left();
 }
+
+#[test]
+fn servers_that_share_an_end_are_ended_however_early_they_end_by_themselves() {
+    if !has_container() {
+        return skip("root", "the built-in container cannot be made");
+    }
+    let product = Product::new();
+    let study = study(&arm("container", "container", "")).replace(
+        "id = \"getppid\"",
+        "id = \"tcp-stream\"\npath = \"arm→host\"\n[[workload]]\nid = \"tcp-round-trip\"\npath = \"arm→host\"",
+    );
+    let file = product.file("turns.toml", study);
+    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+    assert!(!ended.stderr.contains("lost"), "{ended}");
+    let kinds = product.stored("SELECT DISTINCT kind FROM trial");
+    assert_eq!(kinds, ["completed"], "{ended}");
+    product.assert_nothing_left();
+}

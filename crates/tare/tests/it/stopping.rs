@@ -99,8 +99,9 @@ fn links(process: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Of these namespaces, those that some process is in or a mount holds.
-fn still_there(wanted: &BTreeSet<String>) -> Vec<String> {
+/// Of these namespaces, those that a process is in that was there at that time, or a mount holds. The kernel gives the
+/// number of one that is gone to the next that anybody makes, so younger processes say nothing.
+fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
     let mut seen: BTreeSet<String> = std::fs::read_to_string("/proc/self/mountinfo")
         .unwrap()
         .split_whitespace()
@@ -109,11 +110,28 @@ fn still_there(wanted: &BTreeSet<String>) -> Vec<String> {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         if let Some(name) = entry.file_name().to_str()
             && name.bytes().all(|byte| byte.is_ascii_digit())
+            && started_s(name).is_some_and(|started| started <= at)
         {
             seen.extend(links(name));
         }
     }
     wanted.intersection(&seen).cloned().collect()
+}
+
+/// For how long the machine has been up, seconds.
+fn uptime_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// How long it had been up when a process was started, in seconds; hundredths are cut off (proc_pid_stat(5)).
+fn started_s(process: &str) -> Option<f64> {
+    /// Fields between the name and the one that is wanted.
+    const BEFORE: usize = 19;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: f64 = fields.split_whitespace().nth(BEFORE)?.parse().ok()?;
+    Some(ticks / 100.0)
 }
 
 /// Waits for so many trials and then a moment, so that the signal falls anywhere.
@@ -231,6 +249,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     }
     started.signal("KILL", false);
     assert_eq!(started.wait().code, None);
+    let killed_s = uptime_s();
     let before = stored(&product);
     assert!(before.trials.len() >= n_trials);
 
@@ -248,7 +267,11 @@ fn kill(n_trials: usize, then: Duration) -> usize {
 
     let cleaned = product.run(["clean"]).expect(0);
     product.assert_nothing_left();
-    assert_eq!(still_there(&held), Vec::<String>::new(), "{cleaned}");
+    assert_eq!(
+        still_there(&held, killed_s),
+        Vec::<String>::new(),
+        "{cleaned}"
+    );
     assert_eq!(
         stored(&product),
         before,
