@@ -321,7 +321,7 @@ impl Hunt {
                 open.retain(|set| set.len() < self.n_all);
                 open
             }
-            found => found.to_vec(),
+            found => narrowest(found),
         }
     }
 
@@ -357,6 +357,22 @@ impl Hunt {
             .collect();
         self.search.learn(&results);
     }
+}
+
+/// What was found without the switch that takes others with it: a container on the host's network has neither a
+/// network, nor published ports, nor sysctls of its own. What the engine does to every container comes last.
+fn narrowest(found: &[Vec<String>]) -> Vec<Vec<String>> {
+    let is_wide = |set: &[String]| set == ["engine.network"];
+    let is_within =
+        |id: &String| id.starts_with("sysctl.net.") || matches!(id.as_str(), "network" | "publish");
+    let has_narrower = found.iter().flatten().any(is_within);
+    let mut sets: Vec<Vec<String>> = found
+        .iter()
+        .filter(|set| !(has_narrower && is_wide(set)))
+        .cloned()
+        .collect();
+    sets.sort_by_key(|set| set.iter().any(|id| id.starts_with("engine.")));
+    sets
 }
 
 /// Where the first look saw the time go, as far as counters tell.

@@ -96,3 +96,17 @@ fn a_proof_counts_before_what_was_seen_on_the_way_to_it() {
         ]
     );
 }
+
+#[test]
+fn a_switch_that_takes_others_with_it_is_no_cause_beside_them() {
+    let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let network = set(&["engine.network"]);
+    let buffers = set(&["sysctl.net.ipv4.tcp_rmem"]);
+    let filter = set(&["engine.seccomp"]);
+    let own = set(&["env.A", "env.B"]);
+    assert_eq!(narrowest(&[network.clone(), buffers.clone()]), [buffers]);
+    assert_eq!(
+        narrowest(&[filter.clone(), network.clone(), own.clone()]),
+        [own, filter, network]
+    );
+}
