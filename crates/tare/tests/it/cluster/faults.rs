@@ -83,8 +83,11 @@ fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
          (until [ -e '{0}.begun' ]; do sleep 0.01; done; kill -9 \"$agent\"; touch '{0}.lost') &\nfi\n{LISTEN}",
         mark.display()
     );
+    // Whoever ends the agent may be ended with what the agent leaves before it can say so: the second client does not
+    // wait for its word.
     let client = format!(
-        "touch '{0}.begun'\nuntil [ -e '{0}.lost' ]; do sleep 0.01; done\n{CLIENT}",
+        "if [ ! -e '{0}.begun' ]; then\n  touch '{0}.begun'\n  \
+         until [ -e '{0}.lost' ]; do sleep 0.01; done\nfi\n{CLIENT}",
         mark.display()
     );
     let params = Params::new().with("service", script).with("client", client);
