@@ -1,7 +1,7 @@
 //! Reports: pure functions of a dossier.
 //!
 //! Nothing here opens a database, reads a clock or knows the terminal; what is drawn depends on the
-//! dossier and the style alone, so that the same dossier is the same report everywhere. [`format`] lists the forms.
+//! dossier and the style alone, so that the same dossier is the same report everywhere. [`mod@format`] lists the forms.
 
 mod answer;
 mod axis;
