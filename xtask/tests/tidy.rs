@@ -258,14 +258,19 @@ fn a_safety_note_names_a_reason() {
 
 #[test]
 fn one_meaning_has_one_word() {
-    let banned = ["sandbox", "backend", "test run", "TODO", "FIXME"];
+    // In two parts, so that this file is looked at like any other.
+    let banned = [
+        concat!("sand", "box"),
+        concat!("back", "end"),
+        concat!("test", " run"),
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+    ];
     for file in all_rust_files() {
-        if file.ends_with("tidy.rs") {
-            continue;
-        }
         for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
             // An option of another program's has the name that it has.
-            let line = line.replace("\"-sandbox", "").replace("--no-sandbox", "");
+            let line = line.replace(concat!("\"-sand", "box"), "");
+            let line = line.replace(concat!("--no-sand", "box"), "");
             for word in banned {
                 assert!(
                     !line.contains(word),

@@ -35,6 +35,18 @@ pub struct Span {
     pub level: Option<f64>,
 }
 
+impl Span {
+    /// With the run's own level.
+    pub const fn new(low: f64, point: f64, high: f64) -> Self {
+        Self {
+            point,
+            low,
+            high,
+            level: None,
+        }
+    }
+}
+
 /// The study as it was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DossierStudy {

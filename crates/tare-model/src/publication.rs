@@ -391,7 +391,46 @@ pub enum Rule {
     },
 }
 
+/// The costs of one arm that a rule counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Several<'a> {
+    /// Of what.
+    pub quantities: &'a [String],
+    /// The arm.
+    pub arm: &'a str,
+    /// The arm that it is held against; `None` for the baseline.
+    pub other: Option<&'a str>,
+    /// With so many instances at once.
+    pub instances: u32,
+}
+
 impl Rule {
+    /// What it counts; `None` for a rule about one ratio.
+    pub fn several(&self) -> Option<Several<'_>> {
+        match self {
+            Self::Most {
+                quantities,
+                arm,
+                other,
+                instances,
+                ..
+            }
+            | Self::All {
+                quantities,
+                arm,
+                other,
+                instances,
+                ..
+            } => Some(Several {
+                quantities,
+                arm,
+                other: other.as_deref(),
+                instances: *instances,
+            }),
+            _ => None,
+        }
+    }
+
     /// The bounds of the ratio, above 1 where the first costs more; none for what cannot be tested.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         match self {

@@ -46,25 +46,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         };
         return told(ClaimVerdict::NotTestable, because.clone());
     };
-    let several = match &claim.rule {
-        Rule::NotTestable { .. } => return told(ClaimVerdict::NotTestable, String::new()),
-        Rule::Most {
-            quantities,
-            arm,
-            other,
-            instances,
-            ..
-        }
-        | Rule::All {
-            quantities,
-            arm,
-            other,
-            instances,
-            ..
-        } => Some((quantities, arm, other.as_deref(), *instances)),
-        _ => None,
-    };
-    let Some((quantities, arm, other, instances)) = several else {
+    let Some(several) = claim.rule.several() else {
         return match look.ratio(&claim.rule) {
             Err(why) => told(ClaimVerdict::NotTestable, why),
             Ok(ratio) => {
@@ -78,8 +60,8 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     };
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
-    for name in quantities {
-        match look.cost_against(name, arm, other, instances) {
+    for name in several.quantities {
+        match look.cost_against(name, several.arm, several.other, several.instances) {
             Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
             Err(why) => missing.push(why),
         }
@@ -88,7 +70,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     if holds + fails + undecided == 0 {
         return told(ClaimVerdict::NotTestable, missing.join("; "));
     }
-    let n = quantities.len();
+    let n = several.quantities.len();
     let outcome = of_several(&claim.rule, holds, fails, n);
     let mut because = format!(
         "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
@@ -430,11 +412,12 @@ fn quotient(above: &Span, below: &Span, is_rate: bool) -> Option<Span> {
         (above, below)
     };
     let is_positive = above.low > 0.0 && below.low > 0.0;
-    is_positive.then(|| Span {
-        point: above.point / below.point,
-        low: above.low / below.high,
-        high: above.high / below.low,
-        level: None,
+    is_positive.then(|| {
+        Span::new(
+            above.low / below.high,
+            above.point / below.point,
+            above.high / below.low,
+        )
     })
 }
 
@@ -442,34 +425,34 @@ fn quotient(above: &Span, below: &Span, is_rate: bool) -> Option<Span> {
 mod tests {
     use super::*;
 
-    fn span(low: f64, point: f64, high: f64) -> Span {
-        Span {
-            point,
-            low,
-            high,
-            level: None,
-        }
-    }
-
     #[test]
     fn an_interval_across_a_bound_decides_nothing() {
         let bounds = (1.5, f64::INFINITY);
-        assert_eq!(place(&span(1.6, 1.8, 2.0), bounds), ClaimVerdict::Holds);
-        assert_eq!(place(&span(1.4, 1.8, 2.0), bounds), ClaimVerdict::Undecided);
-        assert_eq!(place(&span(1.1, 1.2, 1.4), bounds), ClaimVerdict::Fails);
         assert_eq!(
-            place(&span(0.9, 1.0, 1.1), (0.98, 1.02)),
+            place(&Span::new(1.6, 1.8, 2.0), bounds),
+            ClaimVerdict::Holds
+        );
+        assert_eq!(
+            place(&Span::new(1.4, 1.8, 2.0), bounds),
+            ClaimVerdict::Undecided
+        );
+        assert_eq!(
+            place(&Span::new(1.1, 1.2, 1.4), bounds),
+            ClaimVerdict::Fails
+        );
+        assert_eq!(
+            place(&Span::new(0.9, 1.0, 1.1), (0.98, 1.02)),
             ClaimVerdict::Undecided
         );
     }
 
     #[test]
     fn a_quotient_is_as_wide_as_both_intervals_allow() {
-        let of = quotient(&span(2.0, 3.0, 4.0), &span(1.0, 1.5, 2.0), false).unwrap();
+        let of = quotient(&Span::new(2.0, 3.0, 4.0), &Span::new(1.0, 1.5, 2.0), false).unwrap();
         assert_eq!((of.low, of.point, of.high), (1.0, 2.0, 4.0));
-        let rate = quotient(&span(2.0, 3.0, 4.0), &span(1.0, 1.5, 2.0), true).unwrap();
+        let rate = quotient(&Span::new(2.0, 3.0, 4.0), &Span::new(1.0, 1.5, 2.0), true).unwrap();
         assert_eq!((rate.low, rate.point, rate.high), (0.25, 0.5, 1.0));
-        assert!(quotient(&span(0.0, 1.0, 2.0), &span(1.0, 1.0, 1.0), false).is_none());
+        assert!(quotient(&Span::new(0.0, 1.0, 2.0), &Span::new(1.0, 1.0, 1.0), false).is_none());
     }
 
     #[test]

@@ -510,10 +510,5 @@ fn of_ratios(ratios: &[f64]) -> Option<Span> {
 }
 
 fn span(interval: Interval) -> Span {
-    Span {
-        point: interval.point,
-        low: interval.low,
-        high: interval.high,
-        level: None,
-    }
+    Span::new(interval.low, interval.point, interval.high)
 }

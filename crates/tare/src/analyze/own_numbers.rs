@@ -18,8 +18,7 @@ pub(super) fn judged(rule: &Rule, look: &Look<'_>) -> Option<DossierOwnNumbers> 
     let bounds = rule.bounds()?;
     let is_within = |ratio: f64| bounds.0 <= ratio && ratio <= bounds.1;
     let (ratios, n) = ratios(rule, look);
-    let is_one = !matches!(rule, Rule::Most { .. } | Rule::All { .. });
-    if is_one {
+    if rule.several().is_none() {
         let ratio = *ratios.first()?;
         return Some(DossierOwnNumbers {
             holds: is_within(ratio),
@@ -44,6 +43,14 @@ pub(super) fn judged(rule: &Rule, look: &Look<'_>) -> Option<DossierOwnNumbers> 
 fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
     let one = |found: Option<f64>| (found.into_iter().collect(), 1);
     let baseline = look.baseline();
+    if let Some(several) = rule.several() {
+        let (arm, instances) = (several.arm, several.instances);
+        let other = several.other.unwrap_or(baseline);
+        let names = several.quantities.iter();
+        let found =
+            names.filter_map(|name| ratio(look, (name, arm, instances), (name, other, instances)));
+        return (found.collect(), several.quantities.len());
+    }
     match rule {
         Rule::Cost {
             quantity,
@@ -94,27 +101,7 @@ fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
             instances,
             ..
         } => one(worst_over_mean(look, (quantity, arm, *instances))),
-        Rule::Most {
-            quantities,
-            arm,
-            other,
-            instances,
-            ..
-        }
-        | Rule::All {
-            quantities,
-            arm,
-            other,
-            instances,
-            ..
-        } => {
-            let other = other.as_deref().unwrap_or(baseline);
-            let found = quantities
-                .iter()
-                .filter_map(|name| ratio(look, (name, arm, *instances), (name, other, *instances)));
-            (found.collect(), quantities.len())
-        }
-        Rule::NotTestable { .. } => (Vec::new(), 0),
+        Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => (Vec::new(), 0),
     }
 }
 

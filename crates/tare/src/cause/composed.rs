@@ -15,14 +15,7 @@ use super::{ArmEvidence, Case, Suspicion};
 #[track_caller]
 pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
     assert_is_measured(metric);
-    let span = |point: f64| {
-        Some(Span {
-            point,
-            low: point * 0.99,
-            high: point * 1.01,
-            level: None,
-        })
-    };
+    let span = |point: f64| Some(Span::new(point * 0.99, point, point * 1.01));
     let verdict = if ratio >= 1.05 {
         Verdict::MaterialCost
     } else if ratio <= 0.95 {

@@ -14,14 +14,7 @@ fn valued(metric: &str, unit: &str, base: f64, env: f64, better: Better) -> Doss
         base / env
     };
     let mut made = cell(metric, cost);
-    let span = |point| {
-        Some(Span {
-            point,
-            low: point,
-            high: point,
-            level: None,
-        })
-    };
+    let span = |point| Some(Span::new(point, point, point));
     made.unit = unit.into();
     made.better = better;
     made.base = span(base);

@@ -117,12 +117,7 @@ mod tests {
 
     fn span(low: f64, high: f64) -> (Span, f64) {
         let point = (low * high).sqrt();
-        let span = Span {
-            point,
-            low,
-            high,
-            level: None,
-        };
+        let span = Span::new(low, point, high);
         (span, 0.02)
     }
 

@@ -205,30 +205,21 @@ pub(in crate::report) fn range(low: f64, high: f64) -> String {
 mod tests {
     use super::*;
 
-    fn span(low: f64, point: f64, high: f64) -> Span {
-        Span {
-            point,
-            low,
-            high,
-            level: None,
-        }
-    }
-
     #[test]
     fn a_half_width_shows_two_significant_digits() {
         assert_eq!(
-            interval(&span(1.154, 1.160_3, 1.167), Digits::Full),
+            interval(&Span::new(1.154, 1.160_3, 1.167), Digits::Full),
             "1.1603 [1.1540, 1.1670]"
         );
         assert_eq!(
-            interval(&span(0.9, 1.2, 1.6), Digits::Full),
+            interval(&Span::new(0.9, 1.2, 1.6), Digits::Full),
             "1.20 [0.90, 1.60]"
         );
         assert_eq!(
-            interval(&span(20.0, 43.0, 90.0), Digits::Full),
+            interval(&Span::new(20.0, 43.0, 90.0), Digits::Full),
             "43.00 [20.00, 90.00]"
         );
-        let time = span(91_800.0, 92_123.4, 92_600.0);
+        let time = Span::new(91_800.0, 92_123.4, 92_600.0);
         assert_eq!(
             value(&time, scale_for(time.point, "ns"), Digits::Full),
             "92.12"
@@ -238,12 +229,12 @@ mod tests {
 
     #[test]
     fn short_numbers_show_fewer_digits_and_never_more() {
-        let ratio = span(1.154, 1.160_3, 1.167);
+        let ratio = Span::new(1.154, 1.160_3, 1.167);
         assert_eq!(interval(&ratio, Digits::Short), "1.160 [1.154, 1.167]");
-        let noisy = span(80.0, 106.83, 130.0);
+        let noisy = Span::new(80.0, 106.83, 130.0);
         let plain = scale("", 1.0);
         assert_eq!(value(&noisy, plain, Digits::Short), "107");
-        let quiet = span(106.82, 106.83, 106.84);
+        let quiet = Span::new(106.82, 106.83, 106.84);
         assert_eq!(value(&quiet, plain, Digits::Full), "106.830");
         assert_eq!(value(&quiet, plain, Digits::Short), "107");
     }
@@ -251,32 +242,41 @@ mod tests {
     #[test]
     fn a_span_without_width_shows_four_digits() {
         assert_eq!(
-            value(&span(2.0, 2.0, 2.0), scale("", 1.0), Digits::Full),
+            value(&Span::new(2.0, 2.0, 2.0), scale("", 1.0), Digits::Full),
             "2.000"
         );
         assert_eq!(
-            value(&span(0.0, 0.0, 0.0), scale("", 1.0), Digits::Full),
+            value(&Span::new(0.0, 0.0, 0.0), scale("", 1.0), Digits::Full),
             "0"
         );
     }
 
     #[test]
     fn a_ratio_at_a_glance_has_few_digits_and_never_hides_that_it_leaves_out_one() {
-        assert_eq!(glance(&span(1.374, 1.423, 1.481)), "1.42 [1.37, 1.48]");
-        assert_eq!(glance(&span(114.8, 191.87, 310.6)), "192 [115, 311]");
-        assert_eq!(glance(&span(0.97, 0.99, 0.998)), "0.990 [0.970, 0.998]");
-        assert_eq!(glance(&span(0.97, 0.99, 1.002)), "0.99 [0.97, 1.00]");
+        assert_eq!(glance(&Span::new(1.374, 1.423, 1.481)), "1.42 [1.37, 1.48]");
+        assert_eq!(glance(&Span::new(114.8, 191.87, 310.6)), "192 [115, 311]");
+        assert_eq!(
+            glance(&Span::new(0.97, 0.99, 0.998)),
+            "0.990 [0.970, 0.998]"
+        );
+        assert_eq!(glance(&Span::new(0.97, 0.99, 1.002)), "0.99 [0.97, 1.00]");
     }
 
     #[test]
     fn a_difference_that_may_be_nothing_is_printed_as_a_bound() {
-        assert_eq!(difference(&span(-1.2, -0.1, 0.8), "ns"), "< 1.2\u{a0}ns");
-        assert_eq!(difference(&span(14.1, 14.7, 15.3), "ns"), "+14.70\u{a0}ns");
         assert_eq!(
-            difference(&span(-5200.0, -5000.0, -4800.0), "ns"),
+            difference(&Span::new(-1.2, -0.1, 0.8), "ns"),
+            "< 1.2\u{a0}ns"
+        );
+        assert_eq!(
+            difference(&Span::new(14.1, 14.7, 15.3), "ns"),
+            "+14.70\u{a0}ns"
+        );
+        assert_eq!(
+            difference(&Span::new(-5200.0, -5000.0, -4800.0), "ns"),
             "-5.00\u{a0}µs"
         );
-        assert_eq!(difference(&span(0.0, 0.0, 0.0), "ns"), "0\u{a0}ns");
+        assert_eq!(difference(&Span::new(0.0, 0.0, 0.0), "ns"), "0\u{a0}ns");
     }
 
     #[test]

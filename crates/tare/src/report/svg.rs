@@ -421,12 +421,7 @@ mod tests {
 
     fn value(point: f64) -> DossierLayoutValue {
         DossierLayoutValue {
-            here: Some(Span {
-                point,
-                low: point * 0.9,
-                high: point * 1.2,
-                level: None,
-            }),
+            here: Some(Span::new(point * 0.9, point, point * 1.2)),
             reason: None,
             published: Vec::new(),
         }

@@ -433,11 +433,12 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
         }
     }
     let first = *shares.first()?;
-    Some(shares[1..].iter().fold(first, |sum, share| Span {
-        point: sum.point + share.point,
-        low: sum.low + share.low,
-        high: sum.high + share.high,
-        level: None,
+    Some(shares[1..].iter().fold(first, |sum, share| {
+        Span::new(
+            sum.low + share.low,
+            sum.point + share.point,
+            sum.high + share.high,
+        )
     }))
 }
 
@@ -503,12 +504,7 @@ pub(super) mod tests {
             effect: None,
             advice: String::new(),
             price: String::new(),
-            share: Some(Span {
-                point,
-                low: point - 0.1,
-                high: point + 0.1,
-                level: None,
-            }),
+            share: Some(Span::new(point - 0.1, point, point + 0.1)),
             arm: Some(arm.into()),
             tried: None,
         }

@@ -292,12 +292,11 @@ pub fn climbed(
         let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
         interval(&values).map(span).or_else(|| {
             let point = median(&values)?;
-            Some(Span {
+            Some(Span::new(
+                values.iter().copied().fold(point, f64::min),
                 point,
-                low: values.iter().copied().fold(point, f64::min),
-                high: values.iter().copied().fold(point, f64::max),
-                level: None,
-            })
+                values.iter().copied().fold(point, f64::max),
+            ))
         })
     };
     Some(DossierLadder {

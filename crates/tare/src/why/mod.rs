@@ -286,12 +286,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
 fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
     let level = |look: &calibrate::Look| {
         let point = look.wall_ns as f64;
-        Span {
-            point,
-            low: point,
-            high: point,
-            level: None,
-        }
+        Span::new(point, point, point)
     };
     let (base, env) = (level(&first.host), level(&first.env));
     let ratio = env.point / base.point.max(1.0);
@@ -312,12 +307,7 @@ fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
         in_turn: false,
         base: Some(base),
         env: Some(env),
-        ratio: Some(Span {
-            point: ratio,
-            low: ratio,
-            high: ratio,
-            level: None,
-        }),
+        ratio: Some(Span::new(ratio, ratio, ratio)),
         difference: None,
         ratio90: None,
         floor: None,

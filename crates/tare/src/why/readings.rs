@@ -240,12 +240,7 @@ pub fn interval(values: &[f64]) -> Option<Interval> {
 
 /// As the dossier holds it.
 pub fn span(interval: Interval) -> Span {
-    Span {
-        point: interval.point,
-        low: interval.low,
-        high: interval.high,
-        level: None,
-    }
+    Span::new(interval.low, interval.point, interval.high)
 }
 
 /// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may

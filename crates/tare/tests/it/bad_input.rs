@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::product::{Product, has_docker, is_root};
+use crate::product::{Product, has_docker, is_root, with_own_mounts};
 use crate::world::skip;
 
 const STUDY: &str = r#"id = "mine"
@@ -471,18 +471,8 @@ exit $code"#;
     let out = product.folder().join("out");
     std::fs::create_dir(&out).unwrap();
     let store = disk.join("store.sqlite");
-    let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        script,
-        "sh",
-    ]);
-    command.arg(env!("CARGO_BIN_EXE_tare"));
-    command.args([
+    let mut inner = Command::new(env!("CARGO_BIN_EXE_tare"));
+    inner.args([
         "run",
         "--env",
         "host",
@@ -491,8 +481,9 @@ exit $code"#;
         "--blocks",
         "2000",
     ]);
-    command.arg("--store").arg(&store);
-    command.arg("--agent").arg(crate::product::agent());
+    inner.arg("--store").arg(&store);
+    inner.arg("--agent").arg(crate::product::agent());
+    let mut command = with_own_mounts(script, &[], &inner);
     command.env("DISK", &disk).env("OUT", &out);
     product.set_variables(&mut command);
     let ended = product.finish(command).expect(1);

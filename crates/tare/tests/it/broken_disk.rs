@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::product::{Ended, Product, is_root, stored};
+use crate::product::{Ended, Product, is_root, stored, with_own_mounts};
 use crate::world::skip;
 
 /// Many short trials.
@@ -59,17 +59,7 @@ fn with_mounts(product: &Product, script: &str, inner: &Command) -> Option<Ended
         skip("root", "only root can mount");
         return None;
     }
-    let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        script,
-        "sh",
-    ]);
-    command.arg(inner.get_program()).args(inner.get_args());
+    let mut command = with_own_mounts(script, &[], inner);
     product.set_variables(&mut command);
     let ended = product.finish(command);
     if ended.code == Some(99) {

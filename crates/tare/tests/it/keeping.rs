@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tare::cx::owner::Owner;
 use tare_model::RunId;
 
-use crate::product::{Product, has_container, has_docker, is_root};
+use crate::product::{Product, has_container, has_docker, is_root, with_own_mounts};
 use crate::traces::docker_objects;
 use crate::world::skip;
 
@@ -88,21 +87,7 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
                   touch \"$2/files/memory/kept\" || exit 99; shift 2; \"$@\"; code=$?; \
                   ls \"$KEPT/files/memory\"; exit $code";
     let inner = product.command(["clean"]);
-    let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        script,
-        "sh",
-    ]);
-    command
-        .arg(&precious)
-        .arg(&folder)
-        .arg(inner.get_program())
-        .args(inner.get_args());
+    let mut command = with_own_mounts(script, &[&precious, &folder], &inner);
     command.env("KEPT", &folder);
     product.set_variables(&mut command);
     let ended = product.finish(command);
@@ -293,17 +278,7 @@ fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
     let script = "mount --bind \"$TARE_HOME\" \"$TARE_HOME\" && mount -o remount,bind,ro \"$TARE_HOME\" && \
                   ! touch \"$TARE_HOME/x\" 2>/dev/null || exit 99; exec \"$@\"";
     let inner = product.command(["show"]);
-    let mut command = Command::new("unshare");
-    command.args([
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        script,
-        "sh",
-    ]);
-    command.arg(inner.get_program()).args(inner.get_args());
+    let mut command = with_own_mounts(script, &[], &inner);
     product.set_variables(&mut command);
     let ended = product.finish(command);
     if ended.code == Some(99) {

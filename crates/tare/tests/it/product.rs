@@ -369,6 +369,17 @@ pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
+/// A shell's script in a mount namespace of its own, which ends with the shell. The inner command is what its arguments
+/// are, behind `first`.
+pub(crate) fn with_own_mounts(script: &str, first: &[&Path], inner: &Command) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private"]);
+    command.args(["sh", "-c", script, "sh"]);
+    command.args(first);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command
+}
+
 /// The agent that is shipped: `TARE_TEST_AGENT`, else built as it is for shipping.
 pub(crate) fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();

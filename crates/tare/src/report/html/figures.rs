@@ -227,19 +227,9 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
     else {
         return html! {};
     };
-    let ticks = RatioAxis::of_spans(
-        [(
-            Span {
-                point: 1.0,
-                low: axis.low.exp(),
-                high: axis.high.exp(),
-                level: None,
-            },
-            0.0,
-        )]
-        .into_iter(),
-    )
-    .ticks();
+    let ticks =
+        RatioAxis::of_spans([(Span::new(axis.low.exp(), 1.0, axis.high.exp()), 0.0)].into_iter())
+            .ticks();
     let described = format!(
         "{name}: the cost of {} against {} in each of {} blocks, with the interval and the margin",
         harmless(&cell.arm),

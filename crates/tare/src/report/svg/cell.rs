@@ -45,12 +45,7 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
     for value in values.iter().flatten() {
         (low, high) = (low.min(*value), high.max(*value));
     }
-    let reach = Span {
-        point: ratio.point,
-        low,
-        high,
-        level: None,
-    };
+    let reach = Span::new(low, ratio.point, high);
     let axis = RatioAxis::of_spans([(reach, cell.margin)].into_iter());
     let bottom = TOP + HEIGHT;
     let y = |value: f64| bottom - axis.place(value).clamp(0.0, 1.0) * HEIGHT;

@@ -353,25 +353,16 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn span(low: f64, point: f64, high: f64) -> Span {
-        Span {
-            point,
-            low,
-            high,
-            level: None,
-        }
-    }
-
     #[test]
     fn an_interval_lies_where_its_numbers_say_and_keeps_its_width() {
-        let wide = [span(0.9, 1.0, 1.1), span(1.2, 1.4, 1.6)];
+        let wide = [Span::new(0.9, 1.0, 1.1), Span::new(1.2, 1.4, 1.6)];
         let axis = RatioAxis::of_spans(wide.into_iter().map(|span| (span, 0.02)));
         for columns in [12, 25, 60] {
             for ratio in [
-                span(0.9, 1.0, 1.1),
-                span(1.5, 1.5, 1.5),
-                span(190.0, 200.0, 210.0),
-                span(0.001, 0.01, 1.2),
+                Span::new(0.9, 1.0, 1.1),
+                Span::new(1.5, 1.5, 1.5),
+                Span::new(190.0, 200.0, 210.0),
+                Span::new(0.001, 0.01, 1.2),
             ] {
                 let text = drawn(axis, &ratio, 0.02, columns);
                 assert_eq!(text.chars().count(), columns, "{text:?}");
@@ -379,17 +370,17 @@ mod tests {
                 assert!(marks.count() >= 1, "{text:?}");
             }
         }
-        let right = drawn(axis, &span(1.2, 1.4, 1.6), 0.02, 40);
+        let right = drawn(axis, &Span::new(1.2, 1.4, 1.6), 0.02, 40);
         let one = right.chars().position(|it| it == '│').unwrap();
         let from = right.chars().position(|it| it == '├').unwrap();
         assert!(from > one, "a cost lies right of 1: {right:?}");
-        let beyond = drawn(axis, &span(190.0, 200.0, 210.0), 0.02, 40);
+        let beyond = drawn(axis, &Span::new(190.0, 200.0, 210.0), 0.02, 40);
         assert!(beyond.ends_with('▶'), "{beyond:?}");
     }
 
     #[test]
     fn labels_of_an_axis_do_not_touch_and_one_is_always_there() {
-        let axis = RatioAxis::of_spans([(span(0.5, 1.0, 3.0), 0.02)].into_iter());
+        let axis = RatioAxis::of_spans([(Span::new(0.5, 1.0, 3.0), 0.02)].into_iter());
         for columns in [12, 20, 60] {
             let text = labels(axis, columns);
             assert_eq!(text.chars().count(), columns);

@@ -495,15 +495,6 @@ fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
 mod tests {
     use super::*;
 
-    fn span(low: f64, point: f64, high: f64) -> Span {
-        Span {
-            point,
-            low,
-            high,
-            level: None,
-        }
-    }
-
     fn ladder() -> DossierLadder {
         let rung = |title: &str, adds: Option<Span>, note: Option<&str>| DossierRung {
             title: title.into(),
@@ -515,13 +506,13 @@ mod tests {
             arm: "docker".into(),
             metric: "command.wall.time".into(),
             unit: "ns".into(),
-            base: Some(span(0.99e9, 1e9, 1.01e9)),
-            env: Some(span(2.0e9, 2.1e9, 2.2e9)),
-            total: Some(span(1.05e9, 1.1e9, 1.15e9)),
+            base: Some(Span::new(0.99e9, 1e9, 1.01e9)),
+            env: Some(Span::new(2.0e9, 2.1e9, 2.2e9)),
+            total: Some(Span::new(1.05e9, 1.1e9, 1.15e9)),
             rungs: vec![
                 rung(
                     "Docker with all off: namespaces, root, control groups, capabilities",
-                    Some(span(-4e6, 1e6, 6e6)),
+                    Some(Span::new(-4e6, 1e6, 6e6)),
                     None,
                 ),
                 rung(
@@ -529,7 +520,7 @@ mod tests {
                     None,
                     Some("not available here: no \u{1b}[31mLSM"),
                 ),
-                rung("cpus = 0.5", Some(span(1.04e9, 1.1e9, 1.16e9)), None),
+                rung("cpus = 0.5", Some(Span::new(1.04e9, 1.1e9, 1.16e9)), None),
             ],
             sum: Some(1.101e9),
             sum_span: None,
@@ -563,7 +554,7 @@ mod tests {
 
     #[test]
     fn what_rounds_to_nothing_has_no_sign() {
-        let text = added(&span(-1e6, 1e3, 1e6), "ns");
+        let text = added(&Span::new(-1e6, 1e3, 1e6), "ns");
         assert!(!text.contains("-0 ") && !text.contains("+0."), "{text}");
         assert_eq!(time(1.0234e9), "1.02 s");
     }

@@ -211,18 +211,7 @@ fn a_full_disk_ends_the_run_and_keeps_every_trial_before() {
         "engine::durability::runs_until_the_disk_is_full",
         folder.path(),
     );
-    let ended = Command::new("unshare")
-        .args([
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-c",
-            script,
-            "sh",
-        ])
-        .arg(inner.get_program())
-        .args(inner.get_args())
+    let ended = crate::product::with_own_mounts(script, &[], &inner)
         .env("TARE_TEST_FOLDER", folder.path())
         .output()
         .unwrap();
