@@ -329,8 +329,9 @@ impl Instance for HostInstance {
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // An agent that has crashed cannot be told, and need not be.
         let told = self.channel.stream.send(&Request::Bye).is_ok();
-        let ended = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
-        if !ended {
+        // One that was killed can still be written to while it dies, and has ended nothing of what it started.
+        let is_done = told && matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(0)));
+        if !is_done {
             self.channel.running.kill();
             end_group(cx, self.channel.running.id())?;
         }

@@ -213,13 +213,15 @@ impl PodmanEnvironment {
             .and_then(|()| {
                 let arguments = ["start", "--attach", name];
                 let said = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
-                if !said.stdout.contains("tare-agent") {
-                    return Err(errors::explain(
-                        "run the agent in a container",
-                        &said.stderr,
-                    ));
+                let found = inspect(cx, caller, name, CONTROL_LIMIT)?;
+                // Not by what it printed: podman can attach too late to hear a program as short as this one.
+                if found["State"]["ExitCode"] == 0 {
+                    return Ok(found);
                 }
-                inspect(cx, caller, name, CONTROL_LIMIT)
+                Err(errors::explain(
+                    "run the agent in a container",
+                    &said.stderr,
+                ))
             });
         let cleaned = belongings.discard(cx, caller);
         match outcome {
