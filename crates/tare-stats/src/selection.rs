@@ -2,26 +2,60 @@
 //!
 //! Why: 1 000 blocks have 500 500 Walsh averages and 10 000 blocks fifty million.
 //! For sorted input the number of pairs at or below a value is counted in one
-//! sweep, so bisecting over the *bit patterns* of `f64` finds the exact order
-//! statistic in at most 64 sweeps and no memory. It is the very number that sorting
-//! would give, because the floating-point mean is monotone in each argument.
+//! sweep, which also meets the nearest pairs on both sides of the value. So the exact
+//! order statistic is bracketed between two pairs that draw together: by
+//! interpolation between their ranks, and by halving the *bit patterns* of `f64`
+//! where that is slow. It is the very number that sorting would give, because the
+//! floating-point mean is monotone in each argument.
 //!
 //! What it cannot see: `NaN`. Callers refuse it.
 
-/// How many pairs i ≤ j of the sorted `x` have a mean of at most `value`.
-pub(crate) fn means_at_most(x: &[f64], value: f64) -> usize {
+/// What one sweep over all pairs finds out about a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sweep {
+    /// Pairs at or below it.
+    pub(crate) count: usize,
+    /// The largest of these; −∞ where there is none.
+    pub(crate) below: f64,
+    /// The smallest of the others; ∞ where there is none.
+    pub(crate) above: f64,
+}
+
+/// Compares the means of all pairs i ≤ j of the sorted `x` with `value`.
+pub(crate) fn means_around(x: &[f64], value: f64) -> Sweep {
     let mut end = x.len();
-    let mut count = 0;
+    let mut sweep = Sweep {
+        count: 0,
+        below: f64::NEG_INFINITY,
+        above: f64::INFINITY,
+    };
     for (i, &left) in x.iter().enumerate() {
-        while end > i && f64::midpoint(left, x[end - 1]) > value {
+        let mut last = f64::INFINITY;
+        while end > i {
+            let mean = f64::midpoint(left, x[end - 1]);
+            if mean <= value {
+                sweep.below = sweep.below.max(mean);
+                break;
+            }
+            last = mean;
             end -= 1;
         }
+        // Where nothing was passed over, the nearest one above is the next in the row.
+        if last == f64::INFINITY && end < x.len() {
+            last = f64::midpoint(left, x[end.max(i)]);
+        }
+        sweep.above = sweep.above.min(last);
         if end <= i {
             break;
         }
-        count += end - i;
+        sweep.count += end - i;
     }
-    count
+    sweep
+}
+
+/// How many pairs i ≤ j of the sorted `x` have a mean of at most `value`.
+pub(crate) fn means_at_most(x: &[f64], value: f64) -> usize {
+    means_around(x, value).count
 }
 
 /// How many pairs i ≤ j of the sorted `x` have a mean below `value`.
@@ -40,17 +74,32 @@ pub(crate) fn means_below(x: &[f64], value: f64) -> usize {
     count
 }
 
-/// How many differences `b_j - a_i` of two sorted samples are at most `value`.
-pub(crate) fn differences_at_most(a: &[f64], b: &[f64], value: f64) -> usize {
+/// Compares all differences `b_j - a_i` of two sorted samples with `value`.
+pub(crate) fn differences_around(a: &[f64], b: &[f64], value: f64) -> Sweep {
     let mut end = 0;
-    let mut count = 0;
+    let mut sweep = Sweep {
+        count: 0,
+        below: f64::NEG_INFINITY,
+        above: f64::INFINITY,
+    };
     for &left in a {
         while end < b.len() && b[end] - left <= value {
             end += 1;
         }
-        count += end;
+        sweep.count += end;
+        if end > 0 {
+            sweep.below = sweep.below.max(b[end - 1] - left);
+        }
+        if end < b.len() {
+            sweep.above = sweep.above.min(b[end] - left);
+        }
     }
-    count
+    sweep
+}
+
+/// How many differences `b_j - a_i` of two sorted samples are at most `value`.
+pub(crate) fn differences_at_most(a: &[f64], b: &[f64], value: f64) -> usize {
+    differences_around(a, b, value).count
 }
 
 /// How many differences `b_j - a_i` of two sorted samples are below `value`.
@@ -66,24 +115,87 @@ pub(crate) fn differences_below(a: &[f64], b: &[f64], value: f64) -> usize {
     count
 }
 
-/// The smallest number in `[low, high]` for which `at_most` reaches `rank` (1-based).
+/// Sweeps after which the bracket is halved and nothing else: what converges at all by interpolation has done so.
+const INTERPOLATIONS: usize = 40;
+
+/// The `rank`-th smallest (1-based) of `count` pairs, of which `low` is the smallest and `high` the largest;
+/// `guesses` are where to look first.
 pub(crate) fn order_statistic(
     rank: usize,
-    low: f64,
-    high: f64,
-    at_most: impl Fn(f64) -> usize,
+    count: usize,
+    (mut low, mut high): (f64, f64),
+    guesses: &[f64],
+    sweep: impl Fn(f64) -> Sweep,
 ) -> f64 {
-    let (mut low, mut high) = (to_ordered(low), to_ordered(high));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if at_most(from_ordered(middle)) >= rank {
-            high = middle;
+    // Pairs that are certainly before the bracket, and up to its end.
+    let (mut before, mut up_to) = (0, count);
+    for step in 0.. {
+        if low >= high {
+            break;
+        }
+        let interpolated = || {
+            let (to_low, to_high) = (rank - before, up_to - rank + 1);
+            // An end that is near stays; one beyond the rank is looked for, so that the far end draws near.
+            let target = if to_low < to_high / 4 {
+                2 * to_low
+            } else if to_high < to_low / 4 {
+                up_to - before - 2 * to_high
+            } else {
+                to_low
+            };
+            low + (high - low) * (target as f64 / (up_to - before) as f64)
+        };
+        let value = match guesses.get(step) {
+            Some(guess) => *guess,
+            None if step < INTERPOLATIONS && step % 4 < 3 => interpolated(),
+            None => between(low, high),
+        };
+        let value = if low <= value && value < high {
+            value
         } else {
-            low = middle + 1;
+            between(low, high)
+        };
+        let found = sweep(value);
+        if found.count >= rank {
+            (high, up_to) = (found.below, found.count);
+        } else {
+            (low, before) = (found.above, found.count);
         }
     }
     // Adding zero turns −0 into +0.
-    from_ordered(low) + 0.0
+    low + 0.0
+}
+
+/// The number half-way between two, counted in steps of `f64`: below the larger one.
+fn between(low: f64, high: f64) -> f64 {
+    let (low, high) = (to_ordered(low), to_ordered(high));
+    from_ordered(low + (high - low) / 2)
+}
+
+/// Where the `rank`-th of the pairwise means of the sorted `x` is to be looked for: a little below and a little
+/// above what a sample of them has at this place.
+pub(crate) fn where_means_may_be(x: &[f64], rank: usize, count: usize) -> [f64; 2] {
+    const SAMPLE: usize = 48;
+    /// What the sample's own place may be off by, as a part of all.
+    const LEEWAY: f64 = 0.02;
+    let sample: Vec<f64> = (0..SAMPLE)
+        .map(|number| x[(2 * number + 1) * x.len() / (2 * SAMPLE)])
+        .collect();
+    let mut means = Vec::with_capacity(SAMPLE * (SAMPLE + 1) / 2);
+    for (number, &left) in sample.iter().enumerate() {
+        means.extend(
+            sample[number..]
+                .iter()
+                .map(|&right| f64::midpoint(left, right)),
+        );
+    }
+    means.sort_unstable_by(f64::total_cmp);
+    let part = rank as f64 / count as f64;
+    let at = |part: f64| {
+        let place = part.clamp(0.0, 1.0) * (means.len() - 1) as f64;
+        means[place as usize]
+    };
+    [at(part - LEEWAY), at(part + LEEWAY)]
 }
 
 /// The median by rank: the middle one of `count`, or the midpoint of the two.
@@ -105,4 +217,91 @@ fn to_ordered(value: f64) -> u64 {
 
 fn from_ordered(key: u64) -> f64 {
     f64::from_bits(if key & SIGN == 0 { !key } else { key & !SIGN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::sorted;
+    use crate::random::Stream;
+    use std::cell::Cell;
+
+    fn means(x: &[f64]) -> Vec<f64> {
+        let pairs = (0..x.len()).flat_map(|i| (i..x.len()).map(move |j| (i, j)));
+        sorted(
+            &pairs
+                .map(|(i, j)| f64::midpoint(x[i], x[j]))
+                .collect::<Vec<f64>>(),
+        )
+    }
+
+    #[test]
+    fn a_sweep_counts_and_meets_its_neighbours() {
+        let x = [-2.0, 0.0, 0.5, 0.5, 7.0];
+        let all = means(&x);
+        for value in [-3.0, -2.0, -1.0, 0.2, 0.25, 0.5, 3.0, 6.9, 7.0, 8.0] {
+            let below = all.iter().filter(|mean| **mean <= value);
+            let above = all.iter().filter(|mean| **mean > value);
+            let expected = Sweep {
+                count: below.clone().count(),
+                below: below.copied().fold(f64::NEG_INFINITY, f64::max),
+                above: above.copied().fold(f64::INFINITY, f64::min),
+            };
+            assert_eq!(means_around(&x, value), expected, "{value}");
+        }
+    }
+
+    /// Values as measurements have them: smooth, in steps, with one far away, with hardly any difference.
+    fn samples() -> Vec<Vec<f64>> {
+        let mut stream = Stream::new(11, 0, 0);
+        let mut of = |n: usize, shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            sorted(&(0..n).map(|_| shape(stream.normal())).collect::<Vec<f64>>())
+        };
+        let mut far = of(301, &|normal| normal);
+        far[300] = 1e300;
+        vec![
+            of(300, &|normal| normal),
+            of(300, &|normal| (normal * 8.0).round() / 8.0),
+            of(257, &|normal| (3.0 * normal).exp()),
+            of(300, &|normal| 1e9 + normal.round()),
+            far,
+            vec![4.0; 100],
+        ]
+    }
+
+    #[test]
+    fn every_rank_is_what_sorting_gives() {
+        for x in samples() {
+            let all = means(&x);
+            let ends = (x[0], x[x.len() - 1]);
+            for rank in (1..=all.len()).step_by(97).chain([all.len()]) {
+                let guesses = where_means_may_be(&x, rank, all.len());
+                let found = order_statistic(rank, all.len(), ends, &guesses, |value| {
+                    means_around(&x, value)
+                });
+                assert_eq!(found, all[rank - 1]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_sweeps_find_the_middle_of_many() {
+        let mut stream = Stream::new(12, 0, 0);
+        let x: Vec<f64> = (0..20_000).map(|_| 0.3 + 0.01 * stream.normal()).collect();
+        let x = sorted(&x);
+        let count = x.len() * (x.len() + 1) / 2;
+        let sweeps = Cell::new(0);
+        let guesses = where_means_may_be(&x, count / 2, count);
+        order_statistic(
+            count / 2,
+            count,
+            (x[0], x[x.len() - 1]),
+            &guesses,
+            |value| {
+                sweeps.set(sweeps.get() + 1);
+                means_around(&x, value)
+            },
+        );
+        assert!(sweeps.get() <= 20, "{}", sweeps.get());
+    }
 }

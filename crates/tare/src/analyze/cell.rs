@@ -18,6 +18,7 @@ use super::diagnostics::{self, Evidence, flag};
 use super::effect;
 use super::input::ArmData;
 use super::pairs::{Against, Pair, Pairs};
+use super::parallel;
 use super::reading::Reading;
 use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
@@ -41,7 +42,7 @@ pub(crate) fn cells_of(
     // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
     let mut groups = collected.groups.values();
     let is_measured = groups.any(|group| !group.tried[index].is_empty());
-    let mut cells = Vec::new();
+    let mut jobs = Vec::new();
     for (key, group) in &collected.groups {
         let Some(workload) = group.workload else {
             continue;
@@ -59,18 +60,20 @@ pub(crate) fn cells_of(
             if !has(index) && !has(baseline) && !nothing_completed {
                 continue;
             }
-            let pairs = Pairs::of(group, against, index, place);
-            let judge = Judge {
-                study,
-                arm,
-                base_arm,
-                metric,
-                pairs: &pairs,
-            };
-            cells.push(judge.cell(*key, group));
+            jobs.push((*key, group, place, metric));
         }
     }
-    cells
+    parallel::map(&jobs, |&(key, group, place, metric)| {
+        let pairs = Pairs::of(group, against, index, place);
+        let judge = Judge {
+            study,
+            arm,
+            base_arm,
+            metric,
+            pairs: &pairs,
+        };
+        judge.cell(key, group)
+    })
 }
 
 struct Judge<'a> {
@@ -106,7 +109,7 @@ impl Judge<'_> {
             better: self.metric.better,
             summary: Summary::Typical,
             n_blocks: n as u32,
-            in_turn: n > 0 && pairs.all.iter().all(|pair| !pair.env.0.slices.is_empty()),
+            in_turn: n > 0 && pairs.all.iter().all(|pair| pair.env.0.turns.were_taken()),
             base: level_of(&base),
             env: level_of(&env),
             ratio: None,

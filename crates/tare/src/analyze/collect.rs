@@ -16,6 +16,7 @@ use super::failures::{Counted, Tally};
 use super::input::TrialData;
 use super::reading::Reading;
 use super::together::Joint;
+use super::turns::Turns;
 use crate::workload::{DecodeError, Remark, Workload};
 
 /// What may be compared: same work, same number at once. The workload's place in the study stands for its
@@ -51,8 +52,8 @@ pub(crate) struct Kept {
     pub(crate) host_ns: u64,
     /// One for each of the workload's metrics, in their order.
     pub(crate) readings: Box<[Option<Reading>]>,
-    /// The slices of each metric in the order of their cycles, where the arms took turns; empty otherwise.
-    pub(crate) slices: Box<[Box<[f32]>]>,
+    /// What the arms' taking turns left.
+    pub(crate) turns: Turns,
     /// What only a probe's report tells.
     pub(crate) probe: Option<Box<ProbeFacts>>,
     /// What the workload says of the trial; a box of nothing takes no memory of its own.
@@ -61,6 +62,23 @@ pub(crate) struct Kept {
     pub(crate) joint: Option<Box<Joint>>,
     /// Another trial of the same arm and block came before and was replaced.
     pub(crate) replaced: bool,
+}
+
+impl Group {
+    /// Compares the arms of a block by their slices and drops these, once all arms have come.
+    fn settle(&mut self, block: u32) {
+        let of_block: Option<Vec<&Turns>> = self
+            .arms
+            .iter()
+            .map(|arm| Some(&arm.get(&block)?.turns))
+            .collect();
+        let settled = of_block.and_then(|turns| Turns::settled(&turns));
+        for (arm, turns) in self.arms.iter_mut().zip(settled.into_iter().flatten()) {
+            if let Some(kept) = arm.get_mut(&block) {
+                kept.turns = turns;
+            }
+        }
+    }
 }
 
 /// What a probe reports beside its series.
@@ -97,6 +115,7 @@ pub(crate) struct Collector<'a> {
     trials: u32,
     /// Time in which values were taken, all trials together; `None` as soon as one does not say.
     timed_ns: Option<u64>,
+    keeps_slices: bool,
 }
 
 impl<'a> Collector<'a> {
@@ -110,7 +129,13 @@ impl<'a> Collector<'a> {
             tally: Tally::default(),
             trials: 0,
             timed_ns: Some(0),
+            keeps_slices: true,
         }
+    }
+
+    /// From now on slices are dropped as soon as the arms of their block are compared.
+    pub(crate) fn drop_slices(&mut self) {
+        self.keeps_slices = false;
     }
 
     /// How workloads are looked up.
@@ -240,7 +265,7 @@ impl<'a> Collector<'a> {
                     launch: trial.launch,
                     host_ns: data.host_elapsed_ns,
                     readings: decoded.readings,
-                    slices: decoded.slices,
+                    turns: decoded.turns,
                     probe: decoded.probe.map(Box::new),
                     remarks: decoded.remarks.into_boxed_slice(),
                     joint: decoded.joint,
@@ -250,6 +275,9 @@ impl<'a> Collector<'a> {
                 let before = of_arm.insert(trial.block, kept);
                 if let (Some(_), Some(now)) = (before, of_arm.get_mut(&trial.block)) {
                     now.replaced = true;
+                }
+                if !self.keeps_slices {
+                    group.settle(trial.block);
                 }
             }
             Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {

@@ -19,6 +19,7 @@ use super::evidence::{self, CounterRow};
 use super::input::TrialData;
 use super::reading::{Reading, read};
 use super::together::{self, Joint};
+use super::turns::Turns;
 use crate::workload::probe_output::{self, SeriesView};
 use crate::workload::{DecodeError, Remark, Workload, unreadable};
 
@@ -114,7 +115,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
 /// What can be read from one trial.
 pub(super) struct Decoded {
     pub(super) readings: Box<[Option<Reading>]>,
-    pub(super) slices: Box<[Box<[f32]>]>,
+    pub(super) turns: Turns,
     pub(super) unavailable: BTreeMap<String, Reason>,
     pub(super) probe: Option<ProbeFacts>,
     pub(super) remarks: Vec<Remark>,
@@ -166,9 +167,9 @@ pub(super) fn decode(
     };
     // A probe's own batches are of equal work in native code: what MSER cuts off there is noise.
     let readings = readings(workload, raw, &values, false)?;
-    let slices = match report.sliced {
-        Some(_) => values.iter().map(|values| narrowed(*values)).collect(),
-        None => Box::default(),
+    let turns = match report.sliced {
+        Some(_) => Turns::Slices(values.iter().map(|values| narrowed(*values)).collect()),
+        None => Turns::Whole,
     };
     let floors = readings.iter().zip(metrics);
     let coarse = floors.filter_map(|(reading, metric)| Some(((*reading)?, metric)));
@@ -179,7 +180,7 @@ pub(super) fn decode(
     let command = report.command.as_ref().map(|command| command.wall_ns);
     Ok(Decoded {
         readings,
-        slices,
+        turns,
         probe: Some(probe_facts(&report, coarse, observations)),
         remarks: workload.remarks(raw),
         span: report.span,
@@ -200,7 +201,7 @@ fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, 
     let values: Vec<Option<&[f64]>> = metrics.map(|metric| of(metric.id)).collect();
     Ok(Decoded {
         readings: readings(workload, raw, &values, true)?,
-        slices: Box::default(),
+        turns: Turns::Whole,
         unavailable: BTreeMap::new(),
         probe: None,
         remarks: workload.remarks(raw),

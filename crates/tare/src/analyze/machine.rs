@@ -241,7 +241,7 @@ pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
     let cpu = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.cpu);
     let pairs = &evidence.pairs.all;
     let apart = pairs.iter().filter(|pair| {
-        !pair.env.0.slices.is_empty()
+        pair.env.0.turns.were_taken()
             && pair
                 .base
                 .trials()

@@ -36,12 +36,14 @@ pub mod input;
 mod machine;
 mod own_numbers;
 pub(crate) mod pairs;
+mod parallel;
 pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
 mod series;
 mod together;
+mod turns;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData};
@@ -96,6 +98,14 @@ impl<'a> Analysis<'a> {
             head,
             collected: Collector::new(&head.study, find),
         }
+    }
+
+    /// Without the slices of arms that took turns: they are most of what is kept, and only [`readings`] and
+    /// [`Analysis::dossier_and_readings`] give them away. To be said before the first trial.
+    #[must_use]
+    pub fn without_slices(mut self) -> Self {
+        self.collected.drop_slices();
+        self
     }
 
     /// Takes a trial: each once, in any order.

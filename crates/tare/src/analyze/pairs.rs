@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use tare_model::study::A_PRIME;
 use tare_model::{Better, Study};
-use tare_stats::median;
 
 use super::collect::{Collector, Group, Kept};
 use super::reading::{Reading, ln_cost};
@@ -142,7 +141,7 @@ impl<'a> Pairs<'a> {
                 (Some(base), Some(env)) => pairs.all.push(Pair {
                     block,
                     base,
-                    env: in_turn(base, env.first, place),
+                    env: in_turn(base, env.first, place, against),
                 }),
                 // Where several runs are one, an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(&block) => {}
@@ -193,28 +192,23 @@ impl<'a> Pairs<'a> {
 /// Of two copies of the baseline each has its own median, and the mean of these counts. A median against the mean of
 /// the two would lie too low: what disturbs a slice only makes it longer, so one of two copies is disturbed more often
 /// than one arm, and three arms that are the same would seem to differ.
-fn in_turn<'a>(base: Level<'a>, (kept, mut reading): Side<'a>, place: usize) -> Side<'a> {
-    let of = |kept: &'a Kept| kept.slices.get(place).filter(|slices| !slices.is_empty());
-    let ratios: Option<Vec<f64>> = base
-        .trials()
-        .map(|(copy, _)| ratio_in_turn(of(kept)?, of(copy)?))
-        .collect();
-    if let Some(ratios) = ratios {
-        let ratio = ratios.iter().sum::<f64>() / ratios.len() as f64;
+fn in_turn<'a>(
+    base: Level<'a>,
+    (kept, mut reading): Side<'a>,
+    place: usize,
+    against: Against,
+) -> Side<'a> {
+    let to = |copy: &Kept, arm: usize| kept.turns.ratio(&copy.turns, place, arm);
+    let first = to(base.first.0, against.arm);
+    let twin = base.twin.zip(against.twin);
+    let ratio = match twin.map(|((copy, _), arm)| to(copy, arm)) {
+        None => first,
+        Some(second) => first.zip(second).map(|(a, b)| f64::midpoint(a, b)),
+    };
+    if let Some(ratio) = ratio {
         reading.typical = base.value(|reading| reading.typical) * ratio.exp();
     }
     (kept, reading)
-}
-
-/// The median over the cycles of ln(arm/baseline); `None` without a cycle, or if a value has no logarithm.
-fn ratio_in_turn(arm: &[f32], base: &[f32]) -> Option<f64> {
-    let ln = |value: f32| (value > 0.0).then(|| f64::from(value).ln());
-    let ratios: Option<Vec<f64>> = arm
-        .iter()
-        .zip(base)
-        .map(|(arm, base)| Some(ln(*arm)? - ln(*base)?))
-        .collect();
-    median(&ratios?)
 }
 
 /// What the typical values of two arms differ by, in the metric's unit, by block.
@@ -244,6 +238,7 @@ pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<u32, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::turns::Turns;
 
     fn kept() -> Kept {
         Kept {
@@ -251,13 +246,18 @@ mod tests {
             launch: 0,
             host_ns: 1,
             readings: Box::new([]),
-            slices: Box::new([]),
+            turns: Turns::Whole,
             probe: None,
             remarks: Box::new([]),
             joint: None,
             replaced: false,
         }
     }
+
+    const BOTH: Against = Against {
+        arm: 0,
+        twin: Some(1),
+    };
 
     fn reading(typical: f64) -> Reading {
         Reading {
@@ -272,7 +272,7 @@ mod tests {
         // A machine that becomes twice as slow after the first third; the arm costs a tenth more throughout, and one of
         // its slices was disturbed.
         let of = |values: &[f32]| Kept {
-            slices: Box::new([values.into()]),
+            turns: Turns::Slices(Box::new([values.into()])),
             ..kept()
         };
         let (host, twin, arm) = (
@@ -284,7 +284,7 @@ mod tests {
             first: (&host, reading(200.0)),
             twin: Some((&twin, reading(200.0))),
         };
-        let env = in_turn(base, (&arm, reading(220.0)), 0);
+        let env = in_turn(base, (&arm, reading(220.0)), 0, BOTH);
         let pair = Pair {
             block: 0,
             base,
@@ -296,7 +296,7 @@ mod tests {
         assert!((rate.unwrap() + 1.1_f64.ln()).abs() < 1e-6);
         // Without slices on one side it is a trial like any other.
         let trial = kept();
-        let side = in_turn(base, (&trial, reading(300.0)), 0);
+        let side = in_turn(base, (&trial, reading(300.0)), 0, BOTH);
         assert_eq!(side.1.typical, 300.0);
     }
 
@@ -306,7 +306,7 @@ mod tests {
         let mut slices = || -> Kept {
             let disturbed = |_| 100.0 - 3.0 * (1.0 - random.unit()).ln() as f32;
             Kept {
-                slices: Box::new([(0..2_001).map(disturbed).collect()]),
+                turns: Turns::Slices(Box::new([(0..2_001).map(disturbed).collect()])),
                 ..kept()
             }
         };
@@ -321,7 +321,7 @@ mod tests {
                 let pair = Pair {
                     block: 0,
                     base,
-                    env: in_turn(base, (&three[2], reading(100.0)), 0),
+                    env: in_turn(base, (&three[2], reading(100.0)), 0, BOTH),
                 };
                 pair.ln_ratio(Better::Lower, |reading| reading.typical)
                     .unwrap()

@@ -79,7 +79,7 @@ mod tests {
             launch: 0,
             host_ns: 1,
             readings: Box::new([]),
-            slices: Box::new([]),
+            turns: crate::analyze::turns::Turns::Whole,
             probe: None,
             remarks: remarks.into_boxed_slice(),
             joint: None,

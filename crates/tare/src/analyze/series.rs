@@ -63,14 +63,14 @@ pub(crate) fn all(study: &Study, collected: &Collector<'_>) -> Vec<Series> {
                     .iter()
                     .filter_map(|(block, kept)| {
                         let reading = kept.readings[place]?;
-                        let slices = kept.slices.get(place);
+                        let slices = kept.turns.slices(place);
                         Some(Point {
                             block: *block,
                             launch: kept.launch,
                             position: kept.position,
                             typical: reading.typical,
                             best: reading.floor,
-                            slices: slices.map_or_else(Vec::new, |slices| slices.to_vec()),
+                            slices: slices.map_or_else(Vec::new, <[f32]>::to_vec),
                         })
                     })
                     .collect();

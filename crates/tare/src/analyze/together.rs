@@ -12,6 +12,7 @@ use tare_model::{Better, RawOutput, Spread, Together, WorkSpan};
 use super::collect::ProbeFacts;
 use super::decode::{Decoded, decode as decode_one};
 use super::reading::Reading;
+use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
@@ -110,7 +111,7 @@ pub(super) fn decode(
     }
     Ok(Decoded {
         readings: readings.into_boxed_slice(),
-        slices: Box::default(),
+        turns: Turns::Whole,
         unavailable: each.iter().flat_map(|it| it.unavailable.clone()).collect(),
         probe: merged,
         remarks,

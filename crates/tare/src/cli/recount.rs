@@ -128,7 +128,7 @@ pub(super) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, 
     arms.insert(0, baseline);
     stored.study.publication = None;
     let head = head(stored);
-    let mut analysis = Analysis::new(&head, &workload::find);
+    let mut analysis = Analysis::new(&head, &workload::find).without_slices();
     store.each_record(&head.run, |record| {
         if record.trial.cell.arm.as_str() != A_PRIME {
             analysis.add(&trial_data(record));
@@ -143,7 +143,7 @@ pub(super) fn measured(
     stored: StoredRun,
 ) -> Result<(Dossier, Vec<Suspected>), Failed> {
     let head = head(stored);
-    let mut analysis = Analysis::new(&head, &workload::find);
+    let mut analysis = Analysis::new(&head, &workload::find).without_slices();
     analysis.add_each(|add| store.each_record(&head.run, |record| add(trial_data(record))))?;
     Ok(analysis.dossier_and_suspected())
 }

@@ -1,0 +1,117 @@
+//! What the arms' taking turns left of a trial: its slices, or how they compare with those of the other arms.
+//!
+//! Slices are most of what is kept of a trial. Once all arms of a block have come they are compared, each with each,
+//! and only the medians stay, so that a million trials fit into memory.
+//! What it cannot see: which of the arms is the baseline.
+
+use tare_stats::median;
+
+/// What a trial is compared by where the arms took turns slice by slice.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Turns {
+    /// It ran whole.
+    Whole,
+    /// The slices of each metric, in the order of their cycles.
+    Slices(Box<[Box<[f32]>]>),
+    /// By metric and then by arm in the study's order: the median over the cycles of ln(this arm/that arm). NaN where
+    /// there is none.
+    Ratios {
+        /// Arms of the study.
+        n_arms: usize,
+        /// The medians.
+        medians: Box<[f64]>,
+    },
+}
+
+impl Turns {
+    /// Whether the arms took turns.
+    pub(crate) fn were_taken(&self) -> bool {
+        *self != Self::Whole
+    }
+
+    /// The slices of a metric, as long as they are kept.
+    pub(crate) fn slices(&self, place: usize) -> Option<&[f32]> {
+        match self {
+            Self::Slices(slices) => slices.get(place).map(|slices| &**slices),
+            Self::Whole | Self::Ratios { .. } => None,
+        }
+    }
+
+    /// The median over the cycles of ln(this/other) of a metric; `arm` is the other's place in the study. `None`
+    /// unless both took turns, without a cycle, or if a value has no logarithm.
+    pub(crate) fn ratio(&self, other: &Self, place: usize, arm: usize) -> Option<f64> {
+        let Self::Ratios { n_arms, medians } = self else {
+            return median_ratio(self.slices(place)?, other.slices(place)?);
+        };
+        let median = *medians.get(place * n_arms + arm)?;
+        (other.were_taken() && !median.is_nan()).then_some(median)
+    }
+
+    /// Those of all arms of a block, compared each with each; `None` where one has no slices.
+    pub(crate) fn settled(of_block: &[&Self]) -> Option<Vec<Self>> {
+        let n_arms = of_block.len();
+        let n_metrics = of_block.iter().map(|turns| match turns {
+            Self::Slices(slices) => Some(slices.len()),
+            Self::Whole | Self::Ratios { .. } => None,
+        });
+        let n_metrics: Option<Vec<usize>> = n_metrics.collect();
+        let n_metrics = n_metrics?.into_iter().max()?;
+        let mut medians = vec![vec![f64::NAN; n_metrics * n_arms]; n_arms];
+        for place in 0..n_metrics {
+            for left in 0..n_arms {
+                for right in left + 1..n_arms {
+                    let median = of_block[left].ratio(of_block[right], place, right);
+                    let median = median.unwrap_or(f64::NAN);
+                    medians[left][place * n_arms + right] = median;
+                    medians[right][place * n_arms + left] = -median;
+                }
+            }
+        }
+        let settled = medians.into_iter().map(|medians| Self::Ratios {
+            n_arms,
+            medians: medians.into_boxed_slice(),
+        });
+        Some(settled.collect())
+    }
+}
+
+/// The median over the cycles of ln(left/right); `None` without a cycle, or if a value has no logarithm.
+fn median_ratio(left: &[f32], right: &[f32]) -> Option<f64> {
+    let ln = |value: f32| (value > 0.0).then(|| f64::from(value).ln());
+    let ratios: Option<Vec<f64>> = left
+        .iter()
+        .zip(right)
+        .map(|(left, right)| Some(ln(*left)? - ln(*right)?))
+        .collect();
+    median(&ratios?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_settled_compares_as_the_slices_did() {
+        let slices = |metrics: &[&[f32]]| {
+            Turns::Slices(metrics.iter().map(|values| (*values).into()).collect())
+        };
+        let arms = [
+            slices(&[&[1.0, 2.0, 3.0], &[5.0, 6.0]]),
+            slices(&[&[1.1, 2.5, 3.0], &[0.0, 6.0]]),
+            slices(&[&[0.9, 2.1, 3.3], &[]]),
+        ];
+        let settled = Turns::settled(&arms.iter().collect::<Vec<_>>()).unwrap();
+        for left in 0..3 {
+            for right in (0..3).filter(|right| *right != left) {
+                for place in 0..3 {
+                    let before = arms[left].ratio(&arms[right], place, right);
+                    let after = settled[left].ratio(&settled[right], place, right);
+                    assert_eq!(before, after, "{left} {right} {place}");
+                }
+            }
+        }
+        assert_eq!(Turns::settled(&[&arms[0], &Turns::Whole]), None);
+        assert!(settled[0].ratio(&Turns::Whole, 0, 1).is_none());
+        assert!(settled[0].slices(0).is_none() && settled[0].were_taken());
+    }
+}
