@@ -113,30 +113,35 @@ fn every_row_of_the_six_tables_has_a_metric() {
 #[test]
 fn the_seven_tests_of_memory_and_disk_can_be_run_with_their_own_parameters() {
     let none: &[(&str, Value)] = &[];
-    let large = [("lines", 8_000_000i64.into()), ("line_bytes", 31i64.into())];
-    let small = [
-        ("lines", 800_000i64.into()),
-        ("line_bytes", 31i64.into()),
-        ("files", 10i64.into()),
-    ];
-    let large_read = [("kib", 12_464i64.into()), ("how", "whole".into())];
-    let small_read = [
-        ("kib", 1_247i64.into()),
-        ("files", 10i64.into()),
-        ("how", "lines".into()),
-    ];
+    let matrices = |size: i64, pairs: i64| [("size", size.into()), ("pairs", pairs.into())];
+    let write = |lines: i64, files: i64| {
+        [
+            ("what", "write".into()),
+            ("lines", lines.into()),
+            ("line_bytes", 31i64.into()),
+            ("files", files.into()),
+        ]
+    };
+    let read = |kib: i64, files: i64, how: &str| {
+        [
+            ("what", "read".into()),
+            ("kib", kib.into()),
+            ("files", files.into()),
+            ("how", how.into()),
+        ]
+    };
     for (test, id, metric, params) in [
         (
             "large matrices",
-            "matrix",
-            "cpu.matrix.inverse.time",
-            &[("size", "source-large".into())][..],
+            "blas-matrices",
+            "blas.matrices.time",
+            &matrices(8_000, 1)[..],
         ),
         (
             "small matrices",
-            "matrix",
-            "cpu.matrix.multiply.time",
-            &[("size", "source-small".into())],
+            "blas-matrices",
+            "blas.matrices.time",
+            &matrices(500, 8),
         ),
         (
             "encryption of 80 000 characters",
@@ -146,22 +151,27 @@ fn the_seven_tests_of_memory_and_disk_can_be_run_with_their_own_parameters() {
         ),
         (
             "writing a large file",
-            "lines",
-            "fs.line-write.time",
-            &large,
+            "python-files",
+            "python.files-write.time",
+            &write(8_000_000, 1),
         ),
-        ("writing small files", "lines", "fs.line-write.time", &small),
+        (
+            "writing small files",
+            "python-files",
+            "python.files-write.time",
+            &write(800_000, 10),
+        ),
         (
             "reading a large file",
-            "read-files",
-            "fs.read-files.time",
-            &large_read,
+            "python-files",
+            "python.files-read.time",
+            &read(12_464, 1, "whole"),
         ),
         (
             "reading small files",
-            "read-files",
-            "fs.read-files.time",
-            &small_read,
+            "python-files",
+            "python.files-read.time",
+            &read(1_247, 10, "lines"),
         ),
     ] {
         let workload = workload::find(id).unwrap();

@@ -54,6 +54,8 @@ const BY_METRIC: &[(&str, Kind)] = &[
     ("thread.", Kind::Kernel),
     ("timer.", Kind::Kernel),
     ("blas", Kind::Matrix),
+    ("php.", Kind::Metadata),
+    ("python.files", Kind::Disk),
     ("python.pi-numpy", Kind::Matrix),
     ("python", Kind::Interpreted),
     ("pyperf", Kind::Interpreted),

@@ -1,80 +1,11 @@
 # Inverts one matrix again and again with NumPy and prints how long each inversion took, as JSON.
 # Arguments: the order of the matrix, how many inversions, and how many threads ("default" for the library's own
 # choice). The first inversion of all is a rehearsal and is not told.
-import json
-import os
-import sys
-import time
-
-LIMITS = (
-    "OPENBLAS_NUM_THREADS",
-    "GOTO_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-)
-
-
-def text(path):
-    try:
-        with open(path) as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def threads_now():
-    for line in text("/proc/self/status").splitlines():
-        if line.startswith("Threads:"):
-            return int(line.split()[1])
-    return None
-
-
-def library():
-    # The one that is mapped, whatever it is called where it was linked.
-    names = set()
-    for line in text("/proc/self/maps").splitlines():
-        name = os.path.basename(line.split()[-1])
-        if "blas" in name or "mkl" in name:
-            names.add(os.path.realpath(line.split()[-1]))
-    return sorted(names)
-
-
-def quota():
-    # Processors' worth of time of this process's control group; None where it is not limited or cannot be read.
-    # The group's own folder is the root of what is mounted inside a container.
-    found = []
-    for line in text("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        parts = [part for part in path.split("/") if part]
-        for depth in range(len(parts), -1, -1):
-            inner = "/".join(parts[:depth])
-            if controllers == "":
-                for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
-                    words = text(os.path.join(root, inner, "cpu.max")).split()
-                    if len(words) == 2 and words[0] != "max":
-                        found.append(int(words[0]) / int(words[1]))
-            elif "cpu" in controllers.split(","):
-                for root in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/" + controllers):
-                    folder = os.path.join(root, inner)
-                    given = text(folder + "/cpu.cfs_quota_us").strip()
-                    period = text(folder + "/cpu.cfs_period_us").strip()
-                    if given and period and int(given) > 0:
-                        found.append(int(given) / int(period))
-    return min(found) if found else None
 
 
 def main():
-    order, repeats, threads = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    for name in LIMITS:
-        # A limit that the surroundings set is not the default.
-        os.environ.pop(name, None)
-        if threads != "default":
-            os.environ[name] = threads
-    try:
-        import numpy
-    except ImportError as error:
-        sys.exit("NumPy cannot be imported: %s" % error)
+    order, repeats = int(sys.argv[1]), int(sys.argv[2])
+    numpy = numpy_with(sys.argv[3])
     line = numpy.arange(order)
     # Far from singular: the diagonal is larger than all the rest of its row together.
     matrix = (numpy.add.outer(7 * line, 11 * line) % 13) / 13.0 + order * numpy.eye(order)
@@ -92,20 +23,7 @@ def main():
         times.append(time.perf_counter_ns() - begin)
         peak = max(peak, threads_now()) if peak is not None else None
     last = time.monotonic_ns()
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    json.dump(
-        {
-            "times_ns": times,
-            "span_ns": [first, last],
-            "threads": peak,
-            "limit": os.environ.get("OPENBLAS_NUM_THREADS"),
-            "cpus": cpus,
-            "quota": quota(),
-            "libraries": library(),
-            "numpy": numpy.__version__,
-        },
-        sys.stdout,
-    )
+    tell(peak, numpy, {"times_ns": times, "span_ns": [first, last]})
 
 
 main()

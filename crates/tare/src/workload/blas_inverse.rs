@@ -16,34 +16,26 @@
 
 use serde::Deserialize;
 use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample,
-    SpanClock, Unit, Value, WorkSpan,
+    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, SpanClock, Unit,
+    WorkSpan,
 };
 
-use super::command_output::{report, sample, stdout};
+use super::blas::{self, Pool, THREADS};
+use super::command_output::sample;
 use super::probe_output::{Accepts, checked};
 use super::python_tool;
-use super::sanity::MORE_THREADS_THAN_CPUS;
 use super::{
-    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, unreadable,
+    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, one_end,
 };
 
 /// The workload.
 pub static WORKLOAD: BlasInverse = BlasInverse;
 
 /// The program that is run, beside the interpreter.
-const SCRIPT: &str = include_str!("blas_inverse.py");
-/// What it imports.
-const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
-/// Its name in the trial's folder.
-const FILE: &str = "inverse.py";
-/// Debian's own interpreter, for which its packages are made: another one that comes first on the search path has
-/// other packages or none.
-const INTERPRETER: &str = "/usr/bin/python3";
-/// The word for the library's own choice.
-const DEFAULT_THREADS: &str = "default";
-/// More threads than this are no pool that a library would make.
-const MOST_THREADS: i64 = 1024;
+const SCRIPT: &str = concat!(
+    include_str!("blas_common.py"),
+    include_str!("blas_inverse.py")
+);
 
 const METRIC: MetricSpec = MetricSpec {
     id: "blas.inverse.time",
@@ -87,16 +79,8 @@ impl Workload for BlasInverse {
                 default: DefaultValue::Int(300),
                 doc: "inversions in one trial, 1 to 100000",
             },
-            ParamSpec {
-                name: "threads",
-                default: DefaultValue::Text(DEFAULT_THREADS),
-                doc: "threads of the library's pool: `default` for its own choice, or 1 to 1024",
-            },
-            ParamSpec {
-                name: "python",
-                default: DefaultValue::Text(INTERPRETER),
-                doc: "the interpreter, by its path or its name on the search path; it must find NumPy",
-            },
+            THREADS,
+            blas::PYTHON,
         ]
     }
 
@@ -105,39 +89,18 @@ impl Workload for BlasInverse {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        if let Some(path) = path {
-            return Err(ParamError {
-                param: "path".to_owned(),
-                problem: format!("`{}` has one end and no path `{}`", self.id(), path.name()),
-                hint: Some("leave the path out".to_owned()),
-            });
-        }
+        one_end(self.id(), path)?;
         let numbers = [Accepts::Between(2, 8_000), Accepts::Between(1, 100_000)];
         let params = checked(self.id(), params, self.params(), &numbers)?;
-        let threads = threads(&params)?;
-        let number = |name| params.int(name).unwrap_or_default().to_string();
-        let call = CommandCall::new(
-            &python(&params)?,
-            [
-                // Neither the user's own packages nor the surroundings' settings, and no compiled copies left.
-                "-I".to_owned(),
-                "-B".to_owned(),
-                format!("{}/{FILE}", tare_model::command::FOLDER),
-                number("size"),
-                number("repeats"),
-                threads,
-            ],
-        )
-        .with_file(FILE, SCRIPT);
-        Ok(Recipe::Probe(call.to_probe()))
+        blas::recipe(&params, SCRIPT, &["size", "repeats"])
     }
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![python_tool::tool(params, MODULES)]
+        vec![python_tool::tool(params, blas::MODULES)]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let told = told(raw)?;
+        let told: Told = blas::told(raw)?;
         let all_ns = told.times_ns.iter().sum();
         Ok(vec![
             sample(&METRIC, told.times_ns)?,
@@ -146,16 +109,11 @@ impl Workload for BlasInverse {
     }
 
     fn demand(&self, raw: &RawOutput) -> Option<Demand> {
-        let told = told(raw).ok()?;
-        Some(Demand {
-            threads: told.threads?,
-            cpus: told.cpus?,
-            quota: told.quota.filter(|quota| *quota > 0.0),
-        })
+        blas::told::<Pool>(raw).ok()?.demand()
     }
 
     fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
-        let [start_ns, end_ns] = told(raw).ok()?.span_ns;
+        let [start_ns, end_ns] = blas::told::<Told>(raw).ok()?.span_ns;
         Some(WorkSpan {
             start_ns,
             end_ns,
@@ -164,18 +122,7 @@ impl Workload for BlasInverse {
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
-        let Some(demand) = self.demand(raw) else {
-            return Vec::new();
-        };
-        let affinity = f64::from(demand.cpus);
-        let cpus = demand.quota.map_or(affinity, |quota| quota.min(affinity));
-        if f64::from(demand.threads) <= cpus {
-            return Vec::new();
-        }
-        vec![Remark::new(
-            MORE_THREADS_THAN_CPUS,
-            format!("{} threads on {cpus} CPUs", demand.threads),
-        )]
+        blas::remarks(self.demand(raw))
     }
 }
 
@@ -184,55 +131,12 @@ impl Workload for BlasInverse {
 struct Told {
     times_ns: Vec<f64>,
     span_ns: [u64; 2],
-    threads: Option<u32>,
-    cpus: Option<u32>,
-    quota: Option<f64>,
-}
-
-fn told(raw: &RawOutput) -> Result<Told, DecodeError> {
-    let report = report(raw)?;
-    serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
-        format: "the JSON of blas-inverse".to_owned(),
-        problem: unreadable(&error),
-    })
-}
-
-/// The pool's size as an argument.
-fn threads(params: &Params) -> Result<String, ParamError> {
-    let wrong = |given: &str| ParamError {
-        param: "threads".to_owned(),
-        problem: format!("`threads` cannot be `{}`", given.escape_default()),
-        hint: Some(format!(
-            "use `{DEFAULT_THREADS}` or a whole number from 1 to {MOST_THREADS}"
-        )),
-    };
-    match params.value("threads") {
-        None => Ok(DEFAULT_THREADS.to_owned()),
-        Some(Value::Text(word)) if word == DEFAULT_THREADS => Ok(word.clone()),
-        Some(Value::Int(number)) if (1..=MOST_THREADS).contains(number) => Ok(number.to_string()),
-        Some(other) => Err(wrong(&other.to_string())),
-    }
-}
-
-/// The interpreter.
-fn python(params: &Params) -> Result<String, ParamError> {
-    let wrong = |given: &str| ParamError {
-        param: "python".to_owned(),
-        problem: format!("`python` cannot be `{}`", given.escape_default()),
-        hint: Some(format!("use a path such as `{INTERPRETER}`")),
-    };
-    match params.value("python") {
-        None => Ok(INTERPRETER.to_owned()),
-        Some(Value::Text(path)) if !path.is_empty() && !path.contains(char::is_control) => {
-            Ok(path.clone())
-        }
-        Some(other) => Err(wrong(&other.to_string())),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::command_output::tests::raw;
+    use super::super::sanity::MORE_THREADS_THAN_CPUS;
     use super::*;
 
     const OUTPUT: &str = r#"{"times_ns": [1000, 3000, 2000], "span_ns": [10, 7000], "threads": 2, "limit": null, "cpus": 2,
@@ -267,31 +171,5 @@ mod tests {
         }
         let nothing = OUTPUT.replace("[1000, 3000, 2000]", "[]");
         assert!(WORKLOAD.decode(&raw(0, nothing.as_bytes(), b"")).is_err());
-    }
-
-    #[test]
-    fn threads_are_the_librarys_choice_or_a_number() {
-        let recipe = |value: Value| WORKLOAD.recipe(&Params::new().with("threads", value), None);
-        assert!(recipe("default".into()).is_ok() && recipe(4i64.into()).is_ok());
-        for bad in [
-            Value::Int(0),
-            Value::Int(2_000),
-            "all".into(),
-            Value::Bool(true),
-        ] {
-            assert_eq!(recipe(bad).unwrap_err().param, "threads");
-        }
-    }
-
-    #[test]
-    fn the_program_has_none_of_the_placeholders_that_are_filled_in() {
-        for placeholder in [
-            tare_model::command::ADDRESS,
-            tare_model::command::PORT,
-            tare_model::command::FOLDER,
-            tare_model::command::BIND,
-        ] {
-            assert!(!SCRIPT.contains(placeholder), "{placeholder}");
-        }
     }
 }

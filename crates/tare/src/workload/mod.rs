@@ -37,7 +37,9 @@ mod timer;
 mod touch;
 mod triad;
 
+mod blas;
 pub mod blas_inverse;
+pub mod blas_matrices;
 pub mod command;
 pub mod command_output;
 pub mod copy_up;
@@ -51,12 +53,14 @@ pub mod iozone;
 pub mod iperf3;
 pub mod netcat;
 pub mod paired;
+pub mod php_pages;
 mod pi;
 pub mod pi_loop;
 pub mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
 pub mod pyperf;
+pub mod python_files;
 pub mod python_mix;
 pub mod python_tool;
 pub mod redis_benchmark;
@@ -80,6 +84,7 @@ pub mod user_command;
 pub static WORKLOADS: &[&dyn Workload] = &[
     &allocate::ENTRY,
     &blas_inverse::WORKLOAD,
+    &blas_matrices::WORKLOAD,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
@@ -105,11 +110,13 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &mutex::ENTRY,
     &netcat::WORKLOAD,
     &page_load::ENTRY,
+    &php_pages::WORKLOAD,
     &pi_loop::PI_LOOP,
     &pi_numpy::PI_NUMPY,
     &ping::WORKLOAD,
     &pipe::ENTRY,
     &pyperf::Pyperf,
+    &python_files::WORKLOAD,
     &python_mix::PythonMix,
     &random::ENTRY,
     &random_access::ENTRY,
@@ -346,6 +353,7 @@ mod tests {
     /// Files in this folder that are no workload.
     const SHARED: &[&str] = &[
         "mod",
+        "blas",
         "command-output",
         "instances",
         "paired",

@@ -139,6 +139,6 @@ mod tests {
             }
             n_scripts += 1;
         }
-        assert_eq!(n_scripts, 3);
+        assert_eq!(n_scripts, 4);
     }
 }

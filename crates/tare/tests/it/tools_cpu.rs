@@ -63,18 +63,50 @@ const TOOLS: &[Tool] = &[
         metrics: &["python.pi-loop.time"],
     },
     Tool {
+        program: PYTHON,
+        lines: "id = \"python-files\"\nparams = { lines = 1000, files = 3, python = \"/usr/bin/python3\" }",
+        metrics: &["python.files-write.time"],
+    },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"python-files\"\nparams = { what = \"read\", kib = 64, files = 2, how = \"lines\", python = \"/usr/bin/python3\" }",
+        metrics: &["python.files-read.time"],
+    },
+    Tool {
+        program: "php",
+        lines: "id = \"php-pages\"\nparams = { files = 5, requests = 2 }",
+        metrics: &["php.page.time"],
+    },
+    Tool {
+        program: "php",
+        lines: "id = \"php-pages\"\nparams = { files = 5, requests = 2, opcache = \"on\" }",
+        metrics: &["php.page.time"],
+    },
+    Tool {
         program: "sh",
         lines: "id = \"command\"\nparams = { argv = [\"sh\", \"-c\", \"echo it took 1.5 s\"], pick = \"took ([0-9.]+) s\" }",
         metrics: &["command.run.wall", "command.run.picked"],
     },
 ];
 
-/// NumPy, where the interpreter has it.
-const NUMPY: Tool = Tool {
-    program: PYTHON,
-    lines: "id = \"pi-numpy\"\nparams = { samples = 10000, repeats = 2, python = \"/usr/bin/python3\" }",
-    metrics: &["python.pi-numpy.time"],
-};
+/// What takes NumPy, where the interpreter has it.
+const NUMPY: &[Tool] = &[
+    Tool {
+        program: PYTHON,
+        lines: "id = \"pi-numpy\"\nparams = { samples = 10000, repeats = 2, python = \"/usr/bin/python3\" }",
+        metrics: &["python.pi-numpy.time"],
+    },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"blas-matrices\"\nparams = { size = 64, pairs = 2 }",
+        metrics: &[
+            "blas.matrices.time",
+            "blas.matrices-inverse.time",
+            "blas.matrices.processors",
+            "blas.matrices.memory",
+        ],
+    },
+];
 
 fn has(program: &str, arguments: &[&str]) -> bool {
     let output = Command::new(program).args(arguments).output();
@@ -92,7 +124,7 @@ fn present() -> Vec<&'static Tool> {
         }
     }
     if has(PYTHON, &["-c", "import numpy"]) {
-        present.push(&NUMPY);
+        present.extend(NUMPY);
     } else {
         skip("tools", "NumPy is not installed");
     }

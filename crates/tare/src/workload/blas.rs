@@ -1,0 +1,170 @@
+//! What the workloads around NumPy's linear algebra share: the call of a program, the size of the library's pool of
+//! threads, and what every program tells of it.
+//!
+//! A BLAS brings a pool of threads of its own, one for each processor that it sees, and these wait for each other by
+//! spinning. So the pool's size is a parameter, and every trial tells how many threads there were and what they had.
+//! This file is no workload.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tare_model::{CommandCall, Params, RawOutput, Recipe, Value};
+
+use super::command_output::{report, stdout};
+use super::sanity::MORE_THREADS_THAN_CPUS;
+use super::{DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, unreadable};
+
+/// What the programs import.
+pub(super) const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
+
+/// The program's name in the trial's folder.
+const FILE: &str = "matrices.py";
+/// Debian's own interpreter, for which its packages are made: another one that comes first on the search path has
+/// other packages or none.
+const INTERPRETER: &str = "/usr/bin/python3";
+/// The word for the library's own choice.
+const DEFAULT_THREADS: &str = "default";
+/// More threads than this are no pool that a library would make.
+const MOST_THREADS: i64 = 1024;
+
+/// The parameter for the pool's size.
+pub(super) const THREADS: ParamSpec = ParamSpec {
+    name: "threads",
+    default: DefaultValue::Text(DEFAULT_THREADS),
+    doc: "threads of the library's pool: `default` for its own choice, or 1 to 1024",
+};
+
+/// The parameter for the interpreter.
+pub(super) const PYTHON: ParamSpec = ParamSpec {
+    name: "python",
+    default: DefaultValue::Text(INTERPRETER),
+    doc: "the interpreter, by its path or its name on the search path; it must find NumPy",
+};
+
+/// The call of a program with these whole numbers of the complete parameters and the pool's size as its arguments.
+pub(super) fn recipe(
+    params: &Params,
+    script: &str,
+    numbers: &[&str],
+) -> Result<Recipe, ParamError> {
+    let mut arguments = vec![
+        // Neither the user's own packages nor the surroundings' settings, and no compiled copies left.
+        "-I".to_owned(),
+        "-B".to_owned(),
+        format!("{}/{FILE}", tare_model::command::FOLDER),
+    ];
+    let number = |name: &&str| params.int(name).unwrap_or_default().to_string();
+    arguments.extend(numbers.iter().map(number));
+    arguments.push(threads(params)?);
+    let call = CommandCall::new(&python(params)?, arguments).with_file(FILE, script);
+    Ok(Recipe::Probe(call.to_probe()))
+}
+
+/// What a program printed.
+///
+/// # Errors
+/// It failed, or printed something else.
+pub(super) fn told<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeError> {
+    let report = report(raw)?;
+    serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
+        format: "the JSON of a program around NumPy".to_owned(),
+        problem: unreadable(&error),
+    })
+}
+
+/// What every program tells of the pool.
+#[derive(Debug, Deserialize)]
+pub(super) struct Pool {
+    threads: Option<u32>,
+    cpus: Option<u32>,
+    quota: Option<f64>,
+}
+
+impl Pool {
+    /// The threads and what they may run on; `None` where the program could not tell.
+    pub(super) fn demand(&self) -> Option<Demand> {
+        Some(Demand {
+            threads: self.threads?,
+            cpus: self.cpus?,
+            quota: self.quota.filter(|quota| *quota > 0.0),
+        })
+    }
+}
+
+/// Says so if there were more threads than they had processors.
+pub(super) fn remarks(demand: Option<Demand>) -> Vec<Remark> {
+    let Some(demand) = demand else {
+        return Vec::new();
+    };
+    let affinity = f64::from(demand.cpus);
+    let cpus = demand.quota.map_or(affinity, |quota| quota.min(affinity));
+    if f64::from(demand.threads) <= cpus {
+        return Vec::new();
+    }
+    vec![Remark::new(
+        MORE_THREADS_THAN_CPUS,
+        format!("{} threads on {cpus} CPUs", demand.threads),
+    )]
+}
+
+/// The pool's size as an argument.
+fn threads(params: &Params) -> Result<String, ParamError> {
+    let hint = || format!("use `{DEFAULT_THREADS}` or a whole number from 1 to {MOST_THREADS}");
+    match params.value(THREADS.name) {
+        None => Ok(DEFAULT_THREADS.to_owned()),
+        Some(Value::Text(word)) if word == DEFAULT_THREADS => Ok(word.clone()),
+        Some(Value::Int(number)) if (1..=MOST_THREADS).contains(number) => Ok(number.to_string()),
+        Some(other) => Err(ParamError::refused(THREADS.name, Some(other), hint())),
+    }
+}
+
+/// The interpreter.
+fn python(params: &Params) -> Result<String, ParamError> {
+    match params.value(PYTHON.name) {
+        None => Ok(INTERPRETER.to_owned()),
+        Some(Value::Text(path)) if !path.is_empty() && !path.contains(char::is_control) => {
+            Ok(path.clone())
+        }
+        Some(other) => Err(ParamError::refused(
+            PYTHON.name,
+            Some(other),
+            format!("use a path such as `{INTERPRETER}`"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_the_librarys_choice_or_a_number() {
+        let of = |value: Value| threads(&Params::new().with("threads", value));
+        assert!(of("default".into()).is_ok() && of(4i64.into()).is_ok());
+        for bad in [
+            Value::Int(0),
+            Value::Int(2_000),
+            "all".into(),
+            Value::Bool(true),
+        ] {
+            assert_eq!(of(bad).unwrap_err().param, "threads");
+        }
+    }
+
+    #[test]
+    fn the_programs_have_none_of_the_placeholders_that_are_filled_in() {
+        for script in [
+            include_str!("blas_common.py"),
+            include_str!("blas_inverse.py"),
+            include_str!("blas_matrices.py"),
+        ] {
+            for placeholder in [
+                tare_model::command::ADDRESS,
+                tare_model::command::PORT,
+                tare_model::command::FOLDER,
+                tare_model::command::BIND,
+            ] {
+                assert!(!script.contains(placeholder), "{placeholder}");
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+# Transposes, inverts, adds and multiplies several matrices with NumPy, and prints how long each operation took on all
+# of them, as JSON. Arguments: the order of the matrices, how many there are, and how many threads ("default" for the
+# library's own choice). Sums and products are element by element, of the first and the second matrix, of the third and
+# the fourth, and so on. The elements are one byte each, as those of a picture in shades of grey.
+
+
+def most_memory():
+    # The most that this program held at once, also what has been given back since.
+    for line in text("/proc/self/status").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def main():
+    order, count = int(sys.argv[1]), int(sys.argv[2])
+    numpy = numpy_with(sys.argv[3])
+    # The old generator: its bytes are the same in every version of NumPy.
+    generator = numpy.random.RandomState(20240105)
+    matrices = []
+    for _ in range(count):
+        matrix = numpy.frombuffer(generator.bytes(order * order), dtype=numpy.uint8)
+        matrices.append(matrix.reshape(order, order))
+    pairs = list(zip(matrices[0::2], matrices[1::2]))
+    # Starts the library's threads.
+    numpy.linalg.inv(2.0 * numpy.eye(64))
+    clock = time.perf_counter_ns
+    # The monotonic clock, which all processes on one kernel share.
+    first = time.monotonic_ns()
+    busy = time.process_time_ns()
+    begin = clock()
+    transposed = [matrix.transpose() for matrix in matrices]
+    after_transposing = clock()
+    inverted = [numpy.linalg.inv(matrix) for matrix in matrices]
+    after_inverting = clock()
+    sums = [one + other for one, other in pairs]
+    after_adding = clock()
+    products = [one * other for one, other in pairs]
+    end = clock()
+    busy = time.process_time_ns() - busy
+    last = time.monotonic_ns()
+    peak, memory = threads_now(), most_memory()
+    # One row of the product of a matrix and its inverse tells whether it is one, without another large matrix.
+    unit = matrices[0][0].astype(float) @ inverted[0]
+    unit[0] -= 1.0
+    error = float(abs(unit).max())
+    if not error < 1e-6:
+        sys.exit("the inverse is wrong: %g off" % error)
+    if len(transposed) != count or len(sums) != len(products):
+        sys.exit("a result is missing")
+    own = {
+        "transpose_ns": after_transposing - begin,
+        "inverse_ns": after_inverting - after_transposing,
+        "add_ns": after_adding - after_inverting,
+        "multiply_ns": end - after_adding,
+        "busy_ns": busy,
+        "memory_bytes": memory,
+        "span_ns": [first, last],
+    }
+    tell(peak, numpy, own)
+
+
+main()

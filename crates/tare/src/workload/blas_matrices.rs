@@ -1,0 +1,229 @@
+//! `blas-matrices`: transposes, inverses, sums and products of several matrices by NumPy, as an image program does them.
+//!
+//! The counterpart of both tests with matrices of Danilova and Sergeev (2024, section 1.1.1): two large matrices or
+//! sixteen small ones of one byte an element; all are transposed, then inverted, then added and multiplied element by
+//! element in pairs. Beside the times stand what the article watched: how many processors the program kept busy and how
+//! much memory it filled. What one operation takes alone is `blas-inverse` for the inverse, and `matrix` without a library.
+//! Inside the timed region: the four operations on all matrices, their results kept. Outside: the interpreter, the
+//! import of NumPy, the making of the matrices, the start of the library's threads, a check of the first inverse.
+//! Known bias: NumPy turns a matrix by looking at it from another side, so transposing moves nothing.
+//! What it cannot see: which kernel the library chose for the processor; memory that the kernel holds for the program.
+
+use serde::Deserialize;
+use tare_model::{
+    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, SpanClock, Unit,
+    WorkSpan,
+};
+
+use super::blas::{self, Pool, THREADS};
+use super::command_output::sample;
+use super::probe_output::{Accepts, checked};
+use super::python_tool;
+use super::{
+    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, one_end,
+};
+
+/// The workload.
+pub static WORKLOAD: BlasMatrices = BlasMatrices;
+
+/// The program that is run, beside the interpreter.
+const SCRIPT: &str = concat!(
+    include_str!("blas_common.py"),
+    include_str!("blas_matrices.py")
+);
+
+const fn metric(id: &'static str, unit: Unit, doc: &'static str) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit,
+        better: Better::Lower,
+        class: ResourceClass::Compute,
+        floor_ok: false,
+        doc,
+    }
+}
+
+static METRICS: [MetricSpec; 7] = [
+    metric(
+        "blas.matrices.time",
+        Unit::Nanosecond,
+        "Time of all four operations on all matrices.",
+    ),
+    metric(
+        "blas.matrices-transpose.time",
+        Unit::Nanosecond,
+        "Time of turning all matrices, which NumPy does without moving an element.",
+    ),
+    metric(
+        "blas.matrices-inverse.time",
+        Unit::Nanosecond,
+        "Time of inverting all matrices, one after the other.",
+    ),
+    metric(
+        "blas.matrices-add.time",
+        Unit::Nanosecond,
+        "Time of adding the matrices of all pairs.",
+    ),
+    metric(
+        "blas.matrices-multiply.time",
+        Unit::Nanosecond,
+        "Time of multiplying the matrices of all pairs, element by element.",
+    ),
+    metric(
+        "blas.matrices.processors",
+        Unit::Ratio,
+        "How many processors the operations kept busy: processor time of all threads over time passed.",
+    ),
+    metric(
+        "blas.matrices.memory",
+        Unit::Byte,
+        "The most memory that the program held at once, interpreter and library included.",
+    ),
+];
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct BlasMatrices;
+
+impl Workload for BlasMatrices {
+    fn id(&self) -> &'static str {
+        "blas-matrices"
+    }
+
+    fn about(&self) -> &'static str {
+        "transposes, inverses, sums and products of several matrices by NumPy, with processors and memory used"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "size",
+                default: DefaultValue::Int(500),
+                doc: "order of the matrices, 16 to 8000",
+            },
+            ParamSpec {
+                name: "pairs",
+                default: DefaultValue::Int(8),
+                doc: "pairs of matrices, 1 to 64",
+            },
+            THREADS,
+            blas::PYTHON,
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &METRICS
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(self.id(), path)?;
+        let numbers = [Accepts::Between(16, 8_000), Accepts::Between(1, 64)];
+        let params = checked(self.id(), params, self.params(), &numbers)?;
+        blas::recipe(&params, SCRIPT, &["size", "pairs"])
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        vec![python_tool::tool(params, blas::MODULES)]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let told: Told = blas::told(raw)?;
+        let parts = [
+            told.transpose_ns,
+            told.inverse_ns,
+            told.add_ns,
+            told.multiply_ns,
+        ];
+        let all_ns: f64 = parts.iter().sum();
+        let mut values = vec![Some(all_ns)];
+        values.extend(parts.map(Some));
+        values.push(Some(told.busy_ns / all_ns));
+        // A system that does not tell leaves it out.
+        values.push(told.memory_bytes);
+        METRICS
+            .iter()
+            .zip(values)
+            .filter_map(|(metric, value)| Some(sample(metric, vec![value?])))
+            .collect()
+    }
+
+    fn demand(&self, raw: &RawOutput) -> Option<Demand> {
+        blas::told::<Pool>(raw).ok()?.demand()
+    }
+
+    fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
+        let [start_ns, end_ns] = blas::told::<Told>(raw).ok()?.span_ns;
+        Some(WorkSpan {
+            start_ns,
+            end_ns,
+            clock: SpanClock::Kernel,
+        })
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        blas::remarks(self.demand(raw))
+    }
+}
+
+/// What the program prints, beside what it tells of the pool.
+#[derive(Debug, Deserialize)]
+struct Told {
+    transpose_ns: f64,
+    inverse_ns: f64,
+    add_ns: f64,
+    multiply_ns: f64,
+    /// Processor time of all threads.
+    busy_ns: f64,
+    memory_bytes: Option<f64>,
+    span_ns: [u64; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::tests::raw;
+    use super::super::sanity::MORE_THREADS_THAN_CPUS;
+    use super::*;
+
+    const OUTPUT: &str = r#"{"transpose_ns": 1000, "inverse_ns": 80000, "add_ns": 9000, "multiply_ns": 10000, "busy_ns": 150000,
+        "memory_bytes": 52428800, "span_ns": [10, 110000], "threads": 4, "limit": null, "cpus": 2, "quota": null,
+        "libraries": [], "numpy": "1.24.2"}"#;
+
+    fn value(samples: &[Sample], metric: &str) -> Option<f64> {
+        let found = samples.iter().find(|it| it.metric.as_str() == metric)?;
+        Some(found.observations[0])
+    }
+
+    #[test]
+    fn operations_add_up_and_processors_and_memory_stand_beside_them() {
+        let raw = raw(0, OUTPUT.as_bytes(), b"");
+        let samples = WORKLOAD.decode(&raw).unwrap();
+        assert_eq!(samples.len(), METRICS.len());
+        assert_eq!(value(&samples, "blas.matrices.time"), Some(100_000.0));
+        assert_eq!(
+            value(&samples, "blas.matrices-inverse.time"),
+            Some(80_000.0)
+        );
+        assert_eq!(value(&samples, "blas.matrices.processors"), Some(1.5));
+        assert_eq!(value(&samples, "blas.matrices.memory"), Some(52_428_800.0));
+        let span = WORKLOAD.span(&raw).unwrap();
+        assert_eq!((span.start_ns, span.end_ns), (10, 110_000));
+        let remarks = WORKLOAD.remarks(&raw);
+        assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_tell_is_absent_and_the_rest_stays() {
+        let without = OUTPUT.replace("52428800", "null");
+        let samples = WORKLOAD.decode(&raw(0, without.as_bytes(), b"")).unwrap();
+        assert_eq!(value(&samples, "blas.matrices.memory"), None);
+        assert_eq!(samples.len(), METRICS.len() - 1);
+    }
+
+    #[test]
+    fn a_program_that_failed_or_printed_something_else_is_no_reading() {
+        let backwards = OUTPUT.replace("\"inverse_ns\": 80000", "\"inverse_ns\": -1");
+        for (code, output) in [(1, OUTPUT), (0, "Killed"), (0, "{}"), (0, &*backwards)] {
+            assert!(WORKLOAD.decode(&raw(code, output.as_bytes(), b"")).is_err());
+        }
+    }
+}

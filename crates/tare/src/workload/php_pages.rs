@@ -1,0 +1,225 @@
+//! `php-pages`: a page of a small application of PHP, with and without the cache of compiled code.
+//!
+//! What a published comparison of storage (2025) set out to explain and did not measure: how long a page of a site takes
+//! with its sources here or there, and what OPcache saves. PHP's own server answers for an application that is made for
+//! the trial; a page includes all of its source files. What its reads of files take alone is `page-load`.
+//! Inside the timed region: one request, from connecting to the end of its answer. Outside: making the application, the
+//! start of the server, three requests as warm-up.
+//! Known bias: the server serves one request at a time, and asker and server share the machine.
+//! What it cannot see: a database, a framework, a web server in front of it.
+
+use serde::Deserialize;
+use tare_model::{
+    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Reason, Recipe, ResourceClass,
+    Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::tool_text::{fitting, garbled, is_argument, text, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+    unreadable,
+};
+
+/// The workload.
+pub static WORKLOAD: PhpPages = PhpPages;
+
+/// What the program prints.
+const FORMAT: &str = "tare-php-pages/1";
+/// Its name in the trial's folder.
+const FILE: &str = "pages.php";
+/// Prints the interpreter, the file of its cache if that is one of its own, and the time zones, without which Debian's
+/// begins with a warning.
+const FILES: &str = "echo PHP_BINARY, \"\\n\";
+foreach ([PHP_EXTENSION_DIR . '/opcache.so', '/usr/share/zoneinfo'] as $path) {
+    if (file_exists($path)) { echo realpath($path), \"\\n\"; }
+}";
+
+const METRIC: MetricSpec = MetricSpec {
+    id: "php.page.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Disk,
+    floor_ok: false,
+    doc: "One request for the page: connecting, including all source files, reading the answer.",
+};
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct PhpPages;
+
+impl Workload for PhpPages {
+    fn id(&self) -> &'static str {
+        "php-pages"
+    }
+
+    fn about(&self) -> &'static str {
+        "a page of a small application of PHP, with and without its cache of compiled code"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &[
+            ParamSpec {
+                name: "opcache",
+                default: DefaultValue::Text("off"),
+                doc: "off: sources are read and compiled for every page; on: the cache of compiled code is used",
+            },
+            ParamSpec {
+                name: "files",
+                default: DefaultValue::Int(200),
+                doc: "source files of the application, 1 to 100000, in folders of 50",
+            },
+            ParamSpec {
+                name: "bytes",
+                default: DefaultValue::Int(4096),
+                doc: "bytes of each, at least, 1 to 1048576",
+            },
+            ParamSpec {
+                name: "requests",
+                default: DefaultValue::Int(10),
+                doc: "timed requests, 1 to 10000",
+            },
+            ParamSpec {
+                name: "php",
+                default: DefaultValue::Text("php"),
+                doc: "the interpreter, by its name on the arm's search path or by its path",
+            },
+        ]
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[METRIC]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(self.id(), path)?;
+        let params = checked(
+            self.id(),
+            params,
+            self.params(),
+            &[
+                Accepts::OneOf(&["off", "on"]),
+                Accepts::Between(1, 100_000),
+                Accepts::Between(1, 1 << 20),
+                Accepts::Between(1, 10_000),
+            ],
+        )?;
+        let arguments = [
+            "-n".to_owned(),
+            FILE.to_owned(),
+            whole(&params, "files"),
+            whole(&params, "bytes"),
+            whole(&params, "requests"),
+            text(&params, "opcache").to_owned(),
+        ];
+        let call = CommandCall::new(program(&params)?, arguments)
+            .with_file(FILE, include_str!("php/pages.php"));
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        vec![Tool {
+            program: program(params).unwrap_or("php").to_owned(),
+            version: vec!["--version".to_owned()],
+            packages: Vec::new(),
+            files_told_by: vec!["-n".to_owned(), "-r".to_owned(), FILES.to_owned()],
+        }]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw)?;
+        let printed: Printed = serde_json::from_str(&command_output::stdout(&report))
+            .map_err(|error| garbled(FORMAT, unreadable(&error)))?;
+        if printed.format != FORMAT {
+            let other = printed.format.escape_debug();
+            return Err(garbled(FORMAT, format!("it says that it is `{other}`")));
+        }
+        if printed.sum != printed.wanted_sum {
+            return Err(garbled(
+                FORMAT,
+                format!(
+                    "the page says {} instead of {}",
+                    printed.sum, printed.wanted_sum
+                ),
+            ));
+        }
+        match (printed.wanted_cache.as_str(), printed.cache.as_str()) {
+            (wanted, found) if wanted == found => {}
+            ("on", _) => {
+                return Err(DecodeError::Unavailable(Reason::Unsupported(
+                    "this PHP has no OPcache".to_owned(),
+                )));
+            }
+            _ => return Err(garbled(FORMAT, "the cache was on, and should not be")),
+        }
+        Ok(vec![command_output::sample(&METRIC, printed.ns)?])
+    }
+}
+
+/// The interpreter.
+fn program(params: &Params) -> Result<&str, ParamError> {
+    fitting(
+        params,
+        "php",
+        |text| !text.is_empty() && !text.starts_with('-') && is_argument(text),
+        "use a name such as `php` or a path such as `/usr/bin/php8.2`",
+    )
+}
+
+/// What the program prints, as far as it is read.
+#[derive(Deserialize)]
+struct Printed {
+    format: String,
+    sum: u64,
+    wanted_sum: u64,
+    cache: String,
+    wanted_cache: String,
+    ns: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::tests::raw;
+    use super::*;
+
+    fn printed(sum: u32, cache: &str, wanted: &str) -> RawOutput {
+        let text = format!(
+            r#"{{"format":"tare-php-pages/1","php":"8.2.1","sum":{sum},"wanted_sum":6,"cache":"{cache}","wanted_cache":"{wanted}","ns":[3000,2000]}}"#
+        );
+        raw(0, text.as_bytes(), b"")
+    }
+
+    #[test]
+    fn every_request_is_an_observation() {
+        for cache in ["on", "off"] {
+            let samples = WORKLOAD.decode(&printed(6, cache, cache)).unwrap();
+            assert_eq!(samples[0].observations, [3000.0, 2000.0]);
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_not_whole_is_no_reading_and_a_cache_that_is_not_there_is_unavailable() {
+        assert!(matches!(
+            WORKLOAD.decode(&printed(5, "on", "on")),
+            Err(DecodeError::Garbled { .. })
+        ));
+        assert!(matches!(
+            WORKLOAD.decode(&printed(6, "off", "on")),
+            Err(DecodeError::Unavailable(Reason::Unsupported(_)))
+        ));
+        assert!(WORKLOAD.decode(&printed(6, "on", "off")).is_err());
+    }
+
+    #[test]
+    fn the_program_has_none_of_the_placeholders_that_are_filled_in() {
+        let script = include_str!("php/pages.php");
+        for placeholder in [
+            tare_model::command::ADDRESS,
+            tare_model::command::PORT,
+            tare_model::command::FOLDER,
+            tare_model::command::BIND,
+        ] {
+            assert!(!script.contains(placeholder), "{placeholder}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `python-files`: text written line by line, or read into a variable, by Python.
+//!
+//! The counterpart of the four disk tests of Danilova and Sergeev (2024, section 1.2), in their language and with
+//! processes where they have processes: with `lines = 8000000` writing their large file, with `lines = 800000` and
+//! `files = 10` their small ones; with `what = "read"` reading the large one, and with `kib = 1247`, `files = 10` and
+//! `how = "lines"` the small ones. What the same takes without an interpreter is `lines` and `read-files`.
+//! What it cannot see: the device; neither could they. What it leaves out: the start of the writing processes, of which
+//! the article does not say whether it counts.
+
+use serde::Deserialize;
+use tare_model::{
+    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
+};
+
+use super::probe_output::{Accepts, checked};
+use super::python_tool::{self, PYTHON};
+use super::tool_text::{garbled, whole};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
+};
+
+/// The workload.
+pub static WORKLOAD: PythonFiles = PythonFiles;
+
+/// What the script prints.
+const FORMAT: &str = "tare-files/1";
+/// What it imports.
+const MODULES: &str = "fileinput, json, os, platform, subprocess, sys, sysconfig, time, encodings.utf_8, encodings.ascii";
+
+const WRITE: MetricSpec = MetricSpec {
+    id: "python.files-write.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Disk,
+    floor_ok: false,
+    doc: "Writing all files line by line, opening and closing included, each in a process of its own.",
+};
+const READ: MetricSpec = MetricSpec {
+    id: "python.files-read.time",
+    unit: Unit::Nanosecond,
+    better: Better::Lower,
+    class: ResourceClass::Disk,
+    floor_ok: false,
+    doc: "Reading all files into a variable, opening and closing included.",
+};
+
+static PARAMS: [ParamSpec; 7] = [
+    ParamSpec {
+        name: "what",
+        default: DefaultValue::Text("write"),
+        doc: "write or read",
+    },
+    ParamSpec {
+        name: "files",
+        default: DefaultValue::Int(1),
+        doc: "files, 1 to 64; several are written at the same time",
+    },
+    ParamSpec {
+        name: "lines",
+        default: DefaultValue::Int(200_000),
+        doc: "lines that are written to each file, 100 to 100000000",
+    },
+    ParamSpec {
+        name: "line_bytes",
+        default: DefaultValue::Int(31),
+        doc: "characters in a line that is written, its end included, 2 to 4096",
+    },
+    ParamSpec {
+        name: "kib",
+        default: DefaultValue::Int(12_464),
+        doc: "size of each file that is read, KiB, 1 to 4194304",
+    },
+    ParamSpec {
+        name: "how",
+        default: DefaultValue::Text("whole"),
+        doc: "how it is read: whole: at a stretch; lines: line by line",
+    },
+    PYTHON,
+];
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct PythonFiles;
+
+impl Workload for PythonFiles {
+    fn id(&self) -> &'static str {
+        "python-files"
+    }
+
+    fn about(&self) -> &'static str {
+        "text written line by line by processes, or read into a variable, by Python"
+    }
+
+    fn params(&self) -> &'static [ParamSpec] {
+        &PARAMS
+    }
+
+    fn metrics(&self) -> &'static [MetricSpec] {
+        &[WRITE, READ]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        one_end(self.id(), path)?;
+        let params = checked(
+            self.id(),
+            params,
+            &PARAMS,
+            &[
+                Accepts::OneOf(&["write", "read"]),
+                Accepts::Between(1, 64),
+                Accepts::Between(100, 100_000_000),
+                Accepts::Between(2, 4096),
+                Accepts::Between(1, 4_194_304),
+                Accepts::OneOf(&["whole", "lines"]),
+            ],
+        )?;
+        let text = |name| params.text(name).unwrap_or_default().to_owned();
+        let number = |name| whole(&params, name);
+        let arguments = if params.text("what") == Some("read") {
+            let bytes = params.int("kib").unwrap_or_default() * 1024;
+            [
+                text("what"),
+                number("files"),
+                bytes.to_string(),
+                text("how"),
+            ]
+        } else {
+            [
+                text("what"),
+                number("files"),
+                number("lines"),
+                number("line_bytes"),
+            ]
+        };
+        let source = include_str!("python/files.py");
+        let call = python_tool::call(&params, &["-I", "-B"], "files.py", source, &arguments)?;
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        vec![python_tool::tool(params, MODULES)]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let printed: Printed = python_tool::printed(raw, FORMAT)?;
+        if printed.bytes != printed.wanted_bytes {
+            return Err(garbled(
+                FORMAT,
+                format!(
+                    "{} bytes instead of {}",
+                    printed.bytes, printed.wanted_bytes
+                ),
+            ));
+        }
+        let metric = match printed.what.as_str() {
+            "write" => &WRITE,
+            "read" => &READ,
+            other => {
+                let other = other.escape_debug();
+                return Err(garbled(FORMAT, format!("it did `{other}`")));
+            }
+        };
+        Ok(vec![command_output::sample(metric, vec![printed.ns])?])
+    }
+}
+
+/// What the script prints, as far as it is read.
+#[derive(Deserialize)]
+struct Printed {
+    what: String,
+    bytes: u64,
+    wanted_bytes: u64,
+    ns: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_output::tests::raw;
+    use super::*;
+
+    fn printed(what: &str, bytes: u32) -> RawOutput {
+        let text = format!(
+            r#"{{"format":"tare-files/1","what":"{what}","bytes":{bytes},"wanted_bytes":310,"ns":5000}}"#
+        );
+        raw(0, text.as_bytes(), b"")
+    }
+
+    #[test]
+    fn what_was_written_and_what_was_read_are_two_metrics() {
+        for (what, metric) in [("write", WRITE.id), ("read", READ.id)] {
+            let samples = WORKLOAD.decode(&printed(what, 310)).unwrap();
+            assert_eq!(samples.len(), 1);
+            assert_eq!(samples[0].metric.as_str(), metric);
+            assert_eq!(samples[0].observations, [5000.0]);
+        }
+    }
+
+    #[test]
+    fn files_of_another_size_and_other_work_are_no_reading() {
+        assert!(WORKLOAD.decode(&printed("write", 309)).is_err());
+        assert!(WORKLOAD.decode(&printed("delete", 310)).is_err());
+    }
+
+    #[test]
+    fn the_script_is_told_only_what_its_work_needs() {
+        let arguments = |params: &Params| match WORKLOAD.recipe(params, None).unwrap() {
+            Recipe::Probe(probe) => {
+                let call = tare_model::CommandCall::from_args(&probe.args).unwrap();
+                call.argv[4..].to_vec()
+            }
+            other => panic!("{other:?}"),
+        };
+        let write = Params::new().with("files", 10).with("lines", 800_000);
+        assert_eq!(arguments(&write), ["write", "10", "800000", "31"]);
+        let read = Params::new()
+            .with("what", "read")
+            .with("files", 10)
+            .with("kib", 1247)
+            .with("how", "lines");
+        assert_eq!(arguments(&read), ["read", "10", "1276928", "lines"]);
+        let error = WORKLOAD.recipe(&Params::new().with("what", "sing"), None);
+        assert_eq!(error.unwrap_err().param, "what");
+    }
+}
