@@ -15,7 +15,7 @@ use tare_model::{
 use super::probe_output::{Accepts, checked};
 use super::{
     DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    one_end, tool_params,
+    one_end, tool_params, tool_text,
 };
 
 mod doubts;
@@ -50,22 +50,41 @@ static METRICS: &[MetricSpec] = metrics! {
     "disk.fio-read-p99.time", Nanosecond, Lower, "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
     "disk.fio-read-submission.time", Nanosecond, Lower, "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
     "disk.fio-read-completion.time", Nanosecond, Lower, "Mean time of a read from the end of its submission to its completion.";
+    "disk.fio-read-completion-p1.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 1 of 100 reads did not exceed.";
     "disk.fio-read-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the reads did not exceed.";
+    "disk.fio-read-completion-p95.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 95 of 100 reads did not exceed.";
     "disk.fio-read-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
+    "disk.fio-read-completion-p9999.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 9999 of 10000 reads did not exceed.";
     "disk.fio-write.rate", OperationPerSecond, Higher, "Writes completed per second of fio's run time.";
     "disk.fio-write.throughput", BytePerSecond, Higher, "Bytes written per second of fio's run time.";
     "disk.fio-write.time", Nanosecond, Lower, "Mean time of a write from before its submission to its completion.";
     "disk.fio-write-p99.time", Nanosecond, Lower, "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
     "disk.fio-write-submission.time", Nanosecond, Lower, "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
     "disk.fio-write-completion.time", Nanosecond, Lower, "Mean time of a write from the end of its submission to its completion.";
+    "disk.fio-write-completion-p1.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 1 of 100 writes did not exceed.";
     "disk.fio-write-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the writes did not exceed.";
+    "disk.fio-write-completion-p95.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 95 of 100 writes did not exceed.";
     "disk.fio-write-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
+    "disk.fio-write-completion-p9999.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 9999 of 10000 writes did not exceed.";
+    "disk.fio-user.share", Ratio, Lower, "Share of its time that a job of fio's spent in user code.";
+    "disk.fio-system.share", Ratio, Lower, "Share of its time that a job of fio's spent in the kernel.";
+    "disk.fio-switches.ratio", Ratio, Lower, "Context switches of fio's jobs for each read or write.";
+    "disk.fio-device-operations.ratio", Ratio, Lower, "Operations of the block devices below, while fio ran and warmed up, for each read or write that counts.";
+    "disk.fio-device-busy.share", Ratio, Lower, "Share of the time in which the busiest block device below had something to do.";
 };
+
+/// How many metrics each direction has.
+const OF_A_DIRECTION: usize = 11;
 
 /// The metrics of reads and those of writes.
 fn read_and_write() -> [&'static [MetricSpec]; 2] {
-    let (read, write) = METRICS.split_at(METRICS.len() / 2);
-    [read, write]
+    let (read, others) = METRICS.split_at(OF_A_DIRECTION);
+    [read, &others[..OF_A_DIRECTION]]
+}
+
+/// The metrics of the whole job.
+fn of_the_job() -> &'static [MetricSpec] {
+    &METRICS[2 * OF_A_DIRECTION..]
 }
 
 static PARAMS: &[ParamSpec] = &[
@@ -138,6 +157,11 @@ static PARAMS: &[ParamSpec] = &[
         "preset",
         DefaultValue::Text("none"),
         "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win",
+    ),
+    param(
+        "percentiles",
+        DefaultValue::Text("50:99"),
+        "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five",
     ),
 ];
 
@@ -230,14 +254,13 @@ impl Workload for Fio {
                 // None, rather than no time at all, where there is no queue.
                 Some(direction.submission_ns).filter(|ns| *ns != 0.0),
                 Some(direction.completion_ns).filter(|ns| *ns != 0.0),
+                direction.completion_p1_ns,
                 direction.completion_p50_ns,
+                direction.completion_p95_ns,
                 direction.completion_p99_ns,
+                direction.completion_p9999_ns,
             ];
-            for (metric, value) in metrics.iter().zip(values) {
-                if let Some(value) = value {
-                    samples.push(command_output::sample(metric, vec![value])?);
-                }
-            }
+            add(&mut samples, metrics, &values)?;
         }
         if samples.is_empty() {
             return Err(DecodeError::NoValue {
@@ -245,12 +268,43 @@ impl Workload for Fio {
                 problem: "fio did neither a read nor a write".to_owned(),
             });
         }
+        add(&mut samples, of_the_job(), &whole(&job, &output))?;
         Ok(samples)
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
         doubts::of(raw).unwrap_or_default()
     }
+}
+
+/// Adds the values that there are.
+fn add(
+    samples: &mut Vec<Sample>,
+    metrics: &[MetricSpec],
+    values: &[Option<f64>],
+) -> Result<(), DecodeError> {
+    for (metric, value) in metrics.iter().zip(values) {
+        if let Some(value) = value {
+            samples.push(command_output::sample(metric, vec![*value])?);
+        }
+    }
+    Ok(())
+}
+
+/// What is said of the job as a whole. Nothing at all is no share of anything: a short run has no tick of processor
+/// time, and reads from the page cache have no device.
+fn whole(job: &Job, output: &Output) -> [Option<f64>; 5] {
+    let operations = job.read.operations + job.write.operations;
+    let of_each = |count: Option<f64>| count.map(|count| count / operations);
+    let devices = output.devices.as_ref();
+    [
+        job.user_percent.map(|percent| percent / 100.0),
+        job.system_percent.map(|percent| percent / 100.0),
+        of_each(job.switches),
+        of_each(devices.and_then(|it| it.operations)),
+        devices.and_then(|it| it.busy),
+    ]
+    .map(|value| value.filter(|value| *value > 0.0))
 }
 
 /// All parameters: what is given, then what the preset says, then the defaults.
@@ -311,6 +365,7 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
         let value = params.value(name).map(ToString::to_string);
         arguments.push(format!("--{name}={}", value.unwrap_or_default()));
     }
+    arguments.push(format!("--percentile_list={}", percentiles(params)?));
     let number = |name| params.int(name).unwrap_or_default();
     if matches!(params.text("rw"), Some("readwrite" | "randrw")) {
         arguments.push(format!("--rwmixread={}", number("rwmixread")));
@@ -324,6 +379,23 @@ fn call(params: &Params) -> Result<CommandCall, ParamError> {
         }
     }
     Ok(CommandCall::new("fio", arguments).with_variable("LC_ALL", "C"))
+}
+
+/// Up to twenty numbers between 0 and 100, as fio takes them.
+fn percentiles(params: &Params) -> Result<&str, ParamError> {
+    let is_one = |text: &str| {
+        let is_plain = text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+        is_plain
+            && text
+                .parse::<f64>()
+                .is_ok_and(|value| 0.0 < value && value < 100.0)
+    };
+    tool_text::fitting(
+        params,
+        "percentiles",
+        |text| text.split(':').count() <= 20 && text.split(':').all(is_one),
+        "write numbers between 0 and 100 with colons, such as `50:99`",
+    )
 }
 
 #[cfg(test)]
@@ -371,6 +443,9 @@ mod tests {
             ("size", "1k".into()),
             ("runtime", "0s".into()),
             ("preset", "fast".into()),
+            ("percentiles", "50:".into()),
+            ("percentiles", "50 --output=/etc/passwd".into()),
+            ("percentiles", "100".into()),
             ("filename", "/dev/sda".into()),
         ] {
             let error = argv(&Params::new().with(name, value)).unwrap_err();

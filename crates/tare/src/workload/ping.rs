@@ -29,14 +29,40 @@ pub struct Ping;
 /// The registered workload.
 pub static WORKLOAD: Ping = Ping;
 
-static METRICS: &[MetricSpec] = &[MetricSpec {
-    id: "net.ping.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Time between the sending of an ICMP echo request and the arrival of its first reply.",
-}];
+const fn metric(id: &'static str, doc: &'static str) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::Network,
+        floor_ok: false,
+        doc,
+    }
+}
+
+/// The typical time, and what `ping` itself sums up: least, mean, greatest and deviation.
+static METRICS: [MetricSpec; 5] = [
+    metric(
+        "net.ping.time",
+        "Time between the sending of an ICMP echo request and the arrival of its first reply.",
+    ),
+    metric(
+        "net.ping-least.time",
+        "The least of a trial's times to the first reply.",
+    ),
+    metric(
+        "net.ping-mean.time",
+        "The mean of a trial's times to the first reply.",
+    ),
+    metric(
+        "net.ping-greatest.time",
+        "The greatest of a trial's times to the first reply.",
+    ),
+    metric(
+        "net.ping-deviation.time",
+        "The root of the mean square by which a trial's times differ from their mean.",
+    ),
+];
 
 static PARAMS: &[ParamSpec] = &[
     ParamSpec {
@@ -89,7 +115,7 @@ impl Workload for Ping {
     }
 
     fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+        &METRICS
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -142,12 +168,32 @@ impl Workload for Ping {
             Err(error) => return Err(explained(raw, error)),
         };
         let answers = Answers::parse(&command_output::stdout(&report))?;
-        Ok(vec![command_output::sample(&METRICS[0], answers.times_ns)?])
+        let mut samples = Vec::with_capacity(METRICS.len());
+        let sums = summed_up(&answers.times_ns);
+        samples.push(command_output::sample(&METRICS[0], answers.times_ns)?);
+        // One reply, or several of the same three digits, have no deviation.
+        for (metric, value) in METRICS[1..].iter().zip(sums).filter(|it| it.1 > 0.0) {
+            samples.push(command_output::sample(metric, vec![value])?);
+        }
+        Ok(samples)
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
         doubts(raw).unwrap_or_default()
     }
+}
+
+/// Least, mean and greatest of some times and their deviation, as iputils computes its `mdev`.
+fn summed_up(times_ns: &[f64]) -> [f64; 4] {
+    let n = times_ns.len() as f64;
+    let mean = times_ns.iter().sum::<f64>() / n;
+    let squares = times_ns.iter().map(|time| (time - mean).powi(2));
+    [
+        times_ns.iter().copied().fold(f64::INFINITY, f64::min),
+        mean,
+        times_ns.iter().copied().fold(0.0, f64::max),
+        (squares.sum::<f64>() / n).sqrt(),
+    ]
 }
 
 /// What the end of a failed `ping` means.

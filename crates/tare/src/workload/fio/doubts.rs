@@ -78,7 +78,7 @@ pub(super) fn of(raw: &RawOutput) -> Option<Vec<Remark>> {
 
 /// More than a whole processor for each job; some allowance for the rounding of short runs.
 fn cpu_share(job: &Job) -> Option<Remark> {
-    let percent = job.cpu_percent?;
+    let percent = job.cpu_percent()?;
     (percent > 105.0).then(|| {
         Remark::new(
             IMPOSSIBLE_CPU_TIME,

@@ -29,6 +29,10 @@ pub struct Devices {
     pub read_bytes: Option<f64>,
     /// Written.
     pub write_bytes: Option<f64>,
+    /// Reads and writes.
+    pub operations: Option<f64>,
+    /// Share of the time in which the busiest had something to do.
+    pub busy: Option<f64>,
 }
 
 /// One job, or a group of equal jobs.
@@ -42,8 +46,12 @@ pub struct Job {
     pub write: Direction,
     /// Its options, those for all jobs included.
     pub options: Map<String, Value>,
-    /// Share of its time in user and kernel code, per cent.
-    pub cpu_percent: Option<f64>,
+    /// Share of its time in user code, per cent.
+    pub user_percent: Option<f64>,
+    /// Share of its time in the kernel, per cent.
+    pub system_percent: Option<f64>,
+    /// Context switches.
+    pub switches: Option<f64>,
 }
 
 /// Operations of one kind.
@@ -67,10 +75,16 @@ pub struct Direction {
     pub completion_ns: f64,
     /// The 99th percentile of the time.
     pub p99_ns: Option<f64>,
-    /// The median of the time from the submission to the completion.
+    /// Percentiles of the time from the submission to the completion: the 1st.
+    pub completion_p1_ns: Option<f64>,
+    /// The 50th.
     pub completion_p50_ns: Option<f64>,
-    /// The 99th percentile of that.
+    /// The 95th.
+    pub completion_p95_ns: Option<f64>,
+    /// The 99th.
     pub completion_p99_ns: Option<f64>,
+    /// The 99.99th.
+    pub completion_p9999_ns: Option<f64>,
 }
 
 impl Output {
@@ -123,10 +137,10 @@ impl Output {
         for job in rest {
             total.read.add(&job.read);
             total.write.add(&job.write);
-            total.cpu_percent = match (total.cpu_percent, job.cpu_percent) {
-                (Some(a), Some(b)) => Some(f64::max(a, b)),
-                _ => None,
-            };
+            let most = |a: Option<f64>, b: Option<f64>| Some(f64::max(a?, b?));
+            total.user_percent = most(total.user_percent, job.user_percent);
+            total.system_percent = most(total.system_percent, job.system_percent);
+            total.switches = total.switches.zip(job.switches).map(|(a, b)| a + b);
         }
         Ok(total)
     }
@@ -151,16 +165,21 @@ impl Job {
         }
         let mut options = common.clone();
         options.extend(object(job.get("job options")));
-        let percent = |key| number(job, key).ok();
+        let told = |key| number(job, key).ok();
         Ok(Self {
             group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
             read: Direction::read(job, "read")?,
             write: Direction::read(job, "write")?,
             options,
-            cpu_percent: percent("usr_cpu")
-                .zip(percent("sys_cpu"))
-                .map(|(a, b)| a + b),
+            user_percent: told("usr_cpu"),
+            system_percent: told("sys_cpu"),
+            switches: told("ctx"),
         })
+    }
+
+    /// Share of its time in user and kernel code, per cent.
+    pub fn cpu_percent(&self) -> Option<f64> {
+        Some(self.user_percent? + self.system_percent?)
     }
 
     /// A whole number among the options, or what fio takes where it is not given.
@@ -214,8 +233,11 @@ impl Direction {
             submission_ns: mean("slat_ns").unwrap_or(0.0),
             completion_ns: mean("clat_ns")?,
             p99_ns: percentile("lat_ns", "99.000000"),
+            completion_p1_ns: percentile("clat_ns", "1.000000"),
             completion_p50_ns: percentile("clat_ns", "50.000000"),
+            completion_p95_ns: percentile("clat_ns", "95.000000"),
             completion_p99_ns: percentile("clat_ns", "99.000000"),
+            completion_p9999_ns: percentile("clat_ns", "99.990000"),
         };
         if read.operations > 0.0 && read.rate > 0.0 && read.bytes_per_s > 0.0 && read.time_ns > 0.0
         {
@@ -245,8 +267,11 @@ impl Direction {
             completion_ns: weighted(self.completion_ns, other.completion_ns),
             // Percentiles of several jobs cannot be put together.
             p99_ns: other.p99_ns.filter(|_| is_first),
+            completion_p1_ns: other.completion_p1_ns.filter(|_| is_first),
             completion_p50_ns: other.completion_p50_ns.filter(|_| is_first),
+            completion_p95_ns: other.completion_p95_ns.filter(|_| is_first),
             completion_p99_ns: other.completion_p99_ns.filter(|_| is_first),
+            completion_p9999_ns: other.completion_p9999_ns.filter(|_| is_first),
         };
     }
 }
@@ -314,11 +339,16 @@ fn devices(document: &Value) -> Option<Devices> {
             .iter()
             .map(|device| number(device, key).ok())
             .sum::<Option<f64>>()
-            .map(|sectors| sectors * 512.0)
     };
+    let bytes = |key: &str| sum(key).map(|sectors| sectors * 512.0);
+    let busy = devices
+        .iter()
+        .filter_map(|device| number(device, "util").ok());
     Some(Devices {
-        read_bytes: sum("read_sectors"),
-        write_bytes: sum("write_sectors"),
+        read_bytes: bytes("read_sectors"),
+        write_bytes: bytes("write_sectors"),
+        operations: sum("read_ios").zip(sum("write_ios")).map(|(a, b)| a + b),
+        busy: busy.reduce(f64::max).map(|percent| percent / 100.0),
     })
 }
 
