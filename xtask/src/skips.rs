@@ -46,6 +46,10 @@ pub(crate) const PROVISIONED: &[&str] = &[
 #[cfg(test)]
 const OPTIONAL: &[(&str, &str)] = &[
     (
+        "bindfs",
+        "an engine with mounts of its own does not see a folder that is served beside it",
+    ),
+    (
         "cgroup1",
         "a machine has one version of control groups or the other",
     ),

@@ -36,6 +36,7 @@ mod own;
 mod places;
 mod profile;
 mod request;
+mod served;
 mod settings;
 
 use api::{Api, DENIED_FIX, Unreachable};
@@ -312,7 +313,9 @@ impl Driver for Docker {
                     engine: Some(place.engine.clone()),
                 };
                 let swept = engine.sweep_engine(cx, run).and_then(|mut lines| {
-                    lines.extend(place.remove_folders(run)?);
+                    lines.extend(
+                        place.remove_folders(run, |folder| served::remove(cx.exec, folder))?,
+                    );
                     record.forget(&place)?;
                     Ok(lines)
                 });

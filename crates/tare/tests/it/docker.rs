@@ -230,8 +230,12 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
         ("layer", &["overlay"][..]),
         ("volume", &["ext4", "xfs", "btrfs"]),
         ("bind", &["ext4", "xfs", "btrfs", "tmpfs"]),
+        ("served", &["fuse.bindfs", "fuse"]),
         ("tmpfs", &["tmpfs"]),
     ] {
+        if storage == "served" && !can_serve(&world) {
+            continue;
+        }
         let settings = Params::new()
             .with("storage", storage)
             .with("user", "65534:65534");
@@ -253,6 +257,26 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
             );
         });
     }
+}
+
+/// Whether the engine can be shown a folder that a program serves here; says so if not.
+pub(crate) fn can_serve(world: &World) -> bool {
+    let settings = Params::new().with("storage", "served");
+    let mut tried = environment(&DOCKER, "tried", &settings);
+    let started = tried.start(&world.cx(), StartMode::Resident);
+    let why = match started {
+        Ok(instance) => {
+            instance.stop(&world.cx()).unwrap();
+            None
+        }
+        Err(EnvError::Absent { why, .. }) => Some(why),
+        Err(error) => panic!("{error}"),
+    };
+    tried.remove(&world.cx()).unwrap();
+    if let Some(why) = &why {
+        crate::world::skip("bindfs", why);
+    }
+    why.is_none()
 }
 
 /// The mode of a path in the only container of this world's run, as the engine sees it.

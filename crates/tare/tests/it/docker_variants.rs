@@ -367,6 +367,44 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
 }
 
 #[test]
+fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
+    let Some(world) = world("served") else {
+        return;
+    };
+    if !crate::docker::can_serve(&world) {
+        return;
+    }
+    let mounts = || {
+        let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let folder = world.folder.path().to_str().unwrap();
+        list.lines().filter(|line| line.contains(folder)).count()
+    };
+    let before = mounts();
+    let settings = Params::new()
+        .with("storage", "served")
+        .with("network", "none");
+    let mut first = environment(&DOCKER, "arm", &settings);
+    let mut instance = first.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    assert_eq!(mounts(), before + 1);
+    instance.stop(&world.cx()).unwrap();
+    assert_eq!(mounts(), before);
+    first.remove(&world.cx()).unwrap();
+    // A run that is killed leaves the mount and its server behind; without its server it stays mounted all the same.
+    let mut killed = environment(&DOCKER, "arm", &settings);
+    let instance = killed.start(&world.cx(), StartMode::Resident).unwrap();
+    std::mem::forget(instance);
+    assert_eq!(mounts(), before + 1);
+    let swept = leftovers(&world, &DOCKER);
+    assert!(
+        swept.iter().any(|line| line.starts_with("folder ")),
+        "{swept:?}"
+    );
+    assert_eq!(mounts(), before);
+    killed.remove(&world.cx()).unwrap();
+}
+
+#[test]
 fn a_context_that_never_answers_is_given_up_with_its_name() {
     let world = World::new("context");
     // The same program again, for a configuration folder of its own.

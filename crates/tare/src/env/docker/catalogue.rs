@@ -110,11 +110,11 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
     },
     SettingSpec {
         name: "storage",
-        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
+        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` (a folder of this machine), `served` (the same through `bindfs`, a file system in user space) or `tmpfs`",
     },
     SettingSpec {
         name: "bind_folder",
-        doc: "with `storage = \"bind\"`: the folder of this machine, by absolute path, in which the bound one is made; default: the run's own",
+        doc: "with `storage = \"bind\"` or `served`: the folder of this machine, by absolute path, in which the bound one is made; default: the run's own",
     },
     SettingSpec {
         name: "binds",

@@ -31,7 +31,7 @@ use super::own::{self, Share, Template};
 use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
-use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request};
+use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
 use crate::cx::{CONTROL_LIMIT, Context, files, turn_page};
 
 /// Where the volume that the instances share is mounted inside.
@@ -103,10 +103,11 @@ impl DockerEnvironment {
         let name = format!("tare-{}-{}-{number}", cx.run, self.arm);
         Belongings {
             has_volume: self.settings.storage == Storage::Volume,
-            folder: (self.settings.storage == Storage::Bind).then(|| {
+            folder: self.settings.storage.is_folder().then(|| {
                 let parent = self.settings.bind_folder.as_deref();
                 parent.unwrap_or(cx.scratch).join(&name)
             }),
+            server: None,
             name,
         }
     }
@@ -143,11 +144,10 @@ impl DockerEnvironment {
         match self.settings.storage {
             Storage::Layer => None,
             Storage::Volume => Some(self.volume(cx, &belongings.name, WORKDIR)),
-            Storage::Bind => Some(Mount {
+            Storage::Bind | Storage::Served => Some(Mount {
                 target,
                 source: belongings
-                    .folder
-                    .as_ref()
+                    .shown()
                     .map(|folder| folder.display().to_string()),
                 typ: Some(MountType::BIND),
                 ..Default::default()
@@ -343,7 +343,8 @@ impl DockerEnvironment {
             }
             return Ok(Some(packed::agent_archive(&agent.bytes()?)));
         }
-        let is_foreign = matches!(self.settings.storage, Storage::Volume | Storage::Bind);
+        let storage = self.settings.storage;
+        let is_foreign = storage == Storage::Volume || storage.is_folder();
         Ok(is_foreign.then(packed::workdir_archive))
     }
 
@@ -489,7 +490,10 @@ impl Environment for DockerEnvironment {
                 fix: Some("leave `platform` out, or name one that begins with `linux/`".into()),
             });
         }
-        let place = Place::new(&self.arm, self.driver.named(), &self.settings);
+        if self.settings.storage == Storage::Served {
+            served::check(cx, engine.elsewhere.as_deref())?;
+        }
+        let place = Place::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts;
         let mut own = None;
@@ -550,11 +554,17 @@ impl Environment for DockerEnvironment {
         }
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
         self.instances += 1;
-        let belongings = self.belongings(cx, self.instances);
+        let mut belongings = self.belongings(cx, self.instances);
         let prepared = self.prepared.as_ref().expect("prepared above, or returned");
         let additions = self.additions(cx, prepared)?;
         if let Some(folder) = &belongings.folder {
             files::create_folder(folder)?;
+            if self.settings.storage == Storage::Served {
+                match served::serve(cx.exec, cx.run.as_str(), folder) {
+                    Ok(server) => belongings.server = Some(server),
+                    Err(error) => return Err(and_cleanup(error, belongings.discard(cx, &api))),
+                }
+            }
         }
         let options = CreateContainerOptions {
             name: Some(belongings.name.clone()),
@@ -573,11 +583,17 @@ impl Environment for DockerEnvironment {
                 return Err(told);
             }
             // An engine that answers late may have made it all the same.
-            return Err(and_cleanup(told, belongings.discard(&api)));
+            return Err(and_cleanup(told, belongings.discard(cx, &api)));
         }
-        let launched = additions
-            .map_or(Ok(()), |archive| {
-                image::upload(&api, &belongings.name, archive)
+        let seen = match belongings.server {
+            Some(_) => served::is_seen(&api, &belongings.name),
+            None => Ok(()),
+        };
+        let launched = seen
+            .and_then(|()| {
+                additions.map_or(Ok(()), |archive| {
+                    image::upload(&api, &belongings.name, archive)
+                })
             })
             .and_then(|()| self.launch(&api, &belongings.name, mode));
         match launched {
@@ -596,7 +612,7 @@ impl Environment for DockerEnvironment {
                 },
                 self.patience(),
             ))),
-            Err(error) => Err(and_cleanup(error, belongings.discard(&api))),
+            Err(error) => Err(and_cleanup(error, belongings.discard(cx, &api))),
         }
     }
 
@@ -635,11 +651,11 @@ impl Environment for DockerEnvironment {
         }
         for number in 1..=self.instances {
             if let Some(folder) = self.belongings(cx, number).folder {
-                files::remove_folder(&folder)?;
+                served::remove(cx.exec, &folder)?;
             }
         }
         self.instances = 0;
-        let place = Place::new(&self.arm, self.driver.named(), &self.settings);
+        let place = Place::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::forget(cx, self.driver.id(), &self.arm, &place)
     }
 }

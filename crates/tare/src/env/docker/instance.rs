@@ -15,29 +15,42 @@ use super::channel::EngineChannel;
 use super::endpoint::Endpoint;
 use super::locality;
 use super::request::{PUBLISHED_PORT, published_key};
+use super::served::{self, Server};
 use super::settings::Network;
-use crate::cx::{Context, files};
+use crate::cx::Context;
 
 /// What was made for one instance; its parts bear one name and go together.
 pub(super) struct Belongings {
     /// The container's name, and the volume's.
     pub(super) name: String,
     pub(super) has_volume: bool,
-    /// The folder on this machine that is bound into it.
+    /// The folder on this machine that is bound into it, or that holds what is.
     pub(super) folder: Option<PathBuf>,
+    /// What shows it, if it is not bound itself.
+    pub(super) server: Option<Server>,
 }
 
 impl Belongings {
     /// Removes all of it, whatever of it is there; goes on after a failure and tells the first.
-    pub(super) fn discard(&self, api: &Api) -> Result<(), EnvError> {
+    pub(super) fn discard(&self, cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
         let container = api.remove_container(&self.name);
         let volume = if self.has_volume {
             api.remove_volume(&self.name)
         } else {
             Ok(())
         };
-        let folder = self.folder.as_deref().map_or(Ok(()), files::remove_folder);
-        container.and(volume).and(folder.map_err(EnvError::from))
+        let folder = self.folder.as_deref();
+        let folder = folder.map_or(Ok(()), |folder| served::remove(cx.exec, folder));
+        container.and(volume).and(folder)
+    }
+
+    /// The folder that is bound into it.
+    pub(super) fn shown(&self) -> Option<PathBuf> {
+        let folder = self.folder.as_deref()?;
+        Some(match self.server {
+            Some(_) => served::shown(folder),
+            None => folder.to_owned(),
+        })
     }
 }
 
@@ -180,7 +193,7 @@ impl Instance for DockerInstance {
         WORKDIR.to_owned()
     }
 
-    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell();
         let stopped = match self.patience {
             Some(patience) => self
@@ -189,6 +202,6 @@ impl Instance for DockerInstance {
                 .stop_container(&self.belongings.name, patience),
             None => Ok(()),
         };
-        stopped.and(self.belongings.discard(&self.channel.api))
+        stopped.and(self.belongings.discard(cx, &self.channel.api))
     }
 }

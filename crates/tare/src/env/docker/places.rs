@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tare_model::ArmId;
 
+use super::super::EnvError;
 use super::endpoint::Named;
-use super::settings::Settings;
-use crate::cx::files;
-use crate::cx::files::FileError;
+use super::settings::{Settings, Storage};
+use crate::cx::{Context, files};
 
 /// A place of one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,18 +19,24 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(arm: &ArmId, engine: Named, settings: &Settings) -> Self {
+    pub(super) fn new(cx: &Context<'_>, arm: &ArmId, engine: Named, settings: &Settings) -> Self {
+        // The run's own folder goes with the run, but for what is mounted in it.
+        let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
         Self {
             arm: arm.to_string(),
             engine,
-            folder: settings.bind_folder.clone(),
+            folder: settings.bind_folder.clone().or(own),
         }
     }
 }
 
 impl Place {
-    /// Removes the arm's folders from the folder that was given for them; says which.
-    pub(super) fn remove_folders(&self, run: &str) -> Result<Vec<String>, FileError> {
+    /// Removes the arm's folders, by `remove`, from the folder in which they are; says which.
+    pub(super) fn remove_folders(
+        &self,
+        run: &str,
+        remove: impl Fn(&Path) -> Result<(), EnvError>,
+    ) -> Result<Vec<String>, EnvError> {
         let Some(parent) = self.folder.as_deref().filter(|parent| parent.is_dir()) else {
             return Ok(Vec::new());
         };
@@ -38,7 +44,7 @@ impl Place {
         for name in files::names(parent)? {
             if self.owns(run, &name) {
                 let folder = parent.join(name);
-                files::remove_folder(&folder)?;
+                remove(&folder)?;
                 removed.push(format!("folder {}", Path::new(&folder).display()));
             }
         }
@@ -77,7 +83,9 @@ mod tests {
         ] {
             files::create_folder(&parent.path().join(name)).unwrap();
         }
-        let removed = place.remove_folders("r1").unwrap();
+        let removed = place
+            .remove_folders("r1", |folder| Ok(files::remove_folder(folder)?))
+            .unwrap();
         assert_eq!(removed.len(), 2, "{removed:?}");
         let mut left = files::names(parent.path()).unwrap();
         left.sort();

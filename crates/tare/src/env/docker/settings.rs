@@ -67,7 +67,16 @@ pub(super) enum Storage {
     Layer,
     Volume,
     Bind,
+    /// A bound folder behind a file system in user space.
+    Served,
     Tmpfs,
+}
+
+impl Storage {
+    /// Whether it is a folder of this machine.
+    pub(super) fn is_folder(self) -> bool {
+        matches!(self, Self::Bind | Self::Served)
+    }
 }
 
 /// Checked settings; `None` leaves the choice to the engine.
@@ -162,6 +171,7 @@ impl Settings {
                         ("layer", Storage::Layer),
                         ("volume", Storage::Volume),
                         ("bind", Storage::Bind),
+                        ("served", Storage::Served),
                         ("tmpfs", Storage::Tmpfs),
                     ],
                 )?
@@ -224,7 +234,7 @@ impl Settings {
                 "`100m` shows a copy-up well",
             );
         }
-        if self.bind_folder.is_some() && self.storage != Storage::Bind {
+        if self.bind_folder.is_some() && !self.storage.is_folder() {
             return conflict(
                 "bind_folder",
                 "`bind_folder` has no effect without `storage = \"bind\"`",
