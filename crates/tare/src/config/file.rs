@@ -85,6 +85,9 @@ pub(super) struct Workload {
     pub(super) spread: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) params: Table,
+    /// Parameters with a list of values each.
+    #[serde(default)]
+    pub(super) sweep: Table,
 }
 
 /// Reads the shape; the meaning is checked afterwards.

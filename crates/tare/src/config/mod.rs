@@ -15,6 +15,7 @@ pub mod given;
 mod instances;
 mod publication;
 mod resolve;
+mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod units;

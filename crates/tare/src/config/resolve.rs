@@ -7,7 +7,7 @@ use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId
 
 use super::error::StudyError;
 use super::file::{Arm, StudyFile, Workload};
-use super::{Adjustments, Table, instances, publication, units};
+use super::{Adjustments, Table, instances, publication, sweep, units};
 use crate::suggest;
 use crate::{env, workload};
 
@@ -364,8 +364,10 @@ fn workloads(
 ) -> Result<Vec<WorkloadSpec>, StudyError> {
     let mut specs = Vec::new();
     for entry in &file.workloads {
-        let spec = workload_spec(source, entry)?;
-        specs.extend(instances::expanded(source, entry, spec)?);
+        for params in sweep::points(source, entry)? {
+            let spec = workload_spec(source, entry, &params)?;
+            specs.extend(instances::expanded(source, entry, spec)?);
+        }
     }
     if !adjustments.workloads.is_empty() {
         let mut chosen: Vec<WorkloadSpec> = Vec::new();
@@ -415,7 +417,11 @@ fn workloads(
     Ok(specs)
 }
 
-fn workload_spec(source: &Source<'_>, entry: &Workload) -> Result<WorkloadSpec, StudyError> {
+fn workload_spec(
+    source: &Source<'_>,
+    entry: &Workload,
+    given: &Table,
+) -> Result<WorkloadSpec, StudyError> {
     let name = entry.id.get_ref();
     let Some(found) = workload::find(name) else {
         return Err(source.error(
@@ -432,13 +438,10 @@ fn workload_spec(source: &Source<'_>, entry: &Workload) -> Result<WorkloadSpec, 
         Some(text) => Some(path(source, found, text)?),
     };
     let known: Vec<&str> = found.params().iter().map(|param| param.name).collect();
-    let params = with_defaults(
-        found,
-        table(source, &entry.params, &known, "parameter", name)?,
-    );
+    let params = with_defaults(found, table(source, given, &known, "parameter", name)?);
     if let Err(error) = found.recipe(&params, path) {
         return Err(source.error(
-            value_span(&entry.params, &error.param).or(Some(entry.id.span())),
+            value_span(given, &error.param).or(Some(entry.id.span())),
             error.problem,
             error.hint,
         ));
