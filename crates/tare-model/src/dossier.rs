@@ -485,6 +485,9 @@ pub struct DossierLayout {
     pub title: String,
     /// How it is laid out.
     pub kind: LayoutKind,
+    /// Whether its whiskers hold the full range of the blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full_range: bool,
     /// Headings of the columns, or names of the series.
     pub columns: Vec<String>,
     /// From top to bottom.
@@ -513,6 +516,12 @@ pub struct DossierLayoutValue {
     /// What was published for this place, each as printed with its unit.
     #[serde(default)]
     pub published: Vec<String>,
+    /// The least and the greatest value of a block here, in the row's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+    /// What was published, in the row's unit and as it should have been; without what has another kind of unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<f64>,
 }
 
 /// What was wrong in a publication, and how this run avoids it.

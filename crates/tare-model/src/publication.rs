@@ -60,12 +60,22 @@ pub struct Quantity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Parameters of the workload by which the metric is multiplied to be what the publication has: the time of a
-    /// line, by lines and files, is that of all files.
+    /// line, by lines and files, is that of all files. [`INSTANCES`] makes of what each instance takes that of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<String>,
     /// What stands in the publication's place of it, where the two are not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+}
+
+/// Stands among [`Quantity::times`] for the number of instances that ran at once.
+pub const INSTANCES: &str = "instances";
+
+impl Quantity {
+    /// Whether it is what all instances at once take together.
+    pub fn is_of_all(&self) -> bool {
+        self.times.iter().any(|name| name == INSTANCES)
+    }
 }
 
 /// A number as it was published.
@@ -306,6 +316,9 @@ pub enum Rule {
         to: String,
         /// The arm.
         arm: String,
+        /// With so many instances at once.
+        #[serde(default = "one")]
+        instances: u32,
         /// The ratio is not below this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_least: Option<f64>,
@@ -555,6 +568,9 @@ pub struct Figure {
     /// How it is drawn.
     #[serde(default)]
     pub kind: FigureKind,
+    /// Whether whiskers hold the full range of the blocks instead of an interval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full_range: bool,
     /// Names of quantities.
     pub rows: Vec<String>,
     /// The series.

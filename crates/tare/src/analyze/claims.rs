@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, DossierClaim, Span};
 use tare_model::facts::emulation;
-use tare_model::publication::{Claim, Publication, Quantity, Rule};
+use tare_model::publication::{Claim, INSTANCES, Publication, Quantity, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::cell::counted;
@@ -235,12 +235,34 @@ impl Look<'_> {
             .ok_or_else(|| self.why(name, arm, instances))
     }
 
+    /// The least and the greatest value of a block in one arm.
+    pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
+        let cell = self.cell(name, arm, instances)?;
+        let is_baseline = arm == self.baseline();
+        let values = cell
+            .blocks
+            .iter()
+            .map(|block| if is_baseline { block.base } else { block.env });
+        let (least, most) = values
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+        let range = Span::new(least, least, most);
+        (least <= most).then(|| {
+            let range = self.as_published(name, range, cell);
+            [range.low, range.high]
+        })
+    }
+
     /// The value as the publication counts it: a whole file where the metric is a line.
     fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Span {
         let names = self.quantity(name).map_or(&[][..], |found| &found.times);
         let times: f64 = names
             .iter()
-            .filter_map(|name| cell.params.int(name))
+            .filter_map(|name| match name.as_str() {
+                INSTANCES => Some(i64::from(cell.instances)),
+                name => cell.params.int(name),
+            })
             .map(|count| count as f64)
             .product();
         Span {
@@ -273,9 +295,18 @@ impl Look<'_> {
             .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
-    /// How much more an instance takes with others than alone, paired by block; where the run has such a series.
+    /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
+    /// what is published; where the run has such a series.
     fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
-        self.point(name, arm, instances)?.stretch
+        let stretch = self.point(name, arm, instances)?.stretch?;
+        let is_of_all = self.quantity(name)?.is_of_all();
+        let times = if is_of_all { f64::from(instances) } else { 1.0 };
+        Some(Span {
+            point: stretch.point * times,
+            low: stretch.low * times,
+            high: stretch.high * times,
+            level: stretch.level,
+        })
     }
 
     /// What a series of instances says of this many, if it has blocks enough.
@@ -378,8 +409,12 @@ impl Look<'_> {
                 }
             }
             Rule::Ratio {
-                quantity, to, arm, ..
-            } => self.between((quantity, arm, 1), (to, arm, 1)),
+                quantity,
+                to,
+                arm,
+                instances,
+                ..
+            } => self.between((quantity, arm, *instances), (to, arm, *instances)),
             Rule::Costs {
                 quantity,
                 to,

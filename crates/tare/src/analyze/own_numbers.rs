@@ -80,8 +80,16 @@ fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
             ..
         } => one(ratio(look, (quantity, arm, *instances), (quantity, arm, 1))),
         Rule::Ratio {
-            quantity, to, arm, ..
-        } => one(ratio(look, (quantity, arm, 1), (to, arm, 1))),
+            quantity,
+            to,
+            arm,
+            instances,
+            ..
+        } => one(ratio(
+            look,
+            (quantity, arm, *instances),
+            (to, arm, *instances),
+        )),
         Rule::Costs {
             quantity,
             to,

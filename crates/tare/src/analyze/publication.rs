@@ -15,6 +15,7 @@ use tare_model::publication::{
 };
 
 use super::claims::Look;
+use crate::workload::WORKLOADS;
 
 /// The publication beside this run's values.
 pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> DossierPublication {
@@ -26,6 +27,7 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         |title: &str, kind: LayoutKind, rows: &[String], columns: &[LayoutColumn]| DossierLayout {
             title: title.to_owned(),
             kind,
+            full_range: false,
             columns: columns
                 .iter()
                 .map(|column| heading(&look, column))
@@ -51,7 +53,10 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
                     FigureKind::Bars => LayoutKind::Bars,
                     FigureKind::Lines => LayoutKind::Lines,
                 };
-                layout(&figure.title, kind, &figure.rows, &figure.columns)
+                DossierLayout {
+                    full_range: figure.full_range,
+                    ..layout(&figure.title, kind, &figure.rows, &figure.columns)
+                }
             })
             .collect(),
         notes: notes(publication),
@@ -78,15 +83,18 @@ fn heading(look: &Look<'_>, column: &LayoutColumn) -> String {
 
 fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
     let quantity = look.quantity(name);
-    let mut unit = String::new();
+    let metric = quantity.map_or("", |quantity| quantity.metric.as_str());
+    let mut unit = unit_of(metric).unwrap_or_default().to_owned();
     let values = columns
         .iter()
         .map(|column| {
             let numbers = look.publication.numbers.iter();
-            let published = numbers
+            let numbers: Vec<&PublishedNumber> = numbers
                 .filter(|number| number.quantity.as_deref() == Some(name) && column.holds(number))
-                .map(PublishedNumber::shown)
                 .collect();
+            if column.over.is_some() {
+                "ratio".clone_into(&mut unit);
+            }
             let here = match &column.over {
                 None => look
                     .value(name, &column.arm, column.instances)
@@ -105,10 +113,19 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
                 }
                 Err(why) => (None, Some(why)),
             };
+            let range = match column.over {
+                None => look.range(name, &column.arm, column.instances),
+                Some(_) => None,
+            };
             DossierLayoutValue {
                 here,
                 reason,
-                published,
+                published: numbers.iter().map(|number| number.shown()).collect(),
+                range,
+                printed: numbers
+                    .iter()
+                    .filter_map(|number| in_unit(number.meant(), &unit))
+                    .collect(),
             }
         })
         .collect();
@@ -117,6 +134,37 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
         unit,
         values,
     }
+}
+
+/// The unit of a metric; `None` where no workload has it.
+fn unit_of(metric: &str) -> Option<&'static str> {
+    let mut known = WORKLOADS.iter().flat_map(|workload| workload.metrics());
+    known.find(|it| it.id == metric).map(|it| it.unit.symbol())
+}
+
+/// A published value in the unit of a metric; `None` where it is of another kind.
+fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
+    let (factor, base) = match unit {
+        "s" => (1e9, "ns"),
+        "ms" => (1e6, "ns"),
+        "us" => (1e3, "ns"),
+        "KB" | "kB" => (1e3, "B"),
+        "MB" => (1e6, "B"),
+        "GB" => (1e9, "B"),
+        "kB/s" => (1e3, "B/s"),
+        "MB/s" => (1e6, "B/s"),
+        "GB/s" => (1e9, "B/s"),
+        "MiB/s" => (f64::from(1 << 20), "B/s"),
+        "Mbit/s" => (1e6 / 8.0, "B/s"),
+        "Gbit/s" | "Gb/s" => (1e9 / 8.0, "B/s"),
+        "k op/s" => (1e3, "op/s"),
+        "events/s" | "bogo ops/s" => (1.0, "op/s"),
+        "GFlops" | "GFLOPS" | "GUPS" => (1e9, "op/s"),
+        "TFlops" => (1e12, "op/s"),
+        other => (1.0, other),
+    };
+    let value = value * factor;
+    (base == wanted && value.is_finite() && value >= 0.0).then_some(value)
 }
 
 /// What is to be known of quantities and numbers that stand in tables and figures: each once, in their order.
@@ -159,4 +207,25 @@ fn others(publication: &Publication) -> Vec<DossierPublished> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_values_are_told_in_the_metrics_unit_or_not_at_all() {
+        assert_eq!(in_unit((1.5, "ms"), "ns"), Some(1.5e6));
+        assert_eq!(in_unit((8.0, "Mbit/s"), "B/s"), Some(1e6));
+        assert_eq!(in_unit((12.0, "op/s"), "op/s"), Some(12.0));
+        assert_eq!(in_unit((2.0, "GB"), "B"), Some(2e9));
+        for (value, unit, wanted) in [
+            (1.0, "GFLOPS", "ns"),
+            (1.0, "reads", "count"),
+            (f64::NAN, "s", "ns"),
+            (-1.0, "s", "ns"),
+        ] {
+            assert_eq!(in_unit((value, unit), wanted), None, "{unit}");
+        }
+    }
 }

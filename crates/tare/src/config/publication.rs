@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use tare_model::publication::INSTANCES;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
@@ -246,7 +247,8 @@ fn metric(
     }
     if let [one] = meant.as_slice() {
         let mut counts = quantity.times.iter();
-        return match counts.find(|name| one.params.int(name).is_none()) {
+        let is_count = |name: &str| name == INSTANCES || one.params.int(name).is_some();
+        return match counts.find(|name| !is_count(name)) {
             None => Ok(()),
             Some(name) => Err(problem(
                 name,

@@ -1,23 +1,21 @@
-//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric, and a publication's own
-//! figures with this machine's numbers.
+//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric, values over a parameter
+//! or a number of instances, and a publication's own figures with this machine's numbers.
 //!
-//! Of a publication's figures: one panel a row, each with an axis of its own, because rows differ in unit and by powers
-//! of ten; the series stand beside each other with their intervals, whose level is told. An axis begins at 0 unless its
-//! values span more than a factor of thirty; then it is logarithmic, and says so. What could not be measured is written
-//! in its place.
+//! An axis begins at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
 //! Plain shapes and text, no script, no style sheet, no reference to anything outside.
 //! What it cannot see: fonts; widths of texts are estimated.
 
 use std::fmt::Write;
 
-use tare_model::LayoutKind;
-use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, Span};
-
-use super::format::{File, Format, Made, Material};
-use super::number::{scale_for, significant};
+use super::format::{Format, Made, Material};
+use super::number::significant;
 
 mod cell;
 mod costs;
+mod published;
+mod sweep;
+
+pub use published::figures;
 
 /// The figures.
 pub struct Svg;
@@ -28,12 +26,13 @@ impl Format for Svg {
     }
 
     fn about(&self) -> &'static str {
-        "figures for papers and slides: the costs of every arm, the blocks of every metric, and those of a repeated publication"
+        "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, and those of a repeated publication"
     }
 
     fn make(&self, material: &Material<'_>) -> Made {
         let mut files = costs::figures(material.dossier);
         files.extend(cell::figures(material.dossier));
+        files.extend(sweep::figures(material.dossier));
         files.extend(figures(material.dossier));
         if files.is_empty() {
             return Made::Nothing(format!(
@@ -45,12 +44,6 @@ impl Format for Svg {
     }
 }
 
-const PANEL_WIDTH: f64 = 300.0;
-const PLOT_HEIGHT: f64 = 190.0;
-const LEFT: f64 = 64.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 84.0;
-const PANELS_A_LINE: usize = 3;
 const TITLE_LINE: f64 = 18.0;
 const FOOT_LINE: f64 = 13.0;
 /// Characters of a label's line; longer ones would reach into what is below.
@@ -76,188 +69,6 @@ fn plain(name: &str) -> String {
             }
         })
         .collect()
-}
-
-/// Every figure of the study's publication; none if it has none.
-pub fn figures(dossier: &Dossier) -> Vec<File> {
-    let figures = dossier
-        .publication
-        .as_ref()
-        .map_or(&[][..], |publication| &publication.figures);
-    (1..)
-        .zip(figures)
-        .map(|(number, figure)| File {
-            name: format!("figure-{number}.svg"),
-            content: draw(figure, dossier),
-        })
-        .collect()
-}
-
-fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
-    let lines = figure.rows.len().div_ceil(PANELS_A_LINE).max(1);
-    let across = figure.rows.len().clamp(1, PANELS_A_LINE);
-    let panel_height = TOP + PLOT_HEIGHT + BOTTOM;
-    let width = (across as f64 * PANEL_WIDTH + 20.0).max(520.0);
-    let foot = format!(
-        "Measured here; bars and points: typical value over blocks, whiskers: {}. Run {}.",
-        whiskers(figure),
-        dossier.run
-    );
-    let title = broken(&figure.title, 14.0, width - 28.0);
-    let foot = broken(&foot, 10.0, width - 28.0);
-    let first = 26.0 + title.len() as f64 * TITLE_LINE;
-    let bottom = first + lines as f64 * panel_height + 16.0;
-    let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
-    );
-    let _ = writeln!(out, "<title>{}</title>", escaped(&figure.title));
-    let _ = writeln!(
-        out,
-        r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
-    );
-    for (number, line) in title.iter().enumerate() {
-        let at = 24.0 + number as f64 * TITLE_LINE;
-        text(&mut out, 14.0, at, "start", 14.0, line);
-    }
-    for (place, row) in figure.rows.iter().enumerate() {
-        let left = 10.0 + (place % PANELS_A_LINE) as f64 * PANEL_WIDTH;
-        let top = first + (place / PANELS_A_LINE) as f64 * panel_height;
-        panel(&mut out, figure, row, left, top);
-    }
-    for (number, line) in foot.iter().enumerate() {
-        let at = bottom + number as f64 * FOOT_LINE;
-        text(&mut out, 14.0, at, "start", 10.0, line);
-    }
-    out.push_str("</svg>\n");
-    out
-}
-
-/// What the whiskers of a figure hold: below six blocks there is no 95 % interval but a range of a lower level.
-fn whiskers(figure: &DossierLayout) -> String {
-    let values = figure.rows.iter().flat_map(|row| &row.values);
-    let levels =
-        values.filter_map(|value| Some(value.here?.level.unwrap_or(crate::analyze::LEVEL)));
-    let percent = |level: f64| format!("{:.0}", level * 100.0);
-    let (mut least, mut most) = (f64::INFINITY, 0f64);
-    for level in levels {
-        (least, most) = (least.min(level), most.max(level));
-    }
-    let (least, most) = if least > most {
-        (crate::analyze::LEVEL, crate::analyze::LEVEL)
-    } else {
-        (least, most)
-    };
-    if percent(least) == percent(most) && least >= crate::analyze::LEVEL {
-        format!("{} % interval", percent(most))
-    } else if percent(least) == percent(most) {
-        format!(
-            "range, which holds the typical value with {} % only, for want of blocks",
-            percent(least)
-        )
-    } else {
-        format!(
-            "interval of {} %, or for want of blocks a range of down to {} %",
-            percent(most),
-            percent(least)
-        )
-    }
-}
-
-fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left: f64, top: f64) {
-    let spans: Vec<Option<Span>> = row.values.iter().map(|value| value.here).collect();
-    let most = spans
-        .iter()
-        .flatten()
-        .map(|span| span.high)
-        .fold(0.0, f64::max);
-    let least = spans
-        .iter()
-        .flatten()
-        .map(|span| span.low)
-        .filter(|low| *low > 0.0)
-        .fold(f64::INFINITY, f64::min);
-    let scale = scale_for(most, &row.unit);
-    let axis = Axis::over(least / scale.factor, most / scale.factor);
-    let (x0, y0) = (left + LEFT, top + TOP + PLOT_HEIGHT);
-    let plot_width = PANEL_WIDTH - LEFT - 12.0;
-    let y = |value: f64| y0 - axis.place(value) * PLOT_HEIGHT;
-    text(out, x0 - 54.0, top + 12.0, "start", 12.0, &row.label);
-    let unit = match (scale.symbol.is_empty(), axis.is_logarithmic) {
-        (true, false) => String::new(),
-        (true, true) => "logarithmic".to_owned(),
-        (false, false) => scale.symbol.to_owned(),
-        (false, true) => format!("{}, logarithmic", scale.symbol),
-    };
-    text(out, x0 - 54.0, top + 26.0, "start", 10.0, &unit);
-    for tick in axis.ticks() {
-        let at = y(tick);
-        let _ = writeln!(
-            out,
-            r#"<line x1="{x0:.1}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="{GRID}"/>"#,
-            x0 + plot_width
-        );
-        let label = format!("{tick:.*}", axis.decimals(tick));
-        text(out, x0 - 5.0, at + 4.0, "end", 10.0, &label);
-    }
-    let n = row.values.len().max(1) as f64;
-    let step = plot_width / n;
-    let mut points = Vec::new();
-    for (place, value) in row.values.iter().enumerate() {
-        let x = x0 + step * (place as f64 + 0.5);
-        if let Some(span) = value.here {
-            let (point, low, high) = (
-                y(span.point / scale.factor),
-                y(span.low / scale.factor),
-                y(span.high / scale.factor),
-            );
-            if figure.kind == LayoutKind::Lines {
-                points.push(format!("{x:.1},{point:.1}"));
-                let _ = writeln!(
-                    out,
-                    r#"<circle cx="{x:.1}" cy="{point:.1}" r="3.5" fill="{FILL}" stroke="{INK}"/>"#
-                );
-            } else {
-                let width = (step * 0.6).min(48.0);
-                let _ = writeln!(
-                    out,
-                    r#"<rect x="{:.1}" y="{point:.1}" width="{width:.1}" height="{:.1}" fill="{FILL}"/>"#,
-                    x - width / 2.0,
-                    (y0 - point).max(0.0)
-                );
-            }
-            let _ = writeln!(
-                out,
-                r#"<path d="M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8" stroke="{INK}" fill="none"/>"#,
-                x - 4.0,
-                x - 4.0
-            );
-        } else {
-            upright(out, x + 4.0, y0 - 6.0, -90.0, "start", "not measured");
-        }
-        let label = figure.columns.get(place).map_or("", String::as_str);
-        for (number, line) in label_lines(label).iter().enumerate() {
-            // The second line lies below the first in the direction of the writing.
-            let (away, angle) = (number as f64 * 11.0, 35f64.to_radians());
-            let (x, y) = (x + away * angle.sin(), y0 + 14.0 + away * angle.cos());
-            upright(out, x, y, -35.0, "end", line);
-        }
-    }
-    if points.len() > 1 {
-        let _ = writeln!(
-            out,
-            r#"<polyline points="{}" stroke="{INK}" fill="none"/>"#,
-            points.join(" ")
-        );
-    }
-    let _ = writeln!(
-        out,
-        r#"<path d="M{x0:.1} {:.1}V{y0:.1}H{:.1}" stroke="{INK}" fill="none"/>"#,
-        top + TOP,
-        x0 + plot_width
-    );
 }
 
 /// An axis from its lower to its upper end.
@@ -415,79 +226,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::dossier::DossierLayoutValue;
-
     use super::*;
-
-    fn value(point: f64) -> DossierLayoutValue {
-        DossierLayoutValue {
-            here: Some(Span::new(point * 0.9, point, point * 1.2)),
-            reason: None,
-            published: Vec::new(),
-        }
-    }
-
-    fn drawn(values: Vec<DossierLayoutValue>, kind: LayoutKind) -> String {
-        let figure = DossierLayout {
-            title: "A <b>title</b> & \u{1b}[31m".into(),
-            kind,
-            columns: values.iter().map(|_| "a column".to_owned()).collect(),
-            rows: vec![DossierLayoutRow {
-                label: "a row".into(),
-                unit: "ns".into(),
-                values,
-            }],
-        };
-        let mut out = String::new();
-        panel(&mut out, &figure, &figure.rows[0], 0.0, 0.0);
-        out + &escaped(&figure.title)
-    }
-
-    #[test]
-    fn foreign_text_is_neither_a_tag_nor_a_control_character() {
-        let svg = drawn(vec![value(5.0)], LayoutKind::Bars);
-        assert!(!svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
-        assert!(svg.contains("&lt;b&gt;"));
-    }
-
-    #[test]
-    fn what_was_not_measured_is_written_and_has_no_bar() {
-        let svg = drawn(
-            vec![value(5.0), DossierLayoutValue::default()],
-            LayoutKind::Bars,
-        );
-        assert_eq!(svg.matches("<rect").count(), 1);
-        assert!(svg.contains("not measured"));
-        let lines = drawn(vec![value(5.0), value(9.0)], LayoutKind::Lines);
-        assert_eq!(lines.matches("<circle").count(), 2);
-        assert!(lines.contains("<polyline"));
-    }
-
-    #[test]
-    fn the_caption_states_the_level_that_the_whiskers_have() {
-        let caption = |levels: &[Option<f64>]| {
-            let of = |level: &Option<f64>| {
-                let mut value = value(5.0);
-                value.here.as_mut().unwrap().level = *level;
-                value
-            };
-            whiskers(&DossierLayout {
-                title: String::new(),
-                kind: LayoutKind::Bars,
-                columns: Vec::new(),
-                rows: vec![DossierLayoutRow {
-                    label: String::new(),
-                    unit: "ns".into(),
-                    values: levels.iter().map(of).collect(),
-                }],
-            })
-        };
-        assert_eq!(caption(&[None, None]), "95 % interval");
-        assert!(caption(&[Some(0.5), Some(0.5)]).starts_with("range, which holds"));
-        assert!(caption(&[Some(0.5)]).contains("50 %"));
-        let mixed = caption(&[None, Some(0.5)]);
-        assert!(mixed.contains("95 %") && mixed.contains("50 %"), "{mixed}");
-    }
 
     #[test]
     fn long_headings_and_labels_are_broken_and_not_cut_off_at_the_edge() {

@@ -415,3 +415,93 @@ fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
         assert!(!flat.contains("a-prime against host: it"), "{text}");
     }
 }
+
+#[test]
+fn what_all_instances_take_together_is_that_of_each_times_their_number() {
+    let of = |times: &str| {
+        let publication = format!(
+            r#"
+title = "t"
+where = "w"
+machine = "m"
+[[quantity]]
+name = "work"
+label = "Work"
+metric = "cpu.integer.time"
+{times}
+[[claim]]
+id = "grows"
+published = "It grows."
+at = "a place"
+rule = {{ kind = "growth", quantity = "work", arm = "box", instances = 4, at_least = 12.0, at_most = 20.0 }}
+[[claim]]
+id = "alike"
+published = "It is alike at any number."
+at = "a place"
+rule = {{ kind = "ratio", quantity = "work", to = "work", arm = "box", instances = 4, at_least = 0.9, at_most = 1.1 }}
+[[table]]
+title = "T"
+rows = ["work"]
+columns = [{{ label = "four", arm = "box", instances = 4 }}]
+"#
+        );
+        let mut run = Crowd::default().run();
+        run.head.study.publication = Some(toml::from_str(&publication).unwrap());
+        analyze(&run, &find)
+    };
+    let (each, all) = (of(""), of("times = [\"instances\"]"));
+    let value = |dossier: &Dossier| {
+        let tables = &dossier.publication.as_ref().unwrap().tables;
+        tables[0].rows[0].values[0].here.unwrap().point
+    };
+    let ratio = value(&all) / value(&each);
+    assert!((ratio - 4.0).abs() < 1e-9, "{ratio}");
+    // Each takes four times as long beside three others, so all together sixteen times.
+    let verdict = |dossier: &Dossier, place: usize| dossier.claims[place].verdict;
+    assert_eq!(verdict(&each, 0), tare_model::ClaimVerdict::Fails);
+    assert_eq!(verdict(&all, 0), tare_model::ClaimVerdict::Holds);
+    assert_eq!(verdict(&each, 1), tare_model::ClaimVerdict::Holds);
+}
+
+#[test]
+fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
+    let of = |numbers: Vec<u32>| {
+        let dossier = Crowd {
+            numbers,
+            ..Crowd::default()
+        }
+        .dossier();
+        let made = tare::report::format::find("svg")
+            .unwrap()
+            .make(&tare::report::Material {
+                dossier: &dossier,
+                readings: &[],
+                style: Style {
+                    colour: false,
+                    width: 100,
+                    unicode: true,
+                },
+            });
+        let tare::report::Made::Files(files) = made else {
+            panic!("{made:?}");
+        };
+        let is_sweep = |name: &str| name.starts_with("sweep-");
+        files
+            .into_iter()
+            .filter(|file| is_sweep(&file.name))
+            .map(|file| file.content)
+            .collect::<Vec<String>>()
+    };
+    let sweeps = of(vec![1, 2, 4, 8]);
+    assert_eq!(sweeps.len(), 1);
+    let text = &sweeps[0];
+    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+        std::fs::write(std::path::Path::new(&folder).join("sweep.svg"), text).unwrap();
+    }
+    assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
+    assert!(text.contains("by instances"), "{text}");
+    // The baseline and the box, at four levels each.
+    assert_eq!(text.matches("<polyline").count(), 2);
+    assert_eq!(text.matches("<circle").count(), 8);
+    assert!(of(vec![1, 2]).is_empty(), "two levels are no sweep");
+}

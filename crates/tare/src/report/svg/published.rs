@@ -1,0 +1,456 @@
+//! A publication's own figures with this machine's numbers, and beside them in the same panel those that were published.
+//!
+//! One panel a row, each with an axis of its own, because rows differ in unit and by powers of ten; the series stand
+//! beside each other with their intervals, whose level is told, or with the full range of their blocks where the figure
+//! asks for it. Published values are hollow, several in one place as their mean with its range; one in a unit that is
+//! not the metric's is not drawn, and stands in the report's table. What could not be measured is written in its place.
+//! What it cannot see: whether the two are comparable; they are of different machines, and the caption says so.
+
+use std::fmt::Write;
+
+use tare_model::LayoutKind;
+use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, Span};
+
+use super::super::format::File;
+use super::super::number::{Scale, scale_for};
+use super::{
+    Axis, FILL, FOOT_LINE, GRID, INK, TITLE_LINE, broken, escaped, label_lines, text, upright,
+};
+
+const PANEL_WIDTH: f64 = 300.0;
+const PLOT_HEIGHT: f64 = 190.0;
+const LEFT: f64 = 64.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 84.0;
+const PANELS_A_LINE: usize = 3;
+/// The share of a place that a bar takes, and the most of it in pixels.
+const BAR: (f64, f64) = (0.6, 48.0);
+
+/// Every figure of the study's publication; none if it has none.
+pub fn figures(dossier: &Dossier) -> Vec<File> {
+    let figures = dossier
+        .publication
+        .as_ref()
+        .map_or(&[][..], |publication| &publication.figures);
+    (1..)
+        .zip(figures)
+        .map(|(number, figure)| File {
+            name: format!("figure-{number}.svg"),
+            content: draw(figure, dossier),
+        })
+        .collect()
+}
+
+fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
+    let lines = figure.rows.len().div_ceil(PANELS_A_LINE).max(1);
+    let across = figure.rows.len().clamp(1, PANELS_A_LINE);
+    let panel_height = TOP + PLOT_HEIGHT + BOTTOM;
+    let width = (across as f64 * PANEL_WIDTH + 20.0).max(520.0);
+    let mut values = figure.rows.iter().flat_map(|row| &row.values);
+    let beside = if values.any(|value| !value.printed.is_empty()) {
+        " Hollow, beside them: what was published, of other machines; several numbers in one place as their mean with its range."
+    } else {
+        ""
+    };
+    let foot = format!(
+        "Measured here; bars and points: typical value over blocks, whiskers: {}.{beside} Run {}.",
+        whiskers(figure),
+        dossier.run
+    );
+    let title = broken(&figure.title, 14.0, width - 28.0);
+    let foot = broken(&foot, 10.0, width - 28.0);
+    let first = 26.0 + title.len() as f64 * TITLE_LINE;
+    let bottom = first + lines as f64 * panel_height + 16.0;
+    let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
+    );
+    let _ = writeln!(out, "<title>{}</title>", escaped(&figure.title));
+    let _ = writeln!(
+        out,
+        r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
+    );
+    for (number, line) in title.iter().enumerate() {
+        let at = 24.0 + number as f64 * TITLE_LINE;
+        text(&mut out, 14.0, at, "start", 14.0, line);
+    }
+    for (place, row) in figure.rows.iter().enumerate() {
+        let left = 10.0 + (place % PANELS_A_LINE) as f64 * PANEL_WIDTH;
+        let top = first + (place / PANELS_A_LINE) as f64 * panel_height;
+        panel(&mut out, figure, row, left, top);
+    }
+    for (number, line) in foot.iter().enumerate() {
+        let at = bottom + number as f64 * FOOT_LINE;
+        text(&mut out, 14.0, at, "start", 10.0, line);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// What the whiskers of a figure hold: below six blocks there is no 95 % interval but a range of a lower level.
+fn whiskers(figure: &DossierLayout) -> String {
+    if figure.full_range {
+        return "full range over blocks".to_owned();
+    }
+    let values = figure.rows.iter().flat_map(|row| &row.values);
+    let levels =
+        values.filter_map(|value| Some(value.here?.level.unwrap_or(crate::analyze::LEVEL)));
+    let percent = |level: f64| format!("{:.0}", level * 100.0);
+    let (mut least, mut most) = (f64::INFINITY, 0f64);
+    for level in levels {
+        (least, most) = (least.min(level), most.max(level));
+    }
+    let (least, most) = if least > most {
+        (crate::analyze::LEVEL, crate::analyze::LEVEL)
+    } else {
+        (least, most)
+    };
+    if percent(least) == percent(most) && least >= crate::analyze::LEVEL {
+        format!("{} % interval", percent(most))
+    } else if percent(least) == percent(most) {
+        format!(
+            "range, which holds the typical value with {} % only, for want of blocks",
+            percent(least)
+        )
+    } else {
+        format!(
+            "interval of {} %, or for want of blocks a range of down to {} %",
+            percent(most),
+            percent(least)
+        )
+    }
+}
+
+/// One value of a panel: a point with what its whiskers hold.
+#[derive(Clone, Copy)]
+struct Mark {
+    low: f64,
+    point: f64,
+    high: f64,
+}
+
+/// What was measured in a place, with the whiskers that the figure asks for.
+fn measured(figure: &DossierLayout, value: &DossierLayoutValue) -> Option<Mark> {
+    let Span {
+        low, point, high, ..
+    } = value.here?;
+    let range = value.range.filter(|_| figure.full_range);
+    let (low, high) = range.map_or((low, high), |[least, most]| (least, most));
+    Some(Mark { low, point, high })
+}
+
+/// What was published for a place.
+fn printed(value: &DossierLayoutValue) -> Option<Mark> {
+    let values = &value.printed;
+    let n = values.len() as f64;
+    (!values.is_empty()).then(|| Mark {
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        point: values.iter().sum::<f64>() / n,
+        high: values.iter().copied().fold(0.0, f64::max),
+    })
+}
+
+/// Where the values of a panel are drawn.
+struct Plot {
+    axis: Axis,
+    scale: Scale,
+    x0: f64,
+    y0: f64,
+    width: f64,
+    kind: LayoutKind,
+}
+
+impl Plot {
+    fn y(&self, value: f64) -> f64 {
+        self.y0 - self.axis.place(value / self.scale.factor) * PLOT_HEIGHT
+    }
+
+    /// Draws a value around `x`; a hollow one is a published one.
+    fn mark(&self, out: &mut String, mark: Mark, x: f64, width: f64, is_hollow: bool) {
+        let (point, low, high) = (self.y(mark.point), self.y(mark.low), self.y(mark.high));
+        let style = if is_hollow {
+            format!(r#"fill="none" stroke="{INK}" stroke-dasharray="3 2""#)
+        } else {
+            format!(r#"fill="{FILL}""#)
+        };
+        let _ = if self.kind == LayoutKind::Lines {
+            writeln!(
+                out,
+                r#"<circle cx="{x:.1}" cy="{point:.1}" r="3.5" {style}{}/>"#,
+                if is_hollow {
+                    String::new()
+                } else {
+                    format!(r#" stroke="{INK}""#)
+                }
+            )
+        } else {
+            writeln!(
+                out,
+                r#"<rect x="{:.1}" y="{point:.1}" width="{width:.1}" height="{:.1}" {style}/>"#,
+                x - width / 2.0,
+                (self.y0 - point).max(0.0)
+            )
+        };
+        if mark.high > mark.low {
+            let _ = writeln!(
+                out,
+                r#"<path d="M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8" stroke="{INK}" fill="none"/>"#,
+                x - 4.0,
+                x - 4.0
+            );
+        }
+    }
+
+    /// Joins the points of a line.
+    fn join(&self, out: &mut String, points: &[(f64, f64)], is_hollow: bool) {
+        if points.len() < 2 || self.kind != LayoutKind::Lines {
+            return;
+        }
+        let points: Vec<String> = points
+            .iter()
+            .map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)))
+            .collect();
+        let dashes = if is_hollow {
+            r#" stroke-dasharray="3 2""#
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            out,
+            r#"<polyline points="{}" stroke="{INK}" fill="none"{dashes}/>"#,
+            points.join(" ")
+        );
+    }
+
+    /// The lines of the axis with their values.
+    fn ticks(&self, out: &mut String) {
+        for tick in self.axis.ticks() {
+            let at = self.y(tick * self.scale.factor);
+            let _ = writeln!(
+                out,
+                r#"<line x1="{:.1}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="{GRID}"/>"#,
+                self.x0,
+                self.x0 + self.width
+            );
+            let label = format!("{tick:.*}", self.axis.decimals(tick));
+            text(out, self.x0 - 5.0, at + 4.0, "end", 10.0, &label);
+        }
+    }
+
+    fn unit(&self) -> String {
+        match (self.scale.symbol.is_empty(), self.axis.is_logarithmic) {
+            (true, false) => String::new(),
+            (true, true) => "logarithmic".to_owned(),
+            (false, false) => self.scale.symbol.to_owned(),
+            (false, true) => format!("{}, logarithmic", self.scale.symbol),
+        }
+    }
+}
+
+/// Writes a column's heading below its place.
+fn slanted(out: &mut String, label: &str, middle: f64, y0: f64) {
+    for (number, line) in label_lines(label).iter().enumerate() {
+        // The second line lies below the first in the direction of the writing.
+        let (away, angle) = (number as f64 * 11.0, 35f64.to_radians());
+        let (x, y) = (middle + away * angle.sin(), y0 + 14.0 + away * angle.cos());
+        upright(out, x, y, -35.0, "end", line);
+    }
+}
+
+fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left: f64, top: f64) {
+    let pairs: Vec<(Option<Mark>, Option<Mark>)> = row
+        .values
+        .iter()
+        .map(|value| (measured(figure, value), printed(value)))
+        .collect();
+    let marks = || {
+        pairs
+            .iter()
+            .flat_map(|(here, there)| here.iter().chain(there))
+    };
+    let most = marks().map(|mark| mark.high).fold(0.0, f64::max);
+    let least = marks()
+        .map(|mark| mark.low)
+        .filter(|low| *low > 0.0)
+        .fold(f64::INFINITY, f64::min);
+    let scale = scale_for(most, &row.unit);
+    let plot = Plot {
+        axis: Axis::over(least / scale.factor, most / scale.factor),
+        scale,
+        x0: left + LEFT,
+        y0: top + TOP + PLOT_HEIGHT,
+        width: PANEL_WIDTH - LEFT - 12.0,
+        kind: figure.kind,
+    };
+    text(out, plot.x0 - 54.0, top + 12.0, "start", 12.0, &row.label);
+    text(out, plot.x0 - 54.0, top + 26.0, "start", 10.0, &plot.unit());
+    plot.ticks(out);
+    let step = plot.width / pairs.len().max(1) as f64;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for (place, (here, there)) in pairs.iter().enumerate() {
+        let middle = plot.x0 + step * (place as f64 + 0.5);
+        let whole = (step * BAR.0).min(BAR.1);
+        // Two bars share the room of one; points of lines stand above each other.
+        let is_shared = there.is_some() && figure.kind != LayoutKind::Lines;
+        let (width, aside) = if is_shared {
+            (whole / 2.0 - 1.0, whole / 4.0)
+        } else {
+            (whole, 0.0)
+        };
+        if let Some(mark) = here {
+            plot.mark(out, *mark, middle - aside, width, false);
+            ours.push((middle, mark.point));
+        } else {
+            upright(
+                out,
+                middle - aside + 4.0,
+                plot.y0 - 6.0,
+                -90.0,
+                "start",
+                "not measured",
+            );
+        }
+        if let Some(mark) = there {
+            plot.mark(out, *mark, middle + aside, width, true);
+            theirs.push((middle, mark.point));
+        }
+        let label = figure.columns.get(place).map_or("", String::as_str);
+        slanted(out, label, middle, plot.y0);
+    }
+    plot.join(out, &ours, false);
+    plot.join(out, &theirs, true);
+    let _ = writeln!(
+        out,
+        r#"<path d="M{0:.1} {1:.1}V{2:.1}H{3:.1}" stroke="{INK}" fill="none"/>"#,
+        plot.x0,
+        top + TOP,
+        plot.y0,
+        plot.x0 + plot.width
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(point: f64) -> DossierLayoutValue {
+        DossierLayoutValue {
+            here: Some(Span::new(point * 0.9, point, point * 1.2)),
+            ..DossierLayoutValue::default()
+        }
+    }
+
+    fn drawn(values: Vec<DossierLayoutValue>, kind: LayoutKind) -> String {
+        let figure = DossierLayout {
+            title: "A <b>title</b> & \u{1b}[31m".into(),
+            kind,
+            full_range: false,
+            columns: values.iter().map(|_| "a column".to_owned()).collect(),
+            rows: vec![DossierLayoutRow {
+                label: "a row".into(),
+                unit: "ns".into(),
+                values,
+            }],
+        };
+        let mut out = String::new();
+        panel(&mut out, &figure, &figure.rows[0], 0.0, 0.0);
+        out + &escaped(&figure.title)
+    }
+
+    #[test]
+    fn foreign_text_is_neither_a_tag_nor_a_control_character() {
+        let svg = drawn(vec![value(5.0)], LayoutKind::Bars);
+        assert!(!svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
+        assert!(svg.contains("&lt;b&gt;"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_written_and_has_no_bar() {
+        let svg = drawn(
+            vec![value(5.0), DossierLayoutValue::default()],
+            LayoutKind::Bars,
+        );
+        assert_eq!(svg.matches("<rect").count(), 1);
+        assert!(svg.contains("not measured"));
+        let lines = drawn(vec![value(5.0), value(9.0)], LayoutKind::Lines);
+        assert_eq!(lines.matches("<circle").count(), 2);
+        assert!(lines.contains("<polyline"));
+    }
+
+    #[test]
+    fn the_caption_states_the_level_that_the_whiskers_have() {
+        let caption = |levels: &[Option<f64>]| {
+            let of = |level: &Option<f64>| {
+                let mut value = value(5.0);
+                value.here.as_mut().unwrap().level = *level;
+                value
+            };
+            whiskers(&DossierLayout {
+                title: String::new(),
+                kind: LayoutKind::Bars,
+                full_range: false,
+                columns: Vec::new(),
+                rows: vec![DossierLayoutRow {
+                    label: String::new(),
+                    unit: "ns".into(),
+                    values: levels.iter().map(of).collect(),
+                }],
+            })
+        };
+        assert_eq!(caption(&[None, None]), "95 % interval");
+        assert!(caption(&[Some(0.5), Some(0.5)]).starts_with("range, which holds"));
+        assert!(caption(&[Some(0.5)]).contains("50 %"));
+        let mixed = caption(&[None, Some(0.5)]);
+        assert!(mixed.contains("95 %") && mixed.contains("50 %"), "{mixed}");
+    }
+
+    #[test]
+    fn published_values_stand_hollow_in_the_same_panel_and_on_its_axis() {
+        let both = DossierLayoutValue {
+            printed: vec![40.0, 60.0],
+            ..value(5.0)
+        };
+        let only = DossierLayoutValue {
+            printed: vec![7.0],
+            ..DossierLayoutValue::default()
+        };
+        let bars = drawn(vec![both.clone(), only.clone()], LayoutKind::Bars);
+        assert_eq!(bars.matches("<rect").count(), 3, "{bars}");
+        assert_eq!(bars.matches("stroke-dasharray").count(), 2);
+        assert!(bars.contains("not measured"));
+        // The axis reaches the greatest of the published ones: a tick at 60.
+        assert!(bars.contains(">60<"), "{bars}");
+        let lines = drawn(vec![both, only.clone(), only], LayoutKind::Lines);
+        assert_eq!(lines.matches("<circle").count(), 4);
+        // One line of theirs; of ours there is a single point.
+        assert_eq!(lines.matches("<polyline").count(), 1);
+    }
+
+    #[test]
+    fn whiskers_hold_the_full_range_where_the_figure_asks_for_it() {
+        let wide = DossierLayoutValue {
+            range: Some([1.0, 90.0]),
+            ..value(50.0)
+        };
+        let mut figure = DossierLayout {
+            title: String::new(),
+            kind: LayoutKind::Bars,
+            full_range: true,
+            columns: vec!["a".into()],
+            rows: vec![DossierLayoutRow {
+                label: "a row".into(),
+                unit: "ns".into(),
+                values: vec![wide],
+            }],
+        };
+        let high =
+            |figure: &DossierLayout| measured(figure, &figure.rows[0].values[0]).unwrap().high;
+        assert_eq!(high(&figure), 90.0);
+        assert!(whiskers(&figure).contains("full range"));
+        figure.full_range = false;
+        assert_eq!(high(&figure), 60.0);
+        assert!(whiskers(&figure).contains("95 %"));
+    }
+}
