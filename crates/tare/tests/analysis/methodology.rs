@@ -1,7 +1,10 @@
-//! The page on the method names tests that exist.
+//! The page on the method names tests that exist, and of each source all that its study has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+
+use tare::config::builtin::STUDIES;
+use tare::config::{Adjustments, built_in};
 
 /// Every `fn` in Rust files below `folder`.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
@@ -52,4 +55,72 @@ fn every_test_that_the_method_names_exists() {
         .filter(|name| !found.contains(**name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The words of a text between `open` and `close`.
+fn between(text: &str, open: char, close: char) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once(open) {
+        let Some((word, behind)) = after.split_once(close) else {
+            break;
+        };
+        found.push(word);
+        rest = behind;
+    }
+    found
+}
+
+#[test]
+fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let page = std::fs::read_to_string(root.join("METHODOLOGY.md")).unwrap();
+    let mut n_pages = 0;
+    for builtin in STUDIES {
+        let study = built_in(builtin.id, &Adjustments::default())
+            .unwrap()
+            .unwrap();
+        let Some(publication) = &study.publication else {
+            continue;
+        };
+        n_pages += 1;
+        let heading = format!("\n### `{}`", study.id);
+        let (_, section) = page
+            .split_once(&heading)
+            .unwrap_or_else(|| panic!("there is no page for `{}`", study.id));
+        let section = section.split("\n#").next().unwrap();
+        // The second column says where it is here.
+        let here: Vec<&str> = section
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .filter_map(|line| line.split(" | ").nth(1))
+            .collect();
+        let named: BTreeSet<&str> = here
+            .iter()
+            .flat_map(|cell| between(cell, '`', '`'))
+            .collect();
+        let titles: BTreeSet<&str> = section
+            .lines()
+            .flat_map(|line| between(line, '“', '”'))
+            .collect();
+        let arms = study.arms.iter().map(|arm| arm.id.as_str());
+        let workloads = study.workloads.iter().map(|workload| workload.id.as_str());
+        let quantities = publication.quantities.iter().map(|it| it.name.as_str());
+        let claims = publication.claims.iter().map(|it| it.id.as_str());
+        let wanted: BTreeSet<&str> = arms
+            .filter(|arm| *arm != tare_model::study::A_PRIME)
+            .chain(workloads)
+            .chain(quantities)
+            .chain(claims)
+            .collect();
+        assert_eq!(named, wanted, "{}", study.id);
+        let layouts = publication.tables.iter().map(|it| it.title.as_str());
+        let figures = publication.figures.iter().map(|it| it.title.as_str());
+        let missing: Vec<&str> = layouts
+            .chain(figures)
+            .filter(|title| !titles.contains(title))
+            .collect();
+        assert!(missing.is_empty(), "{}: {missing:#?}", study.id);
+    }
+    assert!(n_pages >= 6, "{n_pages}");
 }
