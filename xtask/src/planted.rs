@@ -6,7 +6,8 @@
 //! told, and counts as not found. The last line is `planted P of N, clean C of M`; it succeeds if at least 22 of
 //! every 24 causes were found and no clean one was accused.
 //! With `--own` it is those of `fixtures/planted/own`: containers as people make them, with one thing wrong each that
-//! no cause of the catalogue is about; `tare why` must name and prove the one difference. At least ten of twelve.
+//! no cause of the catalogue is about; `tare why` must name and prove the one difference, and no other. At least ten
+//! of twelve.
 //! `TARE` names a program that is built already, `TARE_TEST_AGENT` its agent if it carries none.
 //! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
 
@@ -386,15 +387,37 @@ fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
         })
     });
     match &plant.cause {
-        Some(wanted) => Verdict {
-            is_right: *wanted == cause && status == "confirmed",
-            told: format!("wanted {wanted}, first is {cause} ({status}), outcome {outcome}"),
-        },
+        Some(wanted) => {
+            let wrong = wrongly_confirmed(wanted, dossier);
+            let accused = if wrong.is_empty() {
+                String::new()
+            } else {
+                format!(", WRONGLY CONFIRMED: {}", wrong.join(", "))
+            };
+            Verdict {
+                is_right: *wanted == cause && status == "confirmed" && wrong.is_empty(),
+                told: format!(
+                    "wanted {wanted}, first is {cause} ({status}), outcome {outcome}{accused}"
+                ),
+            }
+        }
         None => Verdict {
             is_right: !confirmed && outcome != "cost",
             told: format!("outcome {outcome}, first is {cause} ({status})"),
         },
     }
+}
+
+/// Differences of a container of the user's own that are confirmed beside the one that is wrong with it.
+fn wrongly_confirmed(wanted: &str, dossier: &serde_json::Value) -> Vec<String> {
+    let findings = dossier["findings"].as_array();
+    let causes = findings
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["status"] == "confirmed")
+        .filter_map(|finding| finding["cause"].as_str());
+    let is_wrong = |cause: &&str| cause.starts_with("own.") && *cause != wanted;
+    causes.filter(is_wrong).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -448,6 +471,15 @@ mod tests {
         assert!(!judged(&planted, &dossier("cost", "cpu.quota", "supported")).is_right);
         assert!(!judged(&planted, &dossier("cost", "cpu.other", "confirmed")).is_right);
         assert!(!judged(&planted, &serde_json::json!({"findings": []})).is_right);
+        let both = serde_json::json!({
+            "why": {"outcome": "cost"},
+            "findings": [{"cause": "own.cpus", "status": "confirmed"}, {"cause": "own.dns", "status": "confirmed"}]
+        });
+        let verdict = judged(&plant(Some("own.cpus")), &both);
+        assert!(
+            !verdict.is_right && verdict.told.contains("own.dns"),
+            "{verdict:?}"
+        );
         let clean = plant(None);
         assert!(
             judged(

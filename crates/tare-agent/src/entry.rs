@@ -23,6 +23,8 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         None | Some("serve") => serve(&rest, extra),
         Some("hold") => hold(),
         #[cfg(target_os = "linux")]
+        Some("leave") => leave(&rest),
+        #[cfg(target_os = "linux")]
         Some("end-runs") => end_runs(&rest),
         #[cfg(target_os = "linux")]
         Some("end-group") => end_group(&rest),
@@ -93,6 +95,31 @@ fn hold() -> ExitCode {
     }
 }
 
+/// `leave FOLDER`: removes the folder of ours in somebody else's container, in which this program lies.
+#[cfg(target_os = "linux")]
+fn leave(arguments: &[String]) -> ExitCode {
+    let [folder] = arguments else {
+        return refuse("leave FOLDER is expected");
+    };
+    if !is_guest_folder(folder) {
+        return refuse("leave removes nothing but a folder of an agent's own");
+    }
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            say(&format!("tare-agent: leave: {error}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Whether a path is that of such a folder and of nothing below, above or beside it.
+#[cfg(target_os = "linux")]
+fn is_guest_folder(path: &str) -> bool {
+    let name = path.strip_prefix(tare_model::launch::GUEST_FOLDER);
+    name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+}
+
 #[cfg(not(target_os = "linux"))]
 fn hold() -> ExitCode {
     refuse("`hold` is not available on this system: it is the first process of a Linux container")
@@ -142,6 +169,26 @@ fn answer(command: &str, ended: std::io::Result<Vec<String>>) -> ExitCode {
         Err(error) => {
             say(&format!("tare-agent: {command}: {error}"));
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::is_guest_folder;
+
+    #[test]
+    fn nothing_but_a_folder_of_an_agents_own_is_left() {
+        assert!(is_guest_folder("/tare-inside-r1-look"));
+        for path in [
+            "/",
+            "/etc",
+            "/tare-inside-",
+            "/tare-inside-r1/../etc",
+            "tare-inside-r1",
+            "/srv/tare-inside-r1",
+        ] {
+            assert!(!is_guest_folder(path), "{path}");
         }
     }
 }

@@ -423,8 +423,28 @@ pub struct DossierWhy {
     pub could_see: Option<f64>,
     /// What creating and removing the environment takes, nanoseconds, which is in no other number here.
     pub start_up_ns: Option<Span>,
+    /// What was found, applied once: whether the cost is gone. Absent where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<DossierApplied>,
     /// Counters per run of the command.
     pub counters: Vec<DossierCounter>,
+}
+
+/// A change that was made as its user would make it, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DossierApplied {
+    /// What was changed, in words.
+    pub change: String,
+    /// What that gives up.
+    pub price: String,
+    /// The arm that was changed.
+    pub arm: String,
+    /// What the command costs there, as a multiple of the baseline.
+    pub ratio: Option<Span>,
+    /// The share of the cost that is left.
+    pub left: Option<Span>,
+    /// Whether the cost is gone; `None` where that was not decided.
+    pub is_gone: Option<bool>,
 }
 
 /// A published claim with its verdict here.

@@ -14,6 +14,10 @@ use crate::id::RunId;
 /// The status with which the launcher exits when the container was not started.
 pub const REFUSED_STATUS: i32 = 125;
 
+/// How the path of a folder begins in which an agent lies in somebody else's container: the run's name and the arm's
+/// follow.
+pub const GUEST_FOLDER: &str = "/tare-inside-";
+
 /// The environment variable that labels every process of a run.
 pub const RUN_VARIABLE: &str = "TARE_RUN";
 

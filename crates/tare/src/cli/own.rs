@@ -1,5 +1,7 @@
 //! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
 
+use std::path::Path;
+
 use tare_model::Params;
 use tare_model::command::Pick;
 
@@ -10,16 +12,35 @@ use crate::cx::Observer;
 use crate::env::own::{Own, Shares, Source, Wish};
 use crate::env::{self, EnvError};
 use crate::report;
-use crate::why::own::{Asks, Hunt, bases, call, told};
+use crate::why::own::{Asks, Hunt, applied, bases, call, one_more_ns, told};
 use crate::why::studies::Pace;
 use crate::why::{self, Ask, First, Trouble, conclude};
 
+/// What of the user's is asked about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) driver: &'a str,
+    pub(super) source: Source<'a>,
+    pub(super) shares: Shares,
+    pub(super) context: Option<&'a str>,
+}
+
+impl<'a> Subject<'a> {
+    fn wish(&self, folder: &'a Path) -> Wish<'a> {
+        Wish {
+            source: self.source,
+            folder,
+            shares: self.shares,
+            context: self.context,
+        }
+    }
+}
+
 /// What is asked, beside the container.
 pub(super) struct Question<'a> {
-    pub(super) like: Option<&'a str>,
+    pub(super) subject: Subject<'a>,
     pub(super) command: &'a [String],
     pub(super) settings: &'a Params,
-    pub(super) shares: Shares,
     pub(super) metric: &'static str,
     pub(super) pick: Option<Pick>,
     pub(super) budget_ns: u64,
@@ -30,11 +51,11 @@ impl Question<'_> {
     /// Takes the container and looks at the command in it and in what it is compared with.
     pub(super) fn ask(
         self,
-        driver: &str,
         session: &Session,
         observer: &dyn Observer,
     ) -> Result<(Ask, First), Failed> {
         let cx = session.context(observer);
+        let Subject { driver, source, .. } = self.subject;
         let found = env::find(driver).expect("the name was looked up before");
         if let Some(name) = self.settings.0.keys().find(|name| *name != "context") {
             return Err(Failed::new(
@@ -46,22 +67,13 @@ impl Question<'_> {
             )
             .hint("change the `docker run` line, or ask about an environment with `--env docker --set …`"));
         }
-        let source = match self.like {
-            Some(name) => Source::Container(name),
-            None => Source::Line(self.command),
-        };
-        let wish = Wish {
-            source,
-            folder: cx.scratch,
-            shares: self.shares,
-        };
         let own = found
-            .take(&cx, &wish)
+            .take(&cx, &self.subject.wish(cx.scratch))
             .map_err(|source| of_driver(driver, source))?;
-        let command = if self.like.is_some() {
-            self.command
-        } else {
-            &[]
+        // The command of a line stands in the line.
+        let command = match source {
+            Source::Line(_) => &[],
+            _ => self.command,
         };
         let call = call(&own, command);
         if call.argv.is_empty() {
@@ -76,7 +88,7 @@ impl Question<'_> {
         let mut ask = Ask {
             command: typed,
             driver: driver.to_owned(),
-            settings: own.settings.clone(),
+            settings: own.inside.as_ref().unwrap_or(&own.settings).clone(),
             program: None,
             metric: self.metric.to_owned(),
             budget_ns: self.budget_ns,
@@ -118,7 +130,7 @@ fn based(cx: &crate::cx::Context<'_>, ask: &mut Ask, own: &Own) -> Result<(Asks,
     let mut trouble = None;
     for asks in bases(own) {
         ask.own = Some(asks.clone());
-        match why::calibrate::look(cx, ask, &own.settings) {
+        match why::calibrate::look(cx, ask, &ask.settings) {
             Ok(first) if first.host.report.stdout == first.env.report.stdout => {
                 return Ok((asks, first));
             }
@@ -184,12 +196,14 @@ fn of_driver(driver: &str, source: EnvError) -> Failed {
 /// From so many times as much on a cost is plain to see in a few blocks.
 const PLAIN_FROM: f64 = 1.5;
 
-/// Searches what of the container carries the cost, as far as the time goes.
+/// Searches what of the container carries the cost, as far as the time goes; with `is_applied` some is left to apply
+/// what is found.
 pub(super) fn hunt(
     ask: &Ask,
     first: &First,
     runner: &mut Runner<'_>,
     mut measured: Measured,
+    is_applied: bool,
 ) -> Result<Measured, Failed> {
     let Some(asks) = &ask.own else {
         return Ok(measured);
@@ -200,11 +214,16 @@ pub(super) fn hunt(
         .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
         .filter_map(|cell| cell.ratio);
     let is_plain = ratios.any(|ratio| ratio.low >= PLAIN_FROM);
-    let mut hunt = Hunt::new(asks, first, trials, is_plain);
+    let mut hunt = Hunt::new(asks, ask, &measured.data, trials, is_plain);
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let n_arms = measured.data.head.arms.len();
-        let left_ns = runner.left_ns(ask);
+        let kept_ns = if is_applied {
+            one_more_ns(asks, pace)
+        } else {
+            0
+        };
+        let left_ns = runner.left_ns(ask).saturating_sub(kept_ns);
         let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
             return Ok(measured);
         };
@@ -215,4 +234,45 @@ pub(super) fn hunt(
         }
         hunt.learn(&next, &measured.data, ask);
     }
+}
+
+/// Applies what was found as its user would, and measures once more whether the cost is gone.
+pub(super) fn apply(
+    subject: Subject<'_>,
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    measured: Measured,
+) -> Result<Measured, Failed> {
+    let (Some(asks), false) = (&ask.own, measured.is_interrupted) else {
+        return Ok(measured);
+    };
+    let Some((finding, without)) =
+        applied::found(&measured.dossier, &measured.data.head.study.arms)
+    else {
+        output::tell("nothing was confirmed that could be changed, so nothing was applied");
+        return Ok(measured);
+    };
+    let pace = Pace::of(&measured.data, &ask.driver, first);
+    let left_ns = runner.left_ns(ask);
+    if left_ns < one_more_ns(asks, pace) / 2 {
+        output::tell("no time is left to apply what was found; a longer `--budget` has some");
+        return Ok(measured);
+    }
+    let found = env::find(subject.driver).expect("the name was looked up before");
+    let changed = {
+        let cx = runner.context();
+        let settings = asks.copy.as_ref().unwrap_or(&ask.settings);
+        found
+            .take_changed(&cx, &subject.wish(cx.scratch), settings, &without)
+            .map_err(|source| of_driver(subject.driver, source))?
+    };
+    output::tell(&format!(
+        "applying what was found: {}",
+        output::printable(&changed.change)
+    ));
+    let n_arms = measured.data.head.arms.len();
+    let what = (changed.change.as_str(), finding.price.as_str());
+    let study = applied::study(ask, first, n_arms, left_ns, &changed.settings, what);
+    runner.measure(&study)
 }

@@ -16,7 +16,7 @@ use crate::analyze::RunData;
 use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
-use crate::env::own::Shares;
+use crate::env::own::{Shares, Source};
 use crate::env::{self, Availability};
 use crate::plan::Plan;
 use crate::report;
@@ -62,8 +62,24 @@ pub(crate) struct Why {
     ladder: bool,
     /// A container of yours, running or stopped, by name or id: what makes the command slower in one like it. Without
     /// a command its own is taken. A `docker run …` line as the command is taken as such a container too.
-    #[arg(long, value_name = "CONTAINER")]
+    #[arg(long, value_name = "CONTAINER", conflicts_with_all = ["inside", "compose"])]
     like: Option<String>,
+    /// A running container of yours: the command is run in that itself, beside its own processes and under its limits as
+    /// they are. Nothing is left in it.
+    #[arg(
+        long,
+        value_name = "CONTAINER",
+        conflicts_with = "compose",
+        requires = "command"
+    )]
+    inside: Option<String>,
+    /// A service of a compose file, by its name there: what makes its command, or the one given, slower in a container
+    /// like it. What it depends on is not started.
+    #[arg(long, num_args = 2, value_names = ["FILE", "SERVICE"])]
+    compose: Option<Vec<String>>,
+    /// In the end change your line by what was found, run it once more, and say whether the cost is gone.
+    #[arg(long)]
+    apply_check: bool,
     /// Let the command write to the volumes and folders of your container, which are read-only otherwise.
     #[arg(long)]
     share_writable: bool,
@@ -77,13 +93,17 @@ pub(crate) struct Why {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The command.
-    #[arg(last = true, required_unless_present = "like", value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["like", "compose"], value_name = "CMD")]
     command: Vec<String>,
 }
 
 impl From<Trouble> for Failed {
     fn from(trouble: Trouble) -> Self {
-        let exit = match &trouble {
+        let mut cause = &trouble;
+        while let Trouble::Left { first, .. } = cause {
+            cause = first;
+        }
+        let exit = match cause {
             Trouble::Nothing
             | Trouble::NoDirectory
             | Trouble::NotHere { .. }
@@ -118,6 +138,14 @@ impl Why {
             })?;
         }
         let (driver, settings) = self.environment()?;
+        let named = driver.clone();
+        if self.apply_check && self.subject(named.as_deref(), &settings).is_none() {
+            return Err(Failed::new(
+                Exit::Usage,
+                "`--apply-check` changes a line or a container of your own, and none is asked about",
+            )
+            .hint("`tare why --apply-check -- docker run …`, or `--like CONTAINER`"));
+        }
         let (metric, pick) = self.metric()?;
         let mut store = Store::open(&place.store_file()?)?;
         let mut session = Session::begin(place, None)?;
@@ -136,7 +164,13 @@ impl Why {
                     before: None,
                     left_behind: Vec::new(),
                 };
-                answer(&ask, &first, &mut runner, self.ladder)
+                let measured = answer(&ask, &first, &mut runner, self)?;
+                match self.subject(named.as_deref(), &settings) {
+                    Some(subject) if self.apply_check => {
+                        own::apply(subject, &ask, &first, &mut runner, measured)
+                    }
+                    _ => Ok(measured),
+                }
             });
         progress.finish();
         match result {
@@ -259,31 +293,50 @@ impl Why {
         session: &Session,
         progress: &Progress,
     ) -> Result<(Ask, First), Failed> {
-        let knows = env::DRIVERS.iter().find(|it| it.knows_line(&self.command));
-        let taker = match (&driver, knows) {
-            (named, _) if self.like.is_some() => Some(named.as_deref().unwrap_or(USUAL[0])),
-            // A line for a client is a command like any other where another environment is named for it.
-            (Some(name), Some(own)) if name != own.id() => None,
-            (_, own) => own.map(|own| own.id()),
-        };
-        let Some(taker) = taker else {
+        let Some(subject) = self.subject(driver.as_deref(), settings) else {
             return self.ask(driver, settings, metric, pick, session, progress);
         };
         own::Question {
-            like: self.like.as_deref(),
+            subject,
             command: &self.command,
             settings,
-            shares: if self.share_writable {
-                Shares::Shared
-            } else {
-                Shares::ReadOnly
-            },
             metric,
             pick,
             budget_ns: self.budget,
             seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
         }
-        .ask(taker, session, progress)
+        .ask(session, progress)
+    }
+
+    /// What of the user's own is asked about, if anything; `driver` is the environment that was named.
+    fn subject<'a>(
+        &'a self,
+        driver: Option<&'a str>,
+        settings: &'a Params,
+    ) -> Option<own::Subject<'a>> {
+        let named = match (&self.like, &self.inside, self.compose.as_deref()) {
+            (Some(name), ..) => Some(Source::Container(name)),
+            (_, Some(name), _) => Some(Source::Inside(name)),
+            (.., Some([file, service])) => Some(Source::Service { file, service }),
+            _ => None,
+        };
+        let knows = env::DRIVERS.iter().find(|it| it.knows_line(&self.command));
+        let (driver, source) = match (named, knows, driver) {
+            (Some(source), _, driver) => (driver.unwrap_or(USUAL[0]), source),
+            // A line for a client is a command like any other where another environment is named for it.
+            (None, Some(own), Some(name)) if name != own.id() => return None,
+            (None, own, _) => (own?.id(), Source::Line(&self.command)),
+        };
+        Some(own::Subject {
+            driver,
+            source,
+            shares: if self.share_writable {
+                Shares::Shared
+            } else {
+                Shares::ReadOnly
+            },
+            context: settings.text("context"),
+        })
     }
 
     /// Carries the command and looks at it on both sides.
@@ -409,7 +462,7 @@ fn answer(
     ask: &Ask,
     first: &First,
     runner: &mut Runner<'_>,
-    has_ladder: bool,
+    asked: &Why,
 ) -> Result<Measured, Failed> {
     let Some(study) = studies::first_study(ask, first, runner.left_ns(ask)) else {
         return Err(too_long(ask, first));
@@ -418,11 +471,11 @@ fn answer(
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
     measured = closer(ask, first, runner, measured)?;
-    if measured.is_interrupted || !(has_ladder || costs(&measured)) {
+    if measured.is_interrupted || !(asked.ladder || costs(&measured)) {
         return Ok(measured);
     }
     if ask.own.is_some() {
-        return own::hunt(ask, first, runner, measured);
+        return own::hunt(ask, first, runner, measured, asked.apply_check);
     }
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
@@ -452,7 +505,13 @@ fn closer(
     runner: &mut Runner<'_>,
     mut measured: Measured,
 ) -> Result<Measured, Failed> {
-    for part in [2, 1] {
+    // The first comparison of a container of one's own is a short one.
+    let parts: &[u64] = if ask.own.is_some() {
+        &[4, 2, 1]
+    } else {
+        &[2, 1]
+    };
+    for part in parts {
         let why = measured.dossier.why.as_ref();
         let is_undecided = why.is_some_and(|why| why.outcome == WhyOutcome::Undecided);
         if measured.is_interrupted || !is_undecided {
@@ -482,8 +541,13 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
     Failed::new(
         Exit::Finding,
         format!(
-            "the command takes {} on the host and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
+            "the command takes {} {} and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
             report::terminal::time(host),
+            if ask.own.is_some() {
+                "in a plain container"
+            } else {
+                "on the host"
+            },
             report::terminal::time(inside),
             ask.driver,
             inside / host.max(1.0)
@@ -516,6 +580,11 @@ impl Runner<'_> {
 
     pub(super) fn left_ns(&self, ask: &Ask) -> u64 {
         ask.budget_ns.saturating_sub(self.spent_ns())
+    }
+
+    /// What is asked of the outside between two studies.
+    pub(super) fn context(&self) -> crate::cx::Context<'_> {
+        self.session.context(self.progress)
     }
 
     pub(super) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {

@@ -16,7 +16,7 @@ use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
 use super::image::packed;
-use super::own::{Own, Wish};
+use super::own::{Changed, Own, Wish};
 use super::record;
 use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -29,6 +29,7 @@ mod environment;
 mod errors;
 mod facts;
 mod image;
+mod inside;
 mod instance;
 mod locality;
 mod mechanisms;
@@ -43,6 +44,7 @@ use api::{Api, DENIED_FIX, Unreachable};
 use catalogue::SETTINGS;
 use endpoint::{Endpoint, Named};
 use environment::DockerEnvironment;
+use inside::InsideEnvironment;
 use places::Place;
 use settings::Settings;
 
@@ -290,6 +292,9 @@ impl Driver for Docker {
     ) -> Result<Box<dyn Environment>, SettingsError> {
         let settings = Settings::parse(settings)?;
         let driver = self.within(settings.context.as_deref());
+        if let Some(container) = settings.inside {
+            return Ok(Box::new(InsideEnvironment::new(driver, arm, container)));
+        }
         Ok(Box::new(DockerEnvironment::new(driver, arm, settings)))
     }
 
@@ -298,7 +303,18 @@ impl Driver for Docker {
     }
 
     fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
-        self.taken(cx, wish)
+        self.within(wish.context).taken(cx, wish)
+    }
+
+    fn take_changed(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        settings: &Params,
+        without: &[String],
+    ) -> Result<Changed, EnvError> {
+        self.within(wish.context)
+            .taken_changed(cx, wish, settings, without)
     }
 
     /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the
@@ -313,6 +329,10 @@ impl Driver for Docker {
                     engine: Some(place.engine.clone()),
                 };
                 let swept = engine.sweep_engine(cx, run).and_then(|mut lines| {
+                    if let Some(guest) = &place.guest {
+                        let limit = engine.endpoint()?.patience();
+                        guest.leave(&engine.connect(cx, limit)?)?;
+                    }
                     lines.extend(
                         place.remove_folders(run, |folder| served::remove(cx.exec, folder))?,
                     );

@@ -126,6 +126,24 @@ pub trait Driver: Sync {
             fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
         })
     }
+    /// Takes something of the user's own once more, changed as its user would change it so that it does without these
+    /// differences; `settings` are those of what was taken. Nothing of the user's is touched.
+    ///
+    /// # Errors
+    /// Those of [`take`](Self::take).
+    fn take_changed(
+        &self,
+        cx: &Context<'_>,
+        wish: &own::Wish<'_>,
+        settings: &Params,
+        without: &[String],
+    ) -> Result<own::Changed, EnvError> {
+        let _ = (cx, wish);
+        Ok(own::Changed {
+            settings: own::without(settings, without),
+            change: "the same without it".to_owned(),
+        })
+    }
     /// Removes whatever carries the label of `run`, which nobody carries out at the time, and says what it
     /// removed, one line each. An error means that something may be left. For what an earlier crash left behind.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;

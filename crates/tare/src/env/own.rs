@@ -12,6 +12,8 @@ use tare_model::{Params, Value};
 
 /// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
 pub const LIKE: &str = "like";
+/// The setting of an arm that is a running container of the user's itself: its name.
+pub const INSIDE: &str = "inside";
 /// The setting that names differences which an arm does without.
 pub const WITHOUT: &str = "without";
 /// What the names of causes begin with that are a difference of the user's own environment.
@@ -24,6 +26,15 @@ pub enum Source<'a> {
     Line(&'a [String]),
     /// A container, running or stopped, by name or id.
     Container(&'a str),
+    /// A running container, in which the command itself is to be run.
+    Inside(&'a str),
+    /// A service of a compose file.
+    Service {
+        /// The file.
+        file: &'a str,
+        /// Its name there.
+        service: &'a str,
+    },
 }
 
 /// What may happen to volumes and folders of the user's that it can write to.
@@ -46,6 +57,8 @@ pub struct Wish<'a> {
     pub folder: &'a Path,
     /// What may be written to.
     pub shares: Shares,
+    /// Which engine, where several are known by names.
+    pub context: Option<&'a str>,
 }
 
 /// Something of the user's, taken.
@@ -63,6 +76,18 @@ pub struct Own {
     pub differences: Vec<Difference>,
     /// What was changed and why, a line each.
     pub told: Vec<String>,
+    /// The settings of an arm that is the running container itself, where that is asked about; the others are those
+    /// of a copy.
+    pub inside: Option<Params>,
+}
+
+/// Something of the user's, taken once more after a change.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changed {
+    /// The settings of an arm that is like it.
+    pub settings: Params,
+    /// What was changed, in words, without anything secret.
+    pub change: String,
 }
 
 /// One part in which something of the user's differs from a plain one.
@@ -111,9 +136,14 @@ pub fn without(settings: &Params, more: &[String]) -> Params {
     settings.clone().with(WITHOUT, Value::List(list))
 }
 
-/// Whether an arm with these settings is like something of the user's.
+/// Whether an arm with these settings is like something of the user's, or that itself.
 pub fn is_own(settings: &Params) -> bool {
-    settings.value(LIKE).is_some()
+    settings.value(LIKE).is_some() || is_inside(settings)
+}
+
+/// Whether an arm with these settings is a running container of the user's itself.
+pub fn is_inside(settings: &Params) -> bool {
+    settings.value(INSIDE).is_some()
 }
 
 /// Settings of a catalogue's counterfactual in the words of differences: which of them a changed setting takes away.
@@ -141,6 +171,9 @@ fn taken_away(name: &str, value: &Value) -> Option<&'static [&'static str]> {
 /// # Errors
 /// The change that cannot be made to something of the user's.
 pub fn changed(settings: &Params, changes: &Params) -> Result<Params, String> {
+    if is_inside(settings) {
+        return Err("the running container is not changed; copies of it are".to_owned());
+    }
     let mut away = Vec::new();
     for (name, value) in &changes.0 {
         match taken_away(name, value) {
@@ -185,5 +218,8 @@ mod tests {
         // A volume beside it would not move its files.
         assert!(changed_to("storage", "volume").is_err());
         assert!(changed_to("cpus", "2").is_err());
+        // What runs is never changed.
+        let inside = Params::new().with(INSIDE, "web");
+        assert!(changed(&inside, &Params::new().with("cpus", "")).is_err());
     }
 }

@@ -12,7 +12,7 @@ use super::answer;
 use super::format::{Format, Made, Material};
 use super::groups::{Group, grouped};
 use super::number::glance;
-use super::terminal::{NO_BREAK, both, harmless};
+use super::terminal::{NO_BREAK, applied_told, both, harmless};
 use super::words::{self, Names};
 
 /// The summary.
@@ -45,6 +45,9 @@ fn summary(dossier: &Dossier) -> String {
     }
     if let Some(why) = &dossier.why {
         let _ = writeln!(out, "{}\n", escaped(&why.answer));
+        if let Some(applied) = &why.applied {
+            let _ = writeln!(out, "{}\n", escaped(&applied_told(applied)));
+        }
     }
     for arm in &dossier.arms {
         let cells: Vec<&DossierCell> = dossier

@@ -43,7 +43,7 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
 fn named(finding: &DossierFinding) -> String {
     match finding.claim.strip_suffix(own::CLAIM) {
         _ if !finding.cause.starts_with(OWN) => finding.cause.clone(),
-        Some(what) => format!("{what}: {}", finding.advice),
+        Some(what) => format!("{what}: {} (price: {})", finding.advice, finding.price),
         None => finding.claim.clone(),
     }
 }

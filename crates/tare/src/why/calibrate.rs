@@ -264,7 +264,14 @@ fn at<T>(
         result.and_then(|(value, facts)| stopped.map(|()| (value, facts, life_ns)))
     });
     let removed = environment.remove(cx).map_err(wrap);
-    result.and_then(|value| removed.map(|()| value))
+    match (result, removed) {
+        (Ok(value), removed) => removed.map(|()| value),
+        (Err(first), Err(Trouble::Environment { source: left, .. })) => Err(Trouble::Left {
+            first: Box::new(first),
+            left,
+        }),
+        (Err(first), _) => Err(first),
+    }
 }
 
 fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), Trouble> {

@@ -15,6 +15,7 @@ use tare_stats::{Interval, Verdict};
 use super::answer::{Spent, answer, because};
 use super::counterfactual::{self, Trial};
 use super::ladder;
+use super::own::applied;
 use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
@@ -183,6 +184,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         explained,
         could_see,
         start_up_ns: lives.map(span),
+        applied: applied::judged(&run.head.study.arms, &dossier, &readings, (baseline, id)),
         counters: counters(&readings, baseline, id),
     });
     dossier
@@ -304,6 +306,9 @@ fn findings(
     let mut noted: Vec<String> = Vec::new();
     for spec in &run.head.study.arms {
         for suspect in &spec.role.suspects {
+            if applied::is_change(suspect) {
+                continue;
+            }
             noted.push(suspect.cause.clone());
             if spec.id == env.id {
                 add(Status::Untested, suspect, counterfactual::untested(suspect));
@@ -319,7 +324,8 @@ fn findings(
                 suspect,
                 spec.id.as_str(),
                 baseline,
-                env.id.as_str(),
+                // A changed copy of a copy is held against that.
+                spec.role.of.as_deref().unwrap_or(env.id.as_str()),
                 &total,
                 readings,
             );

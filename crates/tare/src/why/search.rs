@@ -5,11 +5,18 @@
 //! first; parts that are hot are split again, down to single differences. Where the whole is hot and no half of it
 //! is, either half is enough to keep the cost: then both are searched, each while the other is away, and what is
 //! found is one set that only goes together. What harms only together is hot on either side, and both are found.
+//! No half is called cold because nothing could be seen: what is neither hot nor cold is tried again, and left as it
+//! is in the end.
 //! Pure: it says what to try, and is told what came of it.
 //! What it cannot see: a difference that costs while another one, left away with it, saves as much.
 
 /// The least share of the cost that makes a set hot.
 pub const LEAST_SHARE: f64 = 0.2;
+
+/// Below this share, surely, a set is cold.
+const COLD_BELOW: f64 = 0.5;
+/// How often the same is tried before it is left undecided.
+const TRIES_MOST: u32 = 3;
 
 /// A difference that may carry the cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,12 +44,19 @@ pub struct Shown {
     pub low: f64,
     /// The share of the cost that went with it.
     pub share: f64,
+    /// The upper end of that share.
+    pub high: f64,
 }
 
 impl Shown {
     /// Whether enough went, and surely some.
     pub fn is_hot(self) -> bool {
         self.low > 0.0 && self.share >= LEAST_SHARE
+    }
+
+    /// Whether surely not enough went.
+    fn is_cold(self) -> bool {
+        self.high < COLD_BELOW
     }
 }
 
@@ -57,6 +71,8 @@ struct Job {
     rest: Vec<Vec<Item>>,
     /// Whether it was tried in more than two parts, of which none was hot.
     in_halves: bool,
+    /// How often the same parts were tried without being decided.
+    tries: u32,
 }
 
 /// A search that is going on.
@@ -64,6 +80,8 @@ struct Job {
 pub struct Search {
     jobs: Vec<Job>,
     found: Vec<Vec<String>>,
+    /// What could not be decided.
+    stuck: Vec<Job>,
 }
 
 impl Search {
@@ -73,6 +91,7 @@ impl Search {
         let mut search = Self {
             jobs: Vec::new(),
             found: Vec::new(),
+            stuck: Vec::new(),
         };
         if !items.is_empty() {
             search.go_on(Job {
@@ -80,6 +99,7 @@ impl Search {
                 group: items,
                 rest: Vec::new(),
                 in_halves: false,
+                tries: 0,
             });
         }
         search
@@ -96,7 +116,12 @@ impl Search {
             let group = job.group.iter().map(|item| item.id.clone());
             job.base.iter().cloned().chain(group).collect()
         };
-        self.jobs.iter().map(whole).collect()
+        self.jobs.iter().chain(&self.stuck).map(whole).collect()
+    }
+
+    /// How often what is tried next was tried before without being decided.
+    pub fn tries(&self) -> u32 {
+        self.jobs.iter().map(|job| job.tries).max().unwrap_or(0)
     }
 
     /// What to try next, at most `room` at once; nothing where all is found, or where there is no room for two.
@@ -139,7 +164,7 @@ impl Search {
         }
     }
 
-    fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<Shown>)]) {
+    fn learn_of(&mut self, mut job: Job, results: &[&(Probe, Option<Shown>)]) {
         let members = |probe: &Probe| -> Vec<Item> {
             let is_in = |item: &&Item| probe.part.contains(&item.id);
             job.group.iter().filter(is_in).cloned().collect()
@@ -153,7 +178,18 @@ impl Search {
             .collect();
         hot.sort_by(|a, b| b.0.total_cmp(&a.0));
         if hot.is_empty() {
-            return self.none_is_hot(job, results.len());
+            let is_open = |shown: &Option<Shown>| shown.is_some_and(|shown| !shown.is_cold());
+            if !results.iter().any(|(_, shown)| is_open(shown)) {
+                return self.none_is_hot(job, results.len());
+            }
+            job.tries += 1;
+            let is_over = job.tries >= TRIES_MOST;
+            return if is_over {
+                &mut self.stuck
+            } else {
+                &mut self.jobs
+            }
+            .push(job);
         }
         // Within a set that only goes together one way is enough.
         let wanted = if job.rest.is_empty() && job.base.is_empty() {
@@ -167,6 +203,7 @@ impl Search {
                 group,
                 rest: job.rest.clone(),
                 in_halves: false,
+                tries: 0,
             });
         }
     }
@@ -174,6 +211,7 @@ impl Search {
     fn none_is_hot(&mut self, mut job: Job, n_parts: usize) {
         if n_parts > 2 {
             job.in_halves = true;
+            job.tries = 0;
             self.jobs.push(job);
             return;
         }
@@ -183,6 +221,7 @@ impl Search {
         self.go_on(Job {
             group,
             in_halves: false,
+            tries: 0,
             ..job
         });
     }
@@ -211,7 +250,9 @@ fn split(group: &[Item], most: usize) -> Vec<Vec<Item>> {
         let left = group.len() - place;
         let missing = parts - split.len();
         let current = split.last().map_or(0, Vec::len);
-        let is_full = so_far >= whole * split.len() as f64 / parts as f64;
+        // Cut where that is nearest to equal parts.
+        let half = item.likelihood.max(0.01) / 2.0;
+        let is_full = so_far + half >= whole * split.len() as f64 / parts as f64;
         if current > 0 && missing > 0 && (is_full || left <= missing) {
             split.push(Vec::new());
         }
@@ -268,6 +309,7 @@ mod tests {
                     let shown = Shown {
                         low: share - 0.05,
                         share,
+                        high: share + 0.05,
                     };
                     (probe, Some(shown))
                 })
@@ -333,6 +375,40 @@ mod tests {
         assert_eq!(search.found(), [set(&["d01", "d00"])]);
         assert!(Search::new(Vec::new()).probes(6).is_empty());
         assert!(Search::new(items(9)).probes(1).is_empty());
+    }
+
+    #[test]
+    fn what_decides_nothing_is_tried_again_and_left_together_in_the_end() {
+        let mut search = Search::new(items(4));
+        let undecided = Shown {
+            low: -0.4,
+            share: 0.2,
+            high: 0.8,
+        };
+        let first = search.probes(2);
+        for tries in 0..TRIES_MOST {
+            assert_eq!(search.tries(), tries);
+            let probes = search.probes(2);
+            assert_eq!(probes, first);
+            let results: Vec<_> = probes
+                .into_iter()
+                .map(|probe| (probe, Some(undecided)))
+                .collect();
+            search.learn(&results);
+        }
+        assert!(search.probes(2).is_empty() && search.found().is_empty());
+        assert_eq!(search.open().len(), 1);
+        assert_eq!(search.open()[0].len(), 4);
+    }
+
+    #[test]
+    fn one_that_is_as_likely_as_half_of_all_is_tried_alone_also_in_two_parts() {
+        let mut all = items(9);
+        for item in &mut all {
+            item.likelihood = 0.13;
+        }
+        all[3].likelihood = 0.95;
+        assert_eq!(Search::new(all).probes(2)[0].part, ["d03"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec};
 
 use super::counterfactual::{Trial, Tried};
-use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, seen_facts};
+use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
 use crate::analyze::RunData;
 use crate::workload::{self, Workload};
 
@@ -107,16 +107,13 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let has_start_up = !is_own
         && first.host.wall_ns < START_UP_BELOW_NS
         && fits_in_half(command_ns + pace.life_ns);
-    // A search through all that differs needs the time, and compares the two sides again in every round.
-    let share = if is_own {
-        FIRST_SHARE / 2.0
-    } else {
-        FIRST_SHARE
-    };
-    let share_ns = (ask.budget_ns as f64 * share) as u64;
+    let share_ns = (ask.budget_ns as f64 * FIRST_SHARE) as u64;
     // The start-up may take the first comparison beyond its share, and not below six blocks.
     let life_ns = if has_start_up { pace.life_ns } else { 0 };
-    let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(FIRST_MOST));
+    // A search through all that differs needs the time, and compares the two sides again in every round; and one look
+    // says little of how long the command takes beside neighbours.
+    let most = if is_own { FEWEST } else { FIRST_MOST };
+    let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(most));
     let mut study = ask.study(
         "the command on the host and inside",
         base_arms(ask, first, with_a_prime),
@@ -156,6 +153,7 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     if with_a_prime {
         arms.push(host(A_PRIME));
     }
+    arms.extend(own::copy(ask));
     arms.push(ask.env_arm(first));
     arms
 }
@@ -329,6 +327,25 @@ impl Arms {
     /// All of them.
     pub(super) fn into_specs(self) -> Vec<ArmSpec> {
         self.specs
+    }
+
+    /// Adds an arm under the name that it had in an earlier study, if it had one, so that its blocks are further
+    /// ones of the same arm; its name.
+    pub(super) fn put_as(
+        &mut self,
+        known: Option<&String>,
+        prefix: &str,
+        tried: &Tried,
+        note: impl FnOnce(&mut Role),
+    ) -> String {
+        let (is_new, name) = self.put(prefix, tried, note);
+        let (true, Some(known)) = (is_new, known) else {
+            return name;
+        };
+        if let Some(arm) = self.specs.last_mut() {
+            arm.id = arm_id(known);
+        }
+        known.clone()
     }
 
     /// Adds an arm, or finds the one that does the same, and lets `note` write what it is for. Whether it is new,

@@ -121,6 +121,14 @@ pub enum Trouble {
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Cancelled,
+    /// Something is left behind beside another trouble.
+    #[error("{first}; left behind: {left}")]
+    Left {
+        /// What went wrong first.
+        first: Box<Trouble>,
+        /// What could not be removed, and why.
+        left: EnvError,
+    },
     /// The agent failed.
     #[error("{place}: {why}")]
     Agent {
@@ -142,8 +150,10 @@ fn holds(path: &str, place: &str) -> String {
 impl Trouble {
     /// Whether something that was started may still be there.
     pub fn may_have_left(&self) -> bool {
-        let Self::Environment { source, .. } = self else {
-            return false;
+        let source = match self {
+            Self::Left { .. } => return true,
+            Self::Environment { source, .. } => source,
+            _ => return false,
         };
         matches!(source, EnvError::AndCleanup { .. })
     }
@@ -167,6 +177,7 @@ impl Trouble {
             }
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
+            Self::Left { first, left } => return left.hint().or_else(|| first.hint()),
             Self::Environment { source, .. } if source.hint().is_some() => return source.hint(),
             Self::Environment { .. } | Self::Agent { .. } => "`tare doctor` says what is available here".to_owned(),
             Self::Cancelled => return None,

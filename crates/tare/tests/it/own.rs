@@ -15,8 +15,8 @@ use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
 use crate::world::{World, skip, turn};
 
 /// An image of this test's own, with what makes and removes containers beside it.
-struct Bench {
-    image: String,
+pub(crate) struct Bench {
+    pub(crate) image: String,
     /// What is removed at the end: kind and name.
     made: Vec<(&'static str, String)>,
 }
@@ -27,7 +27,7 @@ fn docker(arguments: &[&str]) -> Output {
 
 /// What the client prints; panics where it fails.
 #[track_caller]
-fn printed(arguments: &[&str]) -> String {
+pub(crate) fn printed(arguments: &[&str]) -> String {
     let output = docker(arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -37,7 +37,7 @@ fn printed(arguments: &[&str]) -> String {
 
 impl Bench {
     /// With these changes of the image's configuration.
-    fn new(name: &str, changes: &str) -> Self {
+    pub(crate) fn new(name: &str, changes: &str) -> Self {
         let image = format!("tare-own-test/{name}-{}", std::process::id());
         let script = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -55,7 +55,7 @@ impl Bench {
         }
     }
 
-    fn name(&mut self, kind: &'static str, name: &str) -> String {
+    pub(crate) fn name(&mut self, kind: &'static str, name: &str) -> String {
         let name = format!("tare-own-test-{name}-{}", std::process::id());
         self.made.push((kind, name.clone()));
         name
@@ -71,7 +71,7 @@ impl Drop for Bench {
 }
 
 /// Everything that the engine has, by kind.
-fn objects() -> Vec<String> {
+pub(crate) fn objects() -> Vec<String> {
     ["container", "volume", "image", "network"]
         .iter()
         .map(|kind| {
@@ -90,7 +90,7 @@ fn objects() -> Vec<String> {
         .collect()
 }
 
-fn inspected(name: &str) -> Value {
+pub(crate) fn inspected(name: &str) -> Value {
     let all: Value = serde_json::from_str(&printed(&["inspect", name])).unwrap();
     all[0].clone()
 }
@@ -100,6 +100,7 @@ fn taken(world: &World, source: Source<'_>) -> Own {
         source,
         folder: world.folder.path(),
         shares: Shares::ReadOnly,
+        context: None,
     };
     DOCKER.take(&world.cx(), &wish).unwrap()
 }
@@ -264,7 +265,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     let (before, all) = (inspected(&name), objects());
     let product = Product::new();
     let ask = |more: &[&str], command: &str| {
-        let arguments = ["why", "--like", &name, "--budget", "6s"];
+        let arguments = ["why", "--like", &name, "--budget", "15s"];
         product.run(
             arguments
                 .iter()
@@ -310,8 +311,9 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
     let arguments = [
         "why",
+        "--apply-check",
         "--budget",
-        "100s",
+        "110s",
         "--json",
         "-",
         "--",
@@ -346,6 +348,13 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
     assert!(
         first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
         "{first:#}"
+    );
+    // The line itself was changed, and says how without the variable's text.
+    let applied = &dossier["why"]["applied"];
+    assert_eq!(applied["is_gone"], true, "{applied:#}");
+    assert_eq!(
+        applied["change"], "your line without `-e SLOW_MODE=…`",
+        "{applied:#}"
     );
     let others = dossier["findings"].as_array().unwrap().iter().skip(1);
     assert!(

@@ -14,6 +14,10 @@ pub(super) static SETTINGS: &[SettingSpec] = &[
         doc: "a container, running or stopped, by name or id: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only",
     },
     SettingSpec {
+        name: "inside",
+        doc: "a running container, by name or id: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again",
+    },
+    SettingSpec {
         name: "without",
         doc: "with `like`: differences to leave away, a list such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing",
     },

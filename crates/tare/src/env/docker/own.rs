@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
 use bollard::query_parameters::CreateContainerOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,12 +19,16 @@ use super::errors::{is_missing, printable};
 use super::{Docker, image};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
-use crate::env::own::{LIKE, Own, Shares, Source, Wish};
+use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Shares, Source, Wish};
 
+#[cfg(unix)]
+mod compose;
 mod difference;
 mod fields;
 #[cfg(unix)]
 mod line;
+#[cfg(unix)]
+mod patch;
 mod shared;
 
 use difference::{Pair, parts};
@@ -86,8 +90,7 @@ impl Template {
         words: &[String],
         shares: Shares,
     ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
-        let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
-        let version = version.api_version.unwrap_or_else(|| "1.41".to_owned());
+        let version = version_of(api)?;
         let asked = line::asked(cx, &version, words)?;
         let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
         let image = image::inspect(api, &name)?;
@@ -197,6 +200,13 @@ impl Template {
     }
 }
 
+/// The newest version of the API that the engine speaks.
+#[cfg(unix)]
+fn version_of(api: &Api) -> Result<String, EnvError> {
+    let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
+    Ok(version.api_version.unwrap_or_else(|| "1.41".to_owned()))
+}
+
 fn variables_of(image: &ImageInspect) -> Vec<String> {
     let config = image.config.as_ref();
     config
@@ -221,10 +231,12 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// What a container was made with, as the body of a request.
-fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
-    let found = api
-        .attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
+/// What the engine says of a container of the user's.
+///
+/// # Errors
+/// There is none of this name.
+pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
+    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
         .map_err(|error| {
             if is_missing(&error) {
                 EnvError::Absent {
@@ -234,7 +246,20 @@ fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
             } else {
                 api.explain("inspect the container", CONTROL_LIMIT, &error)
             }
-        })?;
+        })
+}
+
+/// The request that would make a container like one of the user's.
+///
+/// # Errors
+/// There is none of this name, or it is not understood.
+pub(super) fn body_of(api: &Api, name: &str) -> Result<ContainerCreateBody, EnvError> {
+    request(&inspected(api, name)?)
+}
+
+/// What a container was made with, as the body of a request.
+fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
+    let found = looked_up(api, name)?;
     let labels = found
         .config
         .as_ref()
@@ -331,62 +356,226 @@ pub(super) fn is_there(api: &Api, is_here: bool, share: &Share) -> bool {
     !matches!(found, Err(error) if is_missing(&error))
 }
 
+/// Something of the user's, as it is known here.
+struct Found {
+    template: Template,
+    image: ImageInspect,
+    platform: Option<String>,
+    /// What people call it.
+    name: String,
+    told: Vec<String>,
+}
+
+impl Found {
+    fn of(cx: &Context<'_>, api: &Api, wish: &Wish<'_>) -> Result<Self, EnvError> {
+        let of_line = |words: &[String]| {
+            let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
+            Ok(Self {
+                name: format!("docker run … {}", printable(template.image())),
+                template,
+                image,
+                platform,
+                told: Vec::new(),
+            })
+        };
+        match wish.source {
+            Source::Line(words) => of_line(words),
+            Source::Service { file, service } => {
+                let found = service_of(cx, file, service)?;
+                let name = format!("{} of {}", printable(service), printable(file));
+                let told = found.told;
+                let taken = of_line(&found.words).map_err(|error| match error {
+                    // It is built here and not pulled.
+                    EnvError::Absent { why, fix: Some(_) } if found.is_built => EnvError::Absent {
+                        why,
+                        fix: Some(format!(
+                            "`docker compose -f {} build {}`",
+                            printable(file),
+                            printable(service)
+                        )),
+                    },
+                    other => other,
+                })?;
+                Ok(Self {
+                    name,
+                    told,
+                    ..taken
+                })
+            }
+            Source::Container(name) | Source::Inside(name) => {
+                let (template, image) = Template::of_container(cx, api, name, wish.shares)?;
+                Ok(Self {
+                    template,
+                    image,
+                    platform: None,
+                    name: printable(name),
+                    told: Vec::new(),
+                })
+            }
+        }
+    }
+
+    /// The settings of an arm that is like it.
+    fn settings(&self, file: &Path, context: Option<&str>) -> Params {
+        let settings = Params::new().with(LIKE, file.display().to_string());
+        let settings = of_context(settings, context);
+        match &self.platform {
+            Some(platform) => settings.with("platform", platform.as_str()),
+            None => settings,
+        }
+    }
+}
+
+fn of_context(settings: Params, context: Option<&str>) -> Params {
+    match context {
+        Some(name) => settings.with("context", name),
+        None => settings,
+    }
+}
+
+#[cfg(unix)]
+fn service_of(cx: &Context<'_>, file: &str, service: &str) -> Result<compose::Service, EnvError> {
+    compose::service(cx, file, service)
+}
+
+#[cfg(not(unix))]
+fn service_of(
+    _cx: &Context<'_>,
+    _file: &str,
+    _service: &str,
+) -> Result<compose_none::Service, EnvError> {
+    Err(EnvError::Absent {
+        why: "a compose file can be taken only where there are Unix sockets".into(),
+        fix: Some("start the service and take its container: `--like CONTAINER`".into()),
+    })
+}
+
+#[cfg(not(unix))]
+mod compose_none {
+    //! What there is of a service where none can be taken.
+    pub(super) struct Service {
+        pub(super) words: Vec<String>,
+        pub(super) told: Vec<String>,
+        pub(super) is_built: bool,
+    }
+}
+
 impl Docker {
     /// Takes something of the user's: [`crate::env::Driver::take`].
     pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
         let (api, engine) = self.identify(cx, super::DETECT_LIMIT)?;
-        let (template, image, platform, name) = match wish.source {
-            Source::Line(words) => {
-                let (template, image, platform) = Template::of_line(cx, &api, words, wish.shares)?;
-                let name = format!("docker run … {}", printable(template.image()));
-                (template, image, platform, name)
+        let inside = match wish.source {
+            Source::Inside(name) => {
+                super::inside::must_run(&api, name)?;
+                Some(of_context(Params::new().with(INSIDE, name), wish.context))
             }
-            Source::Container(name) => {
-                let (template, image) = Template::of_container(cx, &api, name, wish.shares)?;
-                (template, image, None, printable(name))
-            }
+            _ => None,
         };
-        let mut told = Vec::new();
+        let mut found = Found::of(cx, &api, wish)?;
+        let mut told = std::mem::take(&mut found.told);
         let is_here = engine.elsewhere.is_none();
         let there = |share: &Share| is_there(&api, is_here, share);
+        let template = &found.template;
         shared::beside(&template.body, template.shares, &there, &mut told);
+        told.extend(shared::warned(&template.body));
         for name in template.lost() {
             told.push(format!(
                 "NOT carried: `{name}`, which this Tare does not know"
             ));
         }
-        let (argv, directory) = command_of(&template.body, &image);
+        let (argv, directory) = command_of(&template.body, &found.image);
         let mut differences: Vec<_> = parts(template.pair())
             .into_iter()
             .map(|part| part.told)
             .collect();
-        if matches!(wish.source, Source::Container(_)) {
-            for difference in &mut differences {
-                difference.advice = difference.advice.replace(
-                    " out of the `docker run` line",
-                    " out of what it is made with",
-                );
-            }
+        for difference in &mut differences {
+            let of = match wish.source {
+                Source::Line(_) => continue,
+                Source::Container(_) | Source::Inside(_) => " out of what it is made with",
+                Source::Service { .. } => " out of what the service has",
+            };
+            difference.advice = difference
+                .advice
+                .replace(" out of the `docker run` line", of);
         }
-        let file = kept(wish.folder, &template)?;
-        let mut settings = Params::new().with(LIKE, file.display().to_string());
-        if let Some(platform) = platform {
-            settings = settings.with("platform", platform);
-        }
+        let file = kept(wish.folder, "own-container.json", template)?;
         Ok(Own {
-            settings,
-            name,
+            settings: found.settings(&file, wish.context),
+            name: found.name,
             argv,
             directory,
             differences,
             told,
+            inside,
+        })
+    }
+
+    /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. A line is changed as its
+    /// user would.
+    pub(super) fn taken_changed(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        settings: &Params,
+        without: &[String],
+    ) -> Result<Changed, EnvError> {
+        let fallback = Changed {
+            settings: env_own::without(settings, without),
+            change: "the same without it, by the switch that found it".to_owned(),
+        };
+        let Source::Line(words) = wish.source else {
+            return Ok(fallback);
+        };
+        let (api, _) = self.identify(cx, super::DETECT_LIMIT)?;
+        let found = Found::of(cx, &api, wish)?;
+        let Some(patch) = patch_of(cx, &api, words, &found.template, without)? else {
+            return Ok(fallback);
+        };
+        let wish = Wish {
+            source: Source::Line(&patch.0),
+            ..*wish
+        };
+        let changed = Found::of(cx, &api, &wish)?;
+        let file = kept(wish.folder, "own-container-changed.json", &changed.template)?;
+        Ok(Changed {
+            settings: changed.settings(&file, wish.context),
+            change: format!("your line {}", patch.1),
         })
     }
 }
 
+/// The line without these differences, and what was changed in it.
+#[cfg(unix)]
+fn patch_of(
+    cx: &Context<'_>,
+    api: &Api,
+    words: &[String],
+    template: &Template,
+    without: &[String],
+) -> Result<Option<(Vec<String>, String)>, EnvError> {
+    let Some(verb) = env_own::verb(words) else {
+        return Ok(None);
+    };
+    let version = version_of(api)?;
+    let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
+    let patch = patch::patched(words, verb, template.pair(), without, ask);
+    Ok(patch.map(|patch| (patch.words, patch.told)))
+}
+
+#[cfg(not(unix))]
+fn patch_of(
+    _cx: &Context<'_>,
+    _api: &Api,
+    _words: &[String],
+    _template: &Template,
+    _without: &[String],
+) -> Result<Option<(Vec<String>, String)>, EnvError> {
+    Ok(None)
+}
+
 /// Keeps the configuration where nobody else reads it.
-fn kept(folder: &Path, template: &Template) -> Result<PathBuf, EnvError> {
-    let file = folder.join("own-container.json");
+fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvError> {
+    let file = folder.join(name);
     let text = serde_json::to_vec(template).expect("JSON is always JSON");
     files::write_working(&file, &text)?;
     Ok(file)

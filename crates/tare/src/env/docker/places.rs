@@ -7,6 +7,7 @@ use tare_model::ArmId;
 
 use super::super::EnvError;
 use super::endpoint::Named;
+use super::inside::Guest;
 use super::settings::{Settings, Storage};
 use crate::cx::{Context, files};
 
@@ -16,9 +17,22 @@ pub(super) struct Place {
     arm: String,
     pub(super) engine: Named,
     folder: Option<PathBuf>,
+    /// A folder of ours in a container of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) guest: Option<Guest>,
 }
 
 impl Place {
+    /// Inside a container of the user's.
+    pub(super) fn in_container(arm: &ArmId, engine: Named, guest: Guest) -> Self {
+        Self {
+            arm: arm.to_string(),
+            engine,
+            folder: None,
+            guest: Some(guest),
+        }
+    }
+
     pub(super) fn new(cx: &Context<'_>, arm: &ArmId, engine: Named, settings: &Settings) -> Self {
         // The run's own folder goes with the run, but for what is mounted in it.
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
@@ -26,6 +40,7 @@ impl Place {
             arm: arm.to_string(),
             engine,
             folder: settings.bind_folder.clone().or(own),
+            guest: None,
         }
     }
 }
@@ -71,6 +86,7 @@ mod tests {
             arm: "bind".into(),
             engine: Named::Context("default".into()),
             folder: Some(parent.path().to_owned()),
+            guest: None,
         };
         for name in [
             "tare-r1-bind-1",

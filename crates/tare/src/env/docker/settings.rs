@@ -88,6 +88,8 @@ impl Storage {
 pub(super) struct Settings {
     /// A container of the user's, or the file in which one is kept.
     pub(super) like: Option<String>,
+    /// A running container of the user's itself.
+    pub(super) inside: Option<String>,
     /// What an arm that is like one does without.
     pub(super) without: Vec<String>,
     pub(super) image: Option<String>,
@@ -134,6 +136,11 @@ impl Settings {
                 own::LIKE,
                 |text| is_container_name(text) || is_safe_path(text),
                 "a container's name or id",
+            )?,
+            inside: read.word(
+                own::INSIDE,
+                is_container_name,
+                "a running container's name or id",
             )?,
             without: read.words(own::WITHOUT, is_difference, "names of differences")?,
             image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
@@ -196,6 +203,14 @@ impl Settings {
                 hint: Some(hint.into()),
             })
         };
+        let with_inside = |name: &&String| ![own::INSIDE, "context"].contains(&name.as_str());
+        if let (true, Some(name)) = (self.inside.is_some(), params.0.keys().find(with_inside)) {
+            return conflict(
+                name,
+                &format!("`{name}` has no effect beside `inside`: the container runs as it is"),
+                "`like` makes a new one like it, and `without` leaves parts of that away",
+            );
+        }
         let besides = |name: &&String| !WITH_LIKE.contains(&name.as_str());
         if let (true, Some(name)) = (self.like.is_some(), params.0.keys().find(besides)) {
             return conflict(
@@ -404,7 +419,7 @@ mod tests {
         assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
         assert_eq!(settings.wanted.files, ["/etc/os-release"]);
         assert_eq!(settings.lower_file, Some(100 << 20));
-        let all_but = ["privileged", "image", "like", "without"];
+        let all_but = ["privileged", "image", "like", "inside", "without"];
         assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
         let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
         let settings = Settings::parse(&params).unwrap();
@@ -421,6 +436,10 @@ mod tests {
         assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD", "tmpfs./a"]);
         assert!(Settings::parse(&like.with("cpus", 0.5)).is_err());
         assert!(Settings::parse(&Params::new().with("without", "cpus")).is_err());
+        let inside = Params::new().with("inside", "web").with("context", "other");
+        let settings = Settings::parse(&inside).unwrap();
+        assert_eq!(settings.inside.as_deref(), Some("web"));
+        assert!(Settings::parse(&inside.with("without", "cpus")).is_err());
         let both = params.with("programs", "python3");
         assert_eq!(Settings::parse(&both).unwrap_err().setting, "image");
     }

@@ -14,7 +14,7 @@ use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
 use super::format::{Format, Made, Material};
-use super::terminal::{harmless, tail};
+use super::terminal::{applied_told, harmless, tail};
 use super::words::Names;
 
 mod costs;
@@ -149,6 +149,7 @@ fn body(dossier: &Dossier) -> Markup {
             section id="answer" aria-label="Answer" {
                 @if let Some(why) = &dossier.why {
                     p.answer { (prose(&sentence(&why.answer))) }
+                    @if let Some(applied) = &why.applied { p { (prose(&sentence(&applied_told(applied)))) } }
                     @if why.outcome == WhyOutcome::Undecided { p { "Undecided is not “no cost”: see below what could have been seen." } }
                 } @else {
                     @for (_, arm, cells) in &arms {

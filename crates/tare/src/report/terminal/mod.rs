@@ -25,7 +25,7 @@ mod why;
 pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
-pub(in crate::report) use why::{CHARGED, added, counters};
+pub(in crate::report) use why::{CHARGED, added, applied_told, counters};
 pub use why::{time, why};
 
 use super::answer::{self, trust};

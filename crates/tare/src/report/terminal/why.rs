@@ -6,7 +6,8 @@
 //! What it cannot see: the terminal; width and colour are arguments.
 
 use tare_model::dossier::{
-    Dossier, DossierCounter, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
+    Dossier, DossierApplied, DossierCounter, DossierFinding, DossierLadder, DossierRung,
+    DossierWhy, Span,
 };
 use tare_model::{CheckResult, Status, StoppedBy};
 
@@ -53,6 +54,14 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
     }
     paragraph(&mut out, "", &capitalised(&harmless(&why.answer)), limit);
+    if let Some(applied) = &why.applied {
+        paragraph(
+            &mut out,
+            "",
+            &capitalised(&harmless(&applied_told(applied))),
+            limit,
+        );
+    }
     let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
     if let Some(line) = compared {
         paragraph(&mut out, "", &capitalised(&harmless(line)), limit);
@@ -115,6 +124,35 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
 
 /// How a line begins that says what a container of the user's own is compared with.
 const COMPARED: &str = "compared with: ";
+
+/// What came of a change that was applied, in a sentence without its full stop.
+pub(in crate::report) fn applied_told(applied: &DossierApplied) -> String {
+    let ratio = applied.ratio.map_or_else(String::new, |ratio| {
+        format!(
+            " it costs {:.2} times as much as the plain one [{:.2}, {:.2}],",
+            ratio.point, ratio.low, ratio.high
+        )
+    });
+    let left = applied.left.map_or_else(String::new, |left| {
+        let percent = |part: f64| 100.0 * part;
+        format!(
+            " {:.0} % of the cost is left [{:.0}, {:.0}]",
+            percent(left.point),
+            percent(left.low),
+            percent(left.high)
+        )
+    });
+    let word = match applied.is_gone {
+        Some(true) => "the cost is gone",
+        Some(false) => "the cost is NOT gone",
+        None => "whether the cost is gone was not decided",
+    };
+    let colon = if left.is_empty() { " " } else { ": " };
+    format!(
+        "applied once more, {}:{ratio}{left}{colon}{word} (price: {})",
+        applied.change, applied.price
+    )
+}
 
 /// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
 fn base(dossier: &Dossier) -> (&'static str, &'static str) {

@@ -1,7 +1,11 @@
 //! Baselines, what was seen first, and what is told of what was found.
 
+use tare_model::Status;
+
 use super::super::conclude::tests::finding;
+use super::sifting::narrowest;
 use super::*;
+use crate::env::own::WITHOUT;
 
 fn difference(id: &str, may_be_needed: bool) -> Difference {
     Difference {
@@ -37,28 +41,6 @@ fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() 
     assert_eq!(super::bases(&sure).len(), 1);
     assert_eq!(call(&own(), &[]).argv, ["serve"]);
     assert_eq!(call(&own(), &["x".into()]).argv, ["x"]);
-}
-
-#[test]
-fn what_explains_what_was_seen_is_tried_first_and_nothing_is_ruled_out() {
-    let slow = Trace {
-        longer: 100.0,
-        run_delay: 60.0,
-        ..Trace::default()
-    };
-    assert!(slow.weighed("cgroup-parent", 0.7) > 0.9 && slow.weighed("dns", 0.5) > 0.2);
-    assert!(slow.weighed("dns", 0.5) < slow.weighed("cpu-shares", 0.5));
-    let works = Trace {
-        longer: 100.0,
-        on_processor: 90.0,
-        ..Trace::default()
-    };
-    assert!(works.weighed("env.LD_PRELOAD", 0.6) > works.weighed("cpus", 0.9));
-    let waits = Trace {
-        longer: 100.0,
-        ..Trace::default()
-    };
-    assert!(waits.weighed("dns", 0.5) > waits.weighed("env.X", 0.5));
 }
 
 #[test]
@@ -104,9 +86,46 @@ fn a_switch_that_takes_others_with_it_is_no_cause_beside_them() {
     let buffers = set(&["sysctl.net.ipv4.tcp_rmem"]);
     let filter = set(&["engine.seccomp"]);
     let own = set(&["env.A", "env.B"]);
-    assert_eq!(narrowest(&[network.clone(), buffers.clone()]), [buffers]);
+    let all = ["engine.network", "engine.seccomp", "env.A"];
     assert_eq!(
-        narrowest(&[filter.clone(), network.clone(), own.clone()]),
-        [own, filter, network]
+        narrowest(&[network.clone(), buffers.clone()], &all),
+        [buffers]
     );
+    assert_eq!(
+        narrowest(&[filter.clone(), network.clone(), own.clone()], &all),
+        [own, filter, network.clone()]
+    );
+    // Those that go with it and were not found are tried beside it.
+    let all = ["engine.network", "publish", "sysctl.net.core.somaxconn"];
+    let within = set(&["publish", "sysctl.net.core.somaxconn"]);
+    assert_eq!(
+        narrowest(std::slice::from_ref(&network), &all),
+        [within, network]
+    );
+}
+
+#[test]
+fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
+    let told = |narrow: f64| {
+        let mut findings = vec![
+            finding("own.engine.network", Status::Confirmed, "proof-9", 0.98),
+            finding("own.publish", Status::Confirmed, "proof-8", narrow),
+        ];
+        sifted(&mut findings, |arm| {
+            let away = if arm == "proof-9" {
+                "engine.network"
+            } else {
+                "publish"
+            };
+            Some(vec![away.to_owned()])
+        });
+        let told = findings.iter().map(|it| (it.cause.clone(), it.status));
+        told.collect::<Vec<_>>()
+    };
+    let network = |status| ("own.engine.network".to_owned(), status);
+    let publish = ("own.publish".to_owned(), Status::Confirmed);
+    assert_eq!(told(0.9), [publish.clone(), network(Status::Supported)]);
+    // Both take half: then both are.
+    assert_eq!(told(0.45).len(), 2);
+    assert_eq!(told(0.45)[0], network(Status::Confirmed));
 }

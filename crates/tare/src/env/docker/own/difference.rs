@@ -47,7 +47,7 @@ enum Switch {
 }
 
 /// A value that means the same as none.
-fn is_nothing(value: &Value) -> bool {
+pub(super) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(is) => !is,

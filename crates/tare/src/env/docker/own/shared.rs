@@ -157,6 +157,25 @@ fn judged(
     Fate::ReadOnly
 }
 
+/// What is worth knowing about a container that reaches further than others: copies have the same rights.
+pub(super) fn warned(body: &Value) -> Vec<String> {
+    let host = &body["HostConfig"];
+    let mut told = Vec::new();
+    if host["Privileged"] == true {
+        told.push(
+            "it is privileged, and so are the copies: what the command does to the machine, it does each time"
+                .to_owned(),
+        );
+    }
+    if host["PidMode"] == "host" {
+        told.push(
+            "it sees the machine's processes, and so do the copies: what the command does to them, it does each time"
+                .to_owned(),
+        );
+    }
+    told
+}
+
 /// A bind without the wish to label its files anew: they are the user's.
 fn without_label(text: &str) -> String {
     let mut words = text.splitn(3, ':');
@@ -304,6 +323,14 @@ mod tests {
         ] {
             assert!(all.contains(word), "{word}: {all}");
         }
+    }
+
+    #[test]
+    fn what_reaches_out_of_the_container_is_told() {
+        let told = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
+        assert_eq!(told(json!({"PidMode": "", "Privileged": false})), "");
+        assert!(told(json!({"Privileged": true})).contains("privileged"));
+        assert!(told(json!({"PidMode": "host"})).contains("processes"));
     }
 
     #[test]

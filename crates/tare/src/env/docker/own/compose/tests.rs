@@ -1,0 +1,98 @@
+//! What the plugin prints, made into lines.
+
+use super::*;
+
+/// As `docker compose config --format json` prints a file with two services.
+const PRINTED: &str = include_str!("printed.json");
+
+fn of(service: &str) -> (Service, Vec<String>) {
+    line(&serde_json::from_str(PRINTED).unwrap(), service).unwrap()
+}
+
+#[test]
+fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
+    let (web, variables) = of("web");
+    let text = web.words.join(" ");
+    assert!(text.starts_with("docker create "), "{text}");
+    assert!(
+        text.ends_with(" --entrypoint /entry --workdir /srv own/web:1 -q serve cost=$HOME"),
+        "{text}"
+    );
+    for flag in [
+        "--cpus 0.5",
+        "--memory 268435456",
+        "--shm-size 134217728",
+        "--cap-drop NET_RAW",
+        "--sysctl net.core.somaxconn=1024",
+        "--ulimit core=0",
+        "--ulimit nofile=1000:2000",
+        "--log-driver json-file",
+        "--log-opt max-size=1m",
+        "--add-host db:192.0.2.2",
+        "--publish 127.0.0.1:8080:80/tcp",
+        "--volume /srv/conf:/etc/web:ro",
+        "--volume shop_data:/data",
+        "--tmpfs /scratch",
+        "--tmpfs /cache:size=1048576",
+        "--volume /srv/token.txt:/run/secrets/token:ro",
+        "--stop-timeout 90",
+        "--init",
+        "--user 1000:1000",
+    ] {
+        assert!(text.contains(flag), "{flag} is not in: {text}");
+    }
+    // A password is no argument of anybody's.
+    assert!(!text.contains("hush"), "{text}");
+    assert_eq!(variables, ["LOG_LEVEL=info", "PASSWORD=hush$"]);
+    let told = web.told.join("\n");
+    for word in ["shop_default", "`credential_spec`"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(web.told.len(), 2, "{told}");
+}
+
+#[test]
+fn a_service_that_is_built_has_the_name_that_the_plugin_gives_its_image() {
+    let (job, variables) = of("job");
+    assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
+    assert!(variables.is_empty() && job.words.contains(&"--network".to_owned()));
+}
+
+#[test]
+fn a_service_that_is_not_there_is_told_with_those_that_are() {
+    let config = serde_json::from_str(PRINTED).unwrap();
+    let problem = line(&config, "wbe").unwrap_err();
+    assert!(problem.why.contains("`wbe`"), "{problem:?}");
+    assert_eq!(problem.fix.as_deref(), Some("it has: job, web"));
+}
+
+#[test]
+fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
+    for said in [
+        "docker: 'compose' is not a docker command.\nSee 'docker --help'",
+        "unknown shorthand flag: 'f' in -f\n\nUsage:  docker [OPTIONS] COMMAND",
+        "docker: unknown command: docker compose\n\nRun 'docker --help' for more information",
+    ] {
+        let error = refused("a.yml", said);
+        assert!(
+            error
+                .hint()
+                .is_some_and(|hint| hint.contains("docker-compose-v2")),
+            "{said}"
+        );
+    }
+    let error = refused("a.yml", "open /a.yml: no such file or directory\n");
+    assert!(
+        error.to_string().contains("no such file") && error.hint().is_none(),
+        "{error}"
+    );
+}
+
+#[test]
+fn lengths_of_time_are_seconds() {
+    assert_eq!(seconds("1m30s"), Some(90));
+    assert_eq!(seconds("10s"), Some(10));
+    assert_eq!(seconds("1h0m0s"), Some(3600));
+    assert_eq!(seconds("10"), None);
+    assert_eq!(seconds("soon"), None);
+}

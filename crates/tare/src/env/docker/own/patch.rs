@@ -1,0 +1,312 @@
+//! The user's own line, changed so that it does without some differences: words left out or put in, each change tried
+//! on the client until it makes of the line what is wanted.
+//!
+//! No flag is parsed: which words belong to what, only the client knows, and a change counts by what the client then
+//! asks its engine for. What no flag of the line does (a variable of the image, a file of variables, what the engine
+//! does to every container) is put in as a flag of its own where there is one.
+//! What it cannot see: two flags of the same meaning of which the client lets the later win.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::difference::{Pair, is_nothing, without};
+use crate::env::text::printable;
+
+/// How often the client is asked at most: it takes a twentieth of a second each time.
+const ASKED_MOST: usize = 60;
+
+/// A changed line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Patch {
+    /// The whole line; it may hold what is secret.
+    pub(super) words: Vec<String>,
+    /// What was changed, for people.
+    pub(super) told: String,
+}
+
+/// One change of a line: words that go, or that come, at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Edit {
+    Out { place: usize, n_words: usize },
+    In { place: usize, words: Vec<String> },
+}
+
+impl Edit {
+    fn made(&self, words: &[String]) -> Vec<String> {
+        let mut words = words.to_vec();
+        match self {
+            Self::Out { place, n_words } => {
+                words.drain(*place..*place + *n_words);
+            }
+            Self::In { place, words: more } => {
+                words.splice(*place..*place, more.iter().cloned());
+            }
+        }
+        words
+    }
+
+    /// As people are told: a flag, without the text of a variable.
+    fn told(&self, words: &[String]) -> String {
+        let (word, flag) = match self {
+            Self::Out { place, n_words } => ("without", &words[*place..*place + *n_words]),
+            Self::In { words: more, .. } => ("with", more.as_slice()),
+        };
+        format!("{word} `{}`", shown(flag))
+    }
+}
+
+/// A flag without the text of what may be a variable.
+fn shown(flag: &[String]) -> String {
+    let text = flag.join(" ");
+    let is_variable = ["-e", "--env", "--log-opt", "-l", "--label"]
+        .iter()
+        .any(|begin| flag[0].starts_with(begin));
+    let hidden = match (is_variable, flag) {
+        (false, _) => text,
+        (true, [one]) if one.starts_with("--") => {
+            let parts: Vec<&str> = one.splitn(3, '=').take(2).collect();
+            format!("{}=…", parts.join("="))
+        }
+        (true, _) => match text.split_once('=') {
+            Some((name, _)) => format!("{name}=…"),
+            None => text,
+        },
+    };
+    printable(&hidden.chars().take(120).collect::<String>())
+}
+
+/// The line without these differences, asked of the client by `ask`; `verb` is the place of `run` in it. `None` where
+/// no change of words makes exactly that.
+pub(super) fn patched(
+    words: &[String],
+    verb: usize,
+    pair: Pair<'_>,
+    ids: &[String],
+    mut ask: impl FnMut(&[String]) -> Option<Value>,
+) -> Option<Patch> {
+    let wanted = without(pair, ids).ok()?;
+    let mut words = words.to_vec();
+    let mut distance = different(pair.body, &wanted).len();
+    let mut told = Vec::new();
+    let mut asked = 0;
+    while distance > 0 {
+        let mut better = None;
+        for edit in edits(&words, verb, ids) {
+            if asked == ASKED_MOST {
+                return None;
+            }
+            asked += 1;
+            let changed = edit.made(&words);
+            let Some(body) = ask(&changed) else {
+                continue;
+            };
+            let now = different(&body, &wanted).len();
+            if now < distance {
+                better = Some((edit, changed, now));
+                break;
+            }
+        }
+        let (edit, changed, now) = better?;
+        told.push(edit.told(&words));
+        (words, distance) = (changed, now);
+    }
+    (!told.is_empty()).then(|| Patch {
+        words,
+        told: told.join(" and "),
+    })
+}
+
+/// What may be changed, the likeliest first: flags that look like what is to go, then a flag that takes it away,
+/// then every other one.
+fn edits(words: &[String], verb: usize, ids: &[String]) -> Vec<Edit> {
+    let flags = (verb + 1..words.len()).filter(|place| words[*place].starts_with('-'));
+    let looks_alike = |place: usize| {
+        let near: String = words[place..words.len().min(place + 2)].join(" ");
+        ids.iter().any(|id| {
+            let last = id.split_once('.').map_or(id.as_str(), |(_, name)| name);
+            near.contains(last)
+        })
+    };
+    let (near, far): (Vec<usize>, Vec<usize>) = flags.partition(|place| looks_alike(*place));
+    let out = |place: usize| {
+        let both = (place + 1 < words.len()).then_some(Edit::Out { place, n_words: 2 });
+        let one = Edit::Out { place, n_words: 1 };
+        // `--flag=value` is one word, and `--flag value` are two.
+        if words[place].contains('=') {
+            vec![one]
+        } else {
+            both.into_iter().chain([one]).collect()
+        }
+    };
+    let put = ids
+        .iter()
+        .filter_map(|id| opposite(id))
+        .map(|flag| Edit::In {
+            place: verb + 1,
+            words: flag,
+        });
+    let far: Vec<Edit> = far.into_iter().flat_map(out).collect();
+    let near: Vec<Edit> = near.into_iter().flat_map(out).collect();
+    near.into_iter().chain(put).chain(far).collect()
+}
+
+/// The flag that takes away what no flag brought.
+fn opposite(id: &str) -> Option<Vec<String>> {
+    let flag: &[&str] = match id {
+        "engine.seccomp" => &["--security-opt", "seccomp=unconfined"],
+        "engine.apparmor" => &["--security-opt", "apparmor=unconfined"],
+        "engine.network" => &["--network", "host"],
+        "engine.log" => &["--log-driver", "none"],
+        _ => {
+            let name = id.strip_prefix("env.")?;
+            // A name without a text, which is not set here either: not even the image's.
+            return Some(vec!["--env".to_owned(), name.to_owned()]);
+        }
+    };
+    Some(flag.iter().map(|word| (*word).to_owned()).collect())
+}
+
+/// The places in which two configurations differ; what means nothing is the same as nothing.
+fn different(one: &Value, other: &Value) -> BTreeSet<String> {
+    let mut places = BTreeSet::new();
+    compare("", one, other, &mut places);
+    places
+}
+
+fn compare(place: &str, one: &Value, other: &Value, places: &mut BTreeSet<String>) {
+    if one == other || (is_nothing(one) && is_nothing(other)) {
+        return;
+    }
+    match (one, other) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let of = |map: &serde_json::Map<String, Value>| {
+                    map.get(name).cloned().unwrap_or(Value::Null)
+                };
+                compare(&format!("{place}/{name}"), &of(a), &of(b), places);
+            }
+        }
+        (Value::Array(_) | Value::Null, Value::Array(_) | Value::Null) => {
+            // Entry by entry, whatever their order: a flag that goes brings one nearer.
+            let texts = |value: &Value| -> BTreeSet<String> {
+                let list = value.as_array();
+                list.into_iter().flatten().map(Value::to_string).collect()
+            };
+            let (a, b) = (texts(one), texts(other));
+            places.extend(
+                a.symmetric_difference(&b)
+                    .map(|text| format!("{place}={text}")),
+            );
+        }
+        _ => {
+            places.insert(place.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// A client that knows a few flags; everything behind the image is the command.
+    fn client(line: &[String]) -> Option<Value> {
+        let mut host = json!({"NetworkMode": "default"});
+        let mut env = Vec::new();
+        let mut words = line.iter().skip(2);
+        let mut image = None;
+        while let Some(word) = words.next() {
+            let (flag, text) = match word.split_once('=') {
+                Some((flag, text)) if flag.starts_with("--") => (flag, Some(text.to_owned())),
+                _ => (word.as_str(), None),
+            };
+            if flag == "--init" {
+                host["Init"] = json!(true);
+                continue;
+            }
+            if !flag.starts_with('-') {
+                image = Some(flag.to_owned());
+                break;
+            }
+            let text = text.or_else(|| words.next().cloned())?;
+            match flag {
+                "-c" | "--cpu-shares" => host["CpuShares"] = json!(text.parse::<u32>().ok()?),
+                "--network" => host["NetworkMode"] = json!(text),
+                "--security-opt" => host["SecurityOpt"] = json!([text]),
+                "--log-driver" => host["LogConfig"] = json!({"Type": text, "Config": {}}),
+                "-e" | "--env" => env.push(text),
+                _ => return None,
+            }
+        }
+        let command: Vec<&String> = words.collect();
+        Some(json!({"Image": image?, "Env": env, "Cmd": command, "HostConfig": host}))
+    }
+
+    fn patch(line: &str, ids: &[&str], image_env: &[&str]) -> Option<(String, String)> {
+        let line = words(line);
+        let (body, plain) = (client(&line).unwrap(), client(&words("docker create x")));
+        let image_env: Vec<String> = image_env.iter().map(|text| (*text).to_owned()).collect();
+        let plain = plain.unwrap();
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &image_env,
+        };
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let patch = patched(&line, 1, pair, &ids, client)?;
+        Some((patch.words.join(" "), patch.told))
+    }
+
+    #[test]
+    fn the_words_go_that_the_client_understood_as_the_difference() {
+        let line = "docker run --init -c 2 -e A=1 --env=B=hush x sh -c 2";
+        // The command has words that look the same.
+        assert_eq!(
+            patch(line, &["cpu-shares"], &[]).unwrap(),
+            (
+                "docker run --init -e A=1 --env=B=hush x sh -c 2".to_owned(),
+                "without `-c 2`".to_owned()
+            )
+        );
+        let (words, told) = patch(line, &["env.A", "env.B"], &[]).unwrap();
+        assert_eq!(words, "docker run --init -c 2 x sh -c 2");
+        assert_eq!(told, "without `-e A=…` and without `--env=B=…`");
+        assert_eq!(patch(line, &["init"], &[]).unwrap().1, "without `--init`");
+    }
+
+    #[test]
+    fn what_no_flag_brought_is_taken_away_by_one() {
+        let line = "docker run --init x sh";
+        assert_eq!(
+            patch(line, &["engine.seccomp"], &[]).unwrap(),
+            (
+                "docker run --security-opt seccomp=unconfined --init x sh".to_owned(),
+                "with `--security-opt seccomp=unconfined`".to_owned()
+            )
+        );
+        assert_eq!(
+            patch(line, &["env.SLOW"], &["SLOW=1"]).unwrap().0,
+            "docker run --env SLOW --init x sh"
+        );
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_changed_so_is_none() {
+        // Nobody takes a difference away that the line has not.
+        assert_eq!(patch("docker run x sh", &["cpu-shares"], &[]), None);
+    }
+
+    #[test]
+    fn what_means_nothing_is_no_difference() {
+        let one = json!({"A": null, "B": [], "C": {"D": 0}, "E": ["x", "y"]});
+        let other = json!({"C": {}, "E": ["y"]});
+        let places = different(&one, &other);
+        assert_eq!(places.into_iter().collect::<Vec<_>>(), ["/E=\"x\""]);
+    }
+}

@@ -1,0 +1,465 @@
+//! The search through the differences of a container of the user's own: which arms are measured next, and what they
+//! showed.
+//!
+//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks
+//! before anything is concluded from it; what is found is proved once more in blocks of its own, because something
+//! is always found among many.
+//! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
+//! whole cost, and what proves something takes at least half of it: with that the time is planned.
+
+use std::collections::BTreeMap;
+
+use tare_model::arm::Rung;
+use tare_model::{Study, Value};
+use tare_stats::median;
+
+use super::super::counterfactual::{Trial, Tried};
+use super::super::readings::{Readings, in_common, interval, share};
+use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
+use super::super::studies::{Arms, Pace, base_arms};
+use super::super::{Ask, FEWEST, First};
+use super::sifting::{narrowest, suspect_of};
+use super::trace::Trace;
+use super::{Asks, COPY, PLAIN, PROOF, TRY, steps};
+use crate::analyze::RunData;
+use crate::env::own::{self, WITHOUT};
+
+/// Arms of one round of the search at most.
+const ARMS_MOST: usize = 6;
+/// Suspects of the catalogue that stand in the first round of the search.
+const CATALOGUE_MOST: usize = 2;
+/// Arms for which time is left in a round of the search, for the next one.
+const NEXT_ARMS: usize = 3;
+/// How likely those must be.
+const LIKELY: f64 = 0.5;
+/// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
+const PLAIN_BLOCKS: u32 = 4;
+const PLAIN_LEAST: usize = 3;
+/// Blocks of a round at most, and of a proof.
+const ROUND_BLOCKS: u32 = 16;
+const PROOF_BLOCKS: u32 = 24;
+/// The part of the time that is planned with.
+const SAFE: f64 = 0.85;
+
+/// The suspects of the catalogue that can be tried here: those whose switch is a difference of the container. The
+/// others are told without a trial.
+fn resolved(trials: Vec<Trial>, asks: &Asks) -> Vec<Trial> {
+    trials
+        .into_iter()
+        .map(|mut trial| {
+            let Some(tried) = &mut trial.arm else {
+                return trial;
+            };
+            let words = tried.settings.words(WITHOUT);
+            let is_known = |id: &str| asks.differences.iter().any(|it| it.id == id);
+            let kept: Vec<String> = words
+                .iter()
+                .map(|word| word.trim_end_matches('?').to_owned())
+                .filter(|id| is_known(id))
+                .collect();
+            if kept.is_empty() && !words.is_empty() {
+                trial.suspect.tried = format!(
+                    "not possible here: the container differs in nothing that could be switched for it ({})",
+                    trial.suspect.tried
+                );
+                trial.arm = None;
+            } else if !words.is_empty() {
+                let list = kept.into_iter().map(Value::Text).collect();
+                tried.settings = tried.settings.clone().with(WITHOUT, Value::List(list));
+            }
+            trial
+        })
+        .collect()
+}
+
+/// A search that is going on, with what surrounds it.
+#[derive(Debug)]
+pub struct Hunt {
+    search: Search,
+    /// Suspects of the catalogue, until they were tried.
+    catalogue: Vec<Trial>,
+    is_begun: bool,
+    is_proved: bool,
+    /// Whether a copy of the container costs anything that could be searched for.
+    is_worthwhile: bool,
+    /// How many differences there are.
+    n_all: usize,
+    /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
+    blocks: u32,
+    /// The arms that were tried, by what they do without: what is tried again gets further blocks.
+    known: BTreeMap<Vec<String>, String>,
+    /// The numbers in the names of arms that were used so far: an arm that is tried again leaves a gap.
+    n_named: usize,
+}
+
+/// What is measured next.
+#[derive(Debug)]
+pub struct Next {
+    /// The study.
+    pub study: Study,
+    /// The probes with the names of their arms; none in a proof.
+    probes: Vec<(Probe, String)>,
+    is_proof: bool,
+    is_again: bool,
+}
+
+impl Next {
+    /// What is being done, for people.
+    pub fn told(&self) -> String {
+        if self.is_proof {
+            return "proving what was found in blocks of its own".to_owned();
+        }
+        let alone = self
+            .probes
+            .iter()
+            .filter(|(probe, _)| probe.part.len() == 1);
+        format!(
+            "leaving away {} part{} of the differences, {} of them alone{}",
+            self.probes.len(),
+            if self.probes.len() == 1 { "" } else { "s" },
+            alone.count(),
+            if self.is_again {
+                ", once more: it was not decided"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// What a round takes, as far as it can be foreseen.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    pace: Pace,
+    /// Both sides, and the copy where the running container itself is one of them.
+    n_base: u64,
+}
+
+impl Costs {
+    fn of(asks: &Asks, pace: Pace) -> Self {
+        Self {
+            pace,
+            n_base: 2 + u64::from(asks.copy.is_some()),
+        }
+    }
+
+    fn slower_ns(self) -> u64 {
+        self.pace.env_ns.max(self.pace.host_ns)
+    }
+
+    /// A block of what stands in every study.
+    fn base_ns(self) -> u64 {
+        self.pace.host_ns + (self.n_base - 1) * self.pace.env_ns
+    }
+
+    /// A round of so many parts: one of them is as fast as the baseline, or all are faster by as much together.
+    fn round_ns(self, n_parts: usize, blocks: u32) -> u64 {
+        let n_parts = n_parts as u64;
+        let lives_ns = (self.n_base + n_parts) * self.pace.life_ns;
+        let taken_ns = if n_parts > 1 {
+            self.slower_ns() - self.pace.host_ns
+        } else {
+            0
+        };
+        let block_ns = self.base_ns() + n_parts * self.slower_ns() - taken_ns;
+        lives_ns + u64::from(blocks) * block_ns
+    }
+
+    /// A proof of so many arms: each takes half of the cost, or it proves nothing.
+    fn proof_ns(self, n_arms: usize) -> u64 {
+        let n_arms = n_arms as u64;
+        let arm_ns = self.pace.host_ns.midpoint(self.slower_ns());
+        (self.n_base + n_arms) * self.pace.life_ns
+            + u64::from(FEWEST) * (self.base_ns() + n_arms * arm_ns)
+    }
+}
+
+/// The largest number, up to `most`, whose time fits.
+fn fitting(most: usize, left_ns: u64, of: impl Fn(usize) -> u64) -> usize {
+    (1..=most)
+        .rev()
+        .find(|number| of(*number) <= left_ns)
+        .unwrap_or(0)
+}
+
+/// What one more comparison of both sides with a third arm takes, nanoseconds: as long as a proof.
+pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
+    (Costs::of(asks, pace).proof_ns(1) as f64 / SAFE) as u64
+}
+
+impl Hunt {
+    /// For the differences of the question, with the catalogue's suspects. `run` is what was measured so far;
+    /// `is_plain` says that the cost is plain to see without an interval.
+    pub fn new(
+        asks: &Asks,
+        ask: &Ask,
+        run: &RunData,
+        catalogue: Vec<Trial>,
+        is_plain: bool,
+    ) -> Self {
+        let readings = Readings::of(run);
+        let trace = Trace::of(&readings, PLAIN, whole(ask));
+        let items = asks.differences.iter().map(|difference| Item {
+            id: difference.id.clone(),
+            likelihood: trace.weighed(&difference.id, difference.likelihood),
+        });
+        let mut catalogue = resolved(catalogue, asks);
+        catalogue.retain(|trial| trial.arm.is_some() && trial.suspect.likelihood >= LIKELY);
+        catalogue.truncate(CATALOGUE_MOST);
+        Self {
+            search: Search::new(items.collect()),
+            catalogue,
+            is_begun: false,
+            is_proved: false,
+            is_worthwhile: asks.copy.is_none() || copy_costs(&readings, ask),
+            n_all: asks.differences.len(),
+            // The fewest that make an interval, and one that may be void.
+            blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
+            known: BTreeMap::new(),
+            n_named: 0,
+        }
+    }
+
+    /// The next study, as far as the time goes; `n_arms` were used before.
+    pub fn next(
+        &mut self,
+        ask: &Ask,
+        first: &First,
+        pace: Pace,
+        n_arms: usize,
+        left_ns: u64,
+    ) -> Option<Next> {
+        let asks = ask.own.as_ref().filter(|_| self.is_worthwhile)?;
+        let costs = Costs::of(asks, pace);
+        let safe_ns = (left_ns as f64 * SAFE) as u64;
+        let blocks = (self.blocks << self.search.tries()).min(ROUND_BLOCKS);
+        let round_ns = |number| costs.round_ns(number, blocks);
+        // What is found is proved: that has its time in any case.
+        let for_search_ns = safe_ns.saturating_sub(costs.proof_ns(1));
+        let room = fitting(ARMS_MOST, for_search_ns, round_ns);
+        // And as much again for a further round, as far as two arms are left for this one.
+        let next_ns = costs.round_ns(NEXT_ARMS, self.blocks);
+        let frugal = fitting(ARMS_MOST, for_search_ns.saturating_sub(next_ns), round_ns);
+        let most = frugal.clamp(2.min(room), ARMS_MOST);
+        let probes = self.search.probes(most);
+        let n_arms = n_arms.max(self.n_named);
+        let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
+        if probes.is_empty() {
+            let room = fitting(ARMS_MOST, safe_ns, |number| costs.proof_ns(number));
+            if self.is_proved || self.to_prove(asks).is_empty() || room == 0 {
+                return None;
+            }
+            self.is_proved = true;
+            self.prove(ask, asks, &mut arms, room);
+            let specs = arms.into_specs();
+            self.n_named = n_arms + specs.len();
+            let mut study = ask.study("what was found, once more", specs, first);
+            study.blocks_max = PROOF_BLOCKS;
+            study.budget_ns = Some(left_ns);
+            return Some(Next {
+                study,
+                probes: Vec::new(),
+                is_proof: true,
+                is_again: false,
+            });
+        }
+        let mut named = Vec::new();
+        for probe in probes {
+            named.push((probe.clone(), self.put(ask, asks, &mut arms, &probe)));
+        }
+        // What else is worth knowing, where the search itself leaves time.
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let spare = frugal.saturating_sub(named.len());
+            for trial in self.catalogue.clone().into_iter().take(spare) {
+                if let Some(tried) = &trial.arm {
+                    arms.put("off", tried, |role| role.suspects.push(trial.suspect));
+                }
+            }
+            if spare > CATALOGUE_MOST {
+                climb(ask, asks, &mut arms);
+            }
+        }
+        let specs = arms.into_specs();
+        self.n_named = n_arms + specs.len();
+        let mut study = ask.study("the command without parts of the differences", specs, first);
+        study.blocks_max = blocks;
+        study.blocks_min = blocks;
+        study.budget_ns = Some(left_ns);
+        Some(Next {
+            study,
+            probes: named,
+            is_proof: false,
+            is_again: self.search.tries() > 0,
+        })
+    }
+
+    /// The arm of a probe: the one that was tried before, or a new one.
+    fn put(&mut self, ask: &Ask, asks: &Asks, arms: &mut Arms, probe: &Probe) -> String {
+        let mut without = probe.without.clone();
+        without.sort();
+        let suspect = suspect_of(asks, &probe.part, &ask.metric);
+        let arm = tried(ask, asks, &without);
+        let of = asks.copy.as_ref().map(|_| COPY.to_owned());
+        let id = arms.put_as(self.known.get(&without), TRY, &arm, |role| {
+            role.suspects.push(suspect);
+            role.of = of;
+        });
+        self.known.insert(without, id.clone());
+        id
+    }
+
+    /// What was found; where the time was too short for that, what is known to hold it.
+    fn to_prove(&self, asks: &Asks) -> Vec<Vec<String>> {
+        match self.search.found() {
+            // All of them together are the baseline, which proves nothing.
+            [] if self.is_begun => {
+                let mut open = self.search.open();
+                open.retain(|set| set.len() < self.n_all);
+                open
+            }
+            found => {
+                let all: Vec<&str> = asks.differences.iter().map(|it| it.id.as_str()).collect();
+                narrowest(found, &all)
+            }
+        }
+    }
+
+    /// Arms for what was found, with what the catalogue knows about the same switch.
+    fn prove(&self, ask: &Ask, asks: &Asks, arms: &mut Arms, room: usize) {
+        for set in self.to_prove(asks).iter().take(room) {
+            let arm = tried(ask, asks, set);
+            let mut suspect = suspect_of(asks, set, &ask.metric);
+            let of_catalogue = self.catalogue.iter().filter(|trial| {
+                let same = trial.arm.as_ref();
+                same.is_some_and(|it| it.settings == arm.settings && it.change == arm.change)
+            });
+            for Trial { suspect: known, .. } in of_catalogue {
+                suspect
+                    .evidence
+                    .push(format!("{}: {}", known.cause, known.claim));
+                suspect.evidence.extend(known.evidence.iter().cloned());
+            }
+            let of = asks.copy.as_ref().map(|_| COPY.to_owned());
+            arms.put(PROOF, &arm, |role| {
+                role.suspects.push(suspect);
+                role.of = of;
+            });
+        }
+    }
+
+    /// Takes in what a study showed.
+    pub fn learn(&mut self, next: &Next, run: &RunData, ask: &Ask) {
+        if next.is_proof {
+            return;
+        }
+        let readings = Readings::of(run);
+        let results: Vec<(Probe, Option<Shown>)> = next
+            .probes
+            .iter()
+            .map(|(probe, arm)| (probe.clone(), shown(&readings, ask, arm)))
+            .collect();
+        self.search.learn(&results);
+    }
+}
+
+/// The arm that has every difference and can do without some: the environment, or a copy of it.
+fn whole(ask: &Ask) -> &str {
+    let has_copy = ask.own.as_ref().is_some_and(|asks| asks.copy.is_some());
+    if has_copy { COPY } else { &ask.driver }
+}
+
+/// Whether a copy of the running container costs more than a plain one, and not only next to nothing of it.
+fn copy_costs(readings: &Readings, ask: &Ask) -> bool {
+    let of = |arm: &str| readings.differences(PLAIN, arm, &ask.metric);
+    let (copy, total) = in_common(&of(COPY), &of(&ask.driver));
+    let is_there = interval(&copy).is_some_and(|it| it.low > 0.0);
+    is_there && share(&copy, &total).is_some_and(|it| it.point >= LEAST_SHARE)
+}
+
+/// What of the cost went in an arm.
+fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
+    let total = readings.differences(PLAIN, whole(ask), &ask.metric);
+    let removed = readings.differences(arm, whole(ask), &ask.metric);
+    let (removed, total) = in_common(&removed, &total);
+    if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
+        // Too few for an interval: what went in every one of them.
+        let total = median(&total).filter(|total| *total > 0.0)?;
+        return Some(Shown {
+            low: removed.iter().copied().fold(f64::INFINITY, f64::min),
+            share: median(&removed)? / total,
+            high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
+        });
+    }
+    let share = share(&removed, &total)?;
+    Some(Shown {
+        low: interval(&removed)?.low,
+        share: share.point,
+        high: share.high,
+    })
+}
+
+fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
+    let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
+    Tried {
+        driver: ask.driver.clone(),
+        settings: own::without(whole, without),
+        change: ask.change(),
+    }
+}
+
+fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    for (place, step) in (1..).zip(steps(ask, asks)) {
+        let rung = Rung {
+            place,
+            title: step.title,
+        };
+        let tried = Tried {
+            driver: step.driver,
+            settings: step.settings,
+            change: ask.change(),
+        };
+        arms.put("rung", &tried, |role| role.rung = Some(rung));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn costs(host_ns: u64, env_ns: u64) -> Costs {
+        let pace = Pace {
+            host_ns,
+            env_ns,
+            life_ns: SECOND,
+        };
+        Costs::of(&Asks::default(), pace)
+    }
+
+    #[test]
+    fn parts_that_together_take_the_cost_are_not_all_as_slow_as_the_whole() {
+        // Beside both sides: the one part is as slow as the whole, the other as fast as the baseline.
+        assert_eq!(
+            costs(SECOND, 5 * SECOND).round_ns(2, 4),
+            (2 + 2) * SECOND + 4 * (1 + 5 + 1 + 5) * SECOND
+        );
+        assert_eq!(
+            costs(SECOND, 5 * SECOND).proof_ns(1),
+            (2 + 1) * SECOND + 6 * (1 + 5 + 3) * SECOND
+        );
+        // Nothing is foreseen to be faster where there is no cost.
+        assert_eq!(
+            costs(5 * SECOND, SECOND).round_ns(2, 1),
+            4 * SECOND + (5 + 1 + 2 * 5) * SECOND
+        );
+    }
+
+    #[test]
+    fn as_many_arms_as_fit_and_none_where_not_even_one_does() {
+        let of = |number: usize| 10 * number as u64;
+        assert_eq!(fitting(6, 100, of), 6);
+        assert_eq!(fitting(6, 35, of), 3);
+        assert_eq!(fitting(6, 9, of), 0);
+    }
+}

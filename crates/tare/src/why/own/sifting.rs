@@ -1,0 +1,205 @@
+//! What is told of the differences that were tried: a suspect for each set, and of what was found what counts.
+//!
+//! Pure: findings in, findings out. One cost is given to one cause; what was proved in blocks of its own counts before
+//! what was seen on the way there.
+//! What it cannot see: two differences of which each would cost something beside the other.
+
+use tare_model::Status;
+use tare_model::arm::Suspect;
+use tare_model::dossier::DossierFinding;
+
+use super::super::counterfactual::MOST;
+use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TRY};
+use crate::env::own::{Difference, OWN};
+
+/// The switch that takes others with it: a container on the host's network has neither a network, nor published
+/// ports, nor sysctls of its own.
+const WIDE: &str = "engine.network";
+
+/// Whether a difference goes with the wide switch.
+fn is_within_wide(id: &str) -> bool {
+    id.starts_with("sysctl.net.") || matches!(id, "network" | "publish" | "publish-all" | "link")
+}
+
+/// What was found without the switch that takes others with it, where one of those was found too; where none was,
+/// those others are tried beside it, so that what is theirs is not taken for its own. `all` are the container's
+/// differences. What the engine does to every container comes last.
+pub(super) fn narrowest(found: &[Vec<String>], all: &[&str]) -> Vec<Vec<String>> {
+    let is_wide = |set: &[String]| set == [WIDE];
+    let has_narrower = found.iter().flatten().any(|id| is_within_wide(id));
+    let mut sets: Vec<Vec<String>> = found
+        .iter()
+        .filter(|set| !(has_narrower && is_wide(set)))
+        .cloned()
+        .collect();
+    let within: Vec<String> = all
+        .iter()
+        .filter(|id| is_within_wide(id))
+        .map(|id| (*id).to_owned())
+        .collect();
+    if sets.iter().any(|set| is_wide(set)) && !within.is_empty() {
+        sets.push(within);
+    }
+    sets.sort_by_key(|set| set.iter().any(|id| id.starts_with("engine.")));
+    sets
+}
+
+/// A difference, or several, as a suspect.
+pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
+    let of = |id: &String| asks.differences.iter().find(|it| it.id == *id);
+    let all: Vec<&Difference> = ids.iter().filter_map(of).collect();
+    let join = |part: fn(&Difference) -> &str, between: &str| {
+        let mut parts: Vec<&str> = all.iter().map(|it| part(it)).collect();
+        parts.dedup();
+        parts.join(between)
+    };
+    let what = join(|it| &it.what, if all.len() == 2 { " and " } else { ", " });
+    let cause = match all.as_slice() {
+        [one] => format!("{OWN}{}", one.id),
+        [one, two] => format!("{OWN}{}+{}", one.id, two.id),
+        _ => SEVERAL.to_owned(),
+    };
+    Suspect {
+        cause,
+        claim: match all.as_slice() {
+            [_, _, _, ..] => format!("{ONE_OF}{what}"),
+            _ => format!("{what}{CLAIM}"),
+        },
+        evidence: Vec::new(),
+        likelihood: all.iter().map(|it| it.likelihood).fold(0.0, f64::max),
+        advice: if all.len() > 2 {
+            "give it more time, so that they are tried one by one".to_owned()
+        } else {
+            join(|it| &it.advice, "; ")
+        },
+        price: if all.len() > 2 {
+            "none is known of a set".to_owned()
+        } else {
+            join(|it| &it.price, "; ")
+        },
+        metric: metric.to_owned(),
+        tried: format!("a container like it without {what}"),
+        is_outside: false,
+    }
+}
+
+/// What is told of the differences: what was proved in blocks of its own counts before what was tried on the way
+/// there and before what the catalogue calls the same switch; what was found on the way only supports; and a set is
+/// told only where nothing alone was found, or where it has no effect. `without` says what an arm does without.
+pub(in crate::why) fn sifted(
+    findings: &mut Vec<DossierFinding>,
+    without: impl Fn(&str) -> Option<Vec<String>>,
+) {
+    let in_arm = |finding: &DossierFinding, prefix: &str| {
+        let arm = finding.arm.as_deref().unwrap_or_default();
+        arm.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with('-'))
+    };
+    let away = |finding: &DossierFinding| without_of(finding, &without);
+    let proved: Vec<Option<Vec<String>>> = findings
+        .iter()
+        .filter(|finding| in_arm(finding, PROOF))
+        .map(away)
+        .collect();
+    findings.retain(|finding| {
+        let same = away(finding);
+        in_arm(finding, PROOF) || same.is_none() || !proved.contains(&same)
+    });
+    let has_effect =
+        |it: &DossierFinding| matches!(it.status, Status::Confirmed | Status::Supported);
+    let is_set = |it: &DossierFinding| it.cause == SEVERAL || is_pair(&it.cause);
+    let has_better = findings
+        .iter()
+        .any(|it| has_effect(it) && it.arm.is_some() && (in_arm(it, PROOF) || !is_set(it)));
+    let is_proved = |it: &DossierFinding| in_arm(it, PROOF) && it.status == Status::Confirmed;
+    let has_proof = findings.iter().any(is_proved);
+    for finding in findings.iter_mut() {
+        // What only the running container has is no difference of a copy, and was measured beside all of them.
+        let is_own = finding.cause.starts_with(OWN) && finding.cause != RUNNING;
+        let is_other = !in_arm(finding, PROOF)
+            && finding.cause != RUNNING
+            && without_of(finding, &without).is_some();
+        // One cost is not given twice: another switch that takes it too is no second cause.
+        if (is_own || has_proof) && is_other && finding.status == Status::Confirmed {
+            finding.status = Status::Supported;
+            if !is_own {
+                finding.evidence.push(
+                    "what was proved above takes the same cost away: this is another way to the same end"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    yield_to_narrower(findings, is_proved, |finding| {
+        let away = without_of(finding, &without);
+        away.is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| is_within_wide(id)))
+    });
+    // In the few blocks of a search there is no interval.
+    findings.retain(|it| !(in_arm(it, TRY) && it.status == Status::Untested));
+    findings.retain(|finding| {
+        !is_set(finding)
+            || in_arm(finding, PROOF)
+            || finding.status == Status::Refuted
+            || (has_effect(finding) && !has_better)
+    });
+    merge_refuted(findings);
+    findings.sort_by_key(|finding| finding.status);
+}
+
+/// A switch that takes others with it is no cause where those alone take as much, or all but a lesser part.
+fn yield_to_narrower(
+    findings: &mut [DossierFinding],
+    is_proved: impl Fn(&DossierFinding) -> bool,
+    is_within: impl Fn(&DossierFinding) -> bool,
+) {
+    let share = |it: &DossierFinding| it.share.map_or(0.0, |share| share.point);
+    let narrower = findings
+        .iter()
+        .filter(|it| is_proved(it) && is_within(it))
+        .map(share)
+        .reduce(f64::max);
+    let Some(narrower) = narrower else {
+        return;
+    };
+    let wide = format!("{OWN}{WIDE}");
+    for finding in findings.iter_mut().filter(|it| it.cause == wide) {
+        if finding.status == Status::Confirmed && share(finding) - narrower < MOST {
+            finding.status = Status::Supported;
+            finding.evidence.push(
+                "this switch takes with it what was proved above, and little beyond that"
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+/// What the arm of a finding does without.
+fn without_of(
+    finding: &DossierFinding,
+    without: &impl Fn(&str) -> Option<Vec<String>>,
+) -> Option<Vec<String>> {
+    finding.arm.as_deref().and_then(without)
+}
+
+/// Sets that had no effect are told as one.
+fn merge_refuted(findings: &mut Vec<DossierFinding>) {
+    let is_one = |it: &DossierFinding| it.cause == SEVERAL && it.status == Status::Refuted;
+    let sets: Vec<DossierFinding> = findings.iter().filter(|it| is_one(it)).cloned().collect();
+    let Some(mut all) = sets.first().cloned() else {
+        return;
+    };
+    findings.retain(|it| !is_one(it));
+    let claims = sets.iter().map(|it| it.claim.trim_start_matches(ONE_OF));
+    all.claim = format!(
+        "left away in {} set{}, without an effect: {}",
+        sets.len(),
+        if sets.len() == 1 { "" } else { "s" },
+        claims.collect::<Vec<_>>().join(", ")
+    );
+    (all.share, all.effect, all.tried) = (None, None, None);
+    findings.push(all);
+}
+
+fn is_pair(cause: &str) -> bool {
+    cause.starts_with(OWN) && cause.contains('+')
+}

@@ -1,0 +1,269 @@
+//! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
+//! container, as a service of a compose file; and what must not go wrong on them.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::own::{Bench, inspected, objects, printed};
+use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
+use crate::world::skip;
+
+/// A loop of some milliseconds.
+const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
+
+/// Whether there is an engine; says so where there is none.
+fn has_engine() -> bool {
+    let is_there = has_docker();
+    if !is_there {
+        skip("docker", "no Docker engine answers");
+    }
+    is_there
+}
+
+/// Starts a container of this test's own.
+fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
+    let name = bench.name("container", name);
+    let begin = ["run", "--detach", "--name", &name];
+    let image = [bench.image.as_str()];
+    printed(&[&begin, flags, &image, command].concat());
+    name
+}
+
+#[test]
+fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() {
+    if !has_engine() {
+        return;
+    }
+    let mut bench = Bench::new("inside", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    // Neither the container's user nor its working directory may write at the root.
+    let flags = [
+        "--user",
+        "1000:1000",
+        "--workdir",
+        "/tmp",
+        "-e",
+        "PASSWORD=hush-hush",
+    ];
+    let name = started(&mut bench, "inside", &flags, &["sleep", "600"]);
+    let look = || {
+        (
+            inspected(&name),
+            objects(),
+            printed(&["diff", &name]),
+            printed(&["top", &name, "-eo", "pid,args"]),
+        )
+    };
+    let before = look();
+    let script = format!("{WORK}; test -n \"$PASSWORD\"; echo done");
+    let ask = [
+        "why", "--inside", &name, "--budget", "20s", "--json", "-", "--", "sh", "-c", &script,
+    ];
+    let ended = product.run(ask).expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    let arms: Vec<&str> = dossier["arms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|arm| arm["id"].as_str())
+        .collect();
+    for arm in ["plain", "copy", "docker"] {
+        assert!(arms.contains(&arm), "{arm} is none of {arms:?}");
+    }
+    assert_eq!(look(), before);
+    let stored = std::fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(&stored) && !has(ended.stderr.as_bytes()) && !has(ended.stdout.as_bytes()));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
+    if !has_engine() {
+        return;
+    }
+    let mut bench = Bench::new("closed", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let refused = |name: &str, said: &str, hint: &str| {
+        let ended: Ended = product
+            .run([
+                "why", "--inside", name, "--budget", "9s", "--", "sh", "-c", WORK,
+            ])
+            .expect(3);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(ended.hint().contains(hint), "{hint}: {ended}");
+    };
+    refused("nobody-has-this", "there is no container", "docker ps");
+    let closed = started(&mut bench, "closed", &["--read-only"], &["sleep", "600"]);
+    refused(&closed, "root is read-only", "--like");
+    let paused = started(&mut bench, "paused", &[], &["sleep", "600"]);
+    printed(&["pause", &paused]);
+    refused(&paused, "is paused", "docker unpause");
+    printed(&["unpause", &paused]);
+    printed(&["kill", &paused]);
+    refused(&paused, "does not run", "docker start");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it() {
+    if !has_engine() {
+        return;
+    }
+    let mut bench = Bench::new("ends", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
+    let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
+    let ended = product
+        .run([
+            "why",
+            "--inside",
+            &name,
+            "--budget",
+            "9s",
+            "--",
+            "sh",
+            "-c",
+            "kill 1; sleep 9",
+        ])
+        .expect(1);
+    assert!(ended.stderr.contains("the agent is gone"), "{ended}");
+    assert!(ended.stderr.contains("still lies in it"), "{ended}");
+    // Once it runs again it is removed.
+    printed(&["start", &name]);
+    product.run(["clean"]).expect(0);
+    assert!(
+        !printed(&["diff", &name]).contains("tare-inside"),
+        "{ended}"
+    );
+}
+
+#[test]
+fn what_people_give_is_taken_or_refused_in_words_that_help() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::new("odd", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let before = objects();
+    let image = bench.image.as_str();
+    let ask = |flags: &[&str], command: &[&str]| {
+        let begin = ["why", "--budget", "12s", "--", "docker", "run"];
+        product.run([&begin, flags, &[image], command].concat())
+    };
+    // The engine's socket steers the machine: it is not shown unasked.
+    let socket = "/var/run/docker.sock:/var/run/docker.sock";
+    let ended = ask(&["-v", socket], &["sh", "-c", WORK]).expect(0);
+    assert!(ended.stderr.contains("is not shown inside"), "{ended}");
+    let ended = ask(&["--pid", "host"], &["sh", "-c", WORK]).expect(0);
+    assert!(ended.stderr.contains("the machine's processes"), "{ended}");
+    // What goes into the background is told, and ended.
+    let ended = ask(&[], &["sh", "-c", "sleep 60 & echo begun"]).expect(0);
+    assert!(ended.stderr.contains("in the background"), "{ended}");
+    let usage = product
+        .run(["why", "--apply-check", "--env", "container", "--", "true"])
+        .expect(2);
+    assert!(usage.hint().contains("docker run"), "{usage}");
+    assert_eq!(objects(), before);
+    product.assert_nothing_left();
+}
+
+/// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the folder that goes
+/// before others where programs are looked for.
+fn docker_with_compose(product: &Product, compose: &str) -> String {
+    let real = which_docker();
+    let log = product.folder().join("asked");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>'{}'\nif [ \"$1\" = compose ]; then\n{compose}\nfi\nexec '{real}' \"$@\"\n",
+        log.display()
+    );
+    let folder = product.folder().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("docker");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", folder.display())
+}
+
+fn which_docker() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut folders = path.split(':');
+    let found = folders.find(|folder| std::path::Path::new(folder).join("docker").is_file());
+    format!("{}/docker", found.unwrap_or("/usr/bin"))
+}
+
+#[test]
+fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::new("compose", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let config = json!({
+        "name": "shop",
+        "services": {"job": {
+            "image": bench.image, "command": ["sh", "-c", WORK], "entrypoint": null,
+            "environment": {"PASSWORD": "hush-hush", "MODE": "batch"}, "shm_size": "33554432",
+            "networks": {"default": null}
+        }},
+        "networks": {"default": {"name": "shop_default", "ipam": {}}}
+    });
+    let printed = product.file("config.json", config.to_string());
+    let path = docker_with_compose(&product, &format!("cat '{printed}'; exit 0"));
+    let before = objects();
+    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
+    command.env("PATH", &path);
+    let ended = product.finish(command).expect(0);
+    assert!(ended.stdout.contains("the variable `MODE`"), "{ended}");
+    assert!(ended.stderr.contains("shop_default"), "{ended}");
+    assert_eq!(objects(), before);
+    let asked = std::fs::read_to_string(product.folder().join("asked")).unwrap();
+    let first = asked.lines().next().unwrap();
+    assert!(
+        first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
+        "{asked}"
+    );
+    // Neither in an argument nor in the store nor in what is told.
+    let stored = std::fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_compose_file_that_cannot_be_read_is_refused_in_words_that_help() {
+    if !has_engine() {
+        return;
+    }
+    let product = Product::new();
+    let ask = |compose: &str, service: &str| {
+        let path = docker_with_compose(&product, compose);
+        let arguments = ["why", "--compose", "shop.yml", service, "--budget", "8s"];
+        let mut command = product.command(arguments);
+        command.env("PATH", &path);
+        product.finish(command).expect(3)
+    };
+    let none = "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1";
+    assert!(ask(none, "job").hint().contains("docker-compose-v2"));
+    let wrong = "echo 'yaml: line 3: mapping values are not allowed' >&2; exit 15";
+    let ended = ask(wrong, "job");
+    assert!(
+        ended.stderr.contains("mapping values are not allowed"),
+        "{ended}"
+    );
+    let ended = ask(
+        "echo '{\"services\": {\"web\": {\"image\": \"x\"}}}'; exit 0",
+        "job",
+    );
+    assert!(ended.stderr.contains("no service `job`"), "{ended}");
+    assert!(ended.hint().contains("web"), "{ended}");
+    let ended = ask("echo 'no JSON'; exit 0", "job");
+    assert!(ended.stderr.contains("compose plugin"), "{ended}");
+    let built = "echo '{\"name\": \"shop\", \"services\": {\"job\": {\"build\": {\"context\": \"/x\"}}}}'; exit 0";
+    let ended = ask(built, "job");
+    assert!(ended.hint().contains("build job"), "{ended}");
+    product.assert_nothing_left();
+}
