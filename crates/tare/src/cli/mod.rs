@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::why::Trouble;
+
 pub mod output;
 mod own;
 
@@ -201,6 +203,30 @@ pub fn main() -> ExitCode {
         Err(failed) => {
             output::error(&failed);
             ExitCode::from(failed.exit as u8)
+        }
+    }
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Self {
+        let mut cause = &trouble;
+        while let Trouble::Left { first, .. } = cause {
+            cause = first;
+        }
+        let exit = match cause {
+            Trouble::Nothing
+            | Trouble::NoDirectory
+            | Trouble::NotHere { .. }
+            | Trouble::NoVariable { .. }
+            | Trouble::Private { .. }
+            | Trouble::OddPath { .. } => Exit::Usage,
+            Trouble::Environment { .. } => Exit::Environment,
+            Trouble::Cancelled => Exit::Interrupted,
+            _ => Exit::Finding,
+        };
+        Self {
+            may_have_left: trouble.may_have_left(),
+            ..Self::new(exit, &trouble).maybe(trouble.hint())
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::report;
 use crate::run::{self, AllBlocks, Registry, RunError};
 use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
-use crate::why::{self, Ask, First, Trouble, carry, conclude};
+use crate::why::{self, Ask, First, carry, conclude};
 use crate::workload::user_command;
 
 /// Environments that are asked about where none is named, the first that is there.
@@ -95,30 +95,6 @@ pub(crate) struct Why {
     /// The command.
     #[arg(last = true, required_unless_present_any = ["like", "compose"], value_name = "CMD")]
     command: Vec<String>,
-}
-
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Self {
-        let mut cause = &trouble;
-        while let Trouble::Left { first, .. } = cause {
-            cause = first;
-        }
-        let exit = match cause {
-            Trouble::Nothing
-            | Trouble::NoDirectory
-            | Trouble::NotHere { .. }
-            | Trouble::NoVariable { .. }
-            | Trouble::Private { .. }
-            | Trouble::OddPath { .. } => Exit::Usage,
-            Trouble::Environment { .. } => Exit::Environment,
-            Trouble::Cancelled => Exit::Interrupted,
-            _ => Exit::Finding,
-        };
-        Self {
-            may_have_left: trouble.may_have_left(),
-            ..Self::new(exit, &trouble).maybe(trouble.hint())
-        }
-    }
 }
 
 /// What was measured last, and how it went.
