@@ -154,7 +154,15 @@ fn programs_in_turn_run_one_at_a_time_and_count_only_their_own_slices() {
 
 #[test]
 fn a_program_that_ends_before_its_first_slice_does_is_never_stopped() {
-    let command = alone(&cut("true", &[])).command.unwrap();
+    // A slice that no machine is too busy for.
+    let call = CommandCall {
+        in_slices: Some(InSlices {
+            ns: ANSWER_LIMIT.as_nanos() as u64,
+            ..SLICES
+        }),
+        ..cut("true", &[])
+    };
+    let command = alone(&call).command.unwrap();
     assert_eq!((command.exit, command.stops), (Exit::Code(0), 0));
     assert!(command.wall_ns > 0);
     let failed = alone(&cut("sh", &["-c", "exit 3"])).command.unwrap();

@@ -2,8 +2,8 @@
 //!
 //! Inside the timed region, per operation: choosing the place, and one direct read of 4 096 bytes into
 //! aligned memory: `pread` for `-sync`; for `-qd1` and `-qd32` an io_uring with 1 and 32 reads in flight,
-//! registered buffers and file, where one system call submits all that is due and waits for the next
-//! completion. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
+//! registered buffers and file, where one system call submits all that is due and waits until a quarter of the queue
+//! has been read, so that between 24 and 32 reads are in flight. Outside: making and opening the file, setting up the ring, the warm-up of each series, the
 //! check of contents. Each series gets a third of the trial's time.
 //! Known bias: places are drawn anew in every trial, from a seed of clock and process, since a device or a
 //! hypervisor would remember the places of the last trial; caches below the block device stay in play, and
@@ -20,7 +20,7 @@ use linux::run;
 /// The registered probe.
 pub static PROBE: Probe = Probe {
     name: "disk-random",
-    revision: 1,
+    revision: 2,
     about: "4 KiB direct reads at random places: by pread, and by io_uring at depths 1 and 32",
     cut: Cut::DEVICE,
     run,

@@ -181,6 +181,7 @@ fn unescaped(field: &str) -> String {
 mod tests {
     use super::*;
     use crate::cx::SystemExec;
+    use crate::skip::skip;
 
     #[test]
     fn a_mount_is_found_by_its_whole_place() {
@@ -198,7 +199,13 @@ mod tests {
     fn served(folder: &Path) -> Option<Server> {
         match serve(&SystemExec, "served-test", folder) {
             Ok(server) => Some(server),
-            Err(EnvError::Command(CommandError::Missing { .. }) | EnvError::Refused { .. }) => None,
+            Err(
+                error
+                @ (EnvError::Command(CommandError::Missing { .. }) | EnvError::Refused { .. }),
+            ) => {
+                skip("bindfs", &error.to_string());
+                None
+            }
             Err(error) => panic!("{error}"),
         }
     }
