@@ -628,6 +628,10 @@ pub struct Dossier {
     pub cells: Vec<DossierCell>,
     /// The cells of the A′ arm.
     pub aa: Vec<DossierCell>,
+    /// Each two arms beside the baseline with each other, from the same blocks: `arm` against `baseline`, which is here
+    /// the one that the study names first. Empty unless it was asked for. Without blocks: their values stand in `cells`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<DossierCell>,
     /// What several instances at once do to each other, for the workloads with a series of them.
     #[serde(default)]
     pub concurrency: Vec<Concurrency>,

@@ -152,6 +152,9 @@ pub struct Study {
     /// measured by whole trials.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alternate: bool,
+    /// Whether every two arms are compared with each other as well, and not each with the baseline alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pairs: bool,
 }
 
 impl Study {

@@ -10,7 +10,7 @@
 //! failing and being slow go together, what is left flatters the arm.
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
-use tare_model::{Better, MetricSpec, Study, Summary, Verdict};
+use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict};
 use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
 
 use super::collect::{Collector, Group, GroupKey};
@@ -23,22 +23,29 @@ use super::reading::Reading;
 use super::remarked;
 use super::{FEWEST_BLOCKS, LEVEL};
 
-/// The cells of one arm, in the study's order of workloads and the workloads' order of metrics.
+/// The cells of one arm against another, mostly the baseline, in the study's order of workloads and the workloads' order
+/// of metrics.
 pub(crate) fn cells_of(
     study: &Study,
     arm: &ArmData,
+    base: &ArmId,
     arms: &[ArmData],
     collected: &Collector<'_>,
 ) -> Vec<DossierCell> {
-    let baseline = collected.arm_index(study.baseline.as_str());
+    let baseline = collected.arm_index(base.as_str());
     let index = collected.arm_index(arm.spec.id.as_str());
     let (Some(baseline), Some(index)) = (baseline, index) else {
         return Vec::new();
     };
-    let Some(against) = Against::baseline(study, collected, index) else {
+    let against = if *base == study.baseline {
+        Against::baseline(study, collected, index)
+    } else {
+        Some(Against::arm(baseline))
+    };
+    let Some(against) = against else {
         return Vec::new();
     };
-    let base_arm = arms.iter().find(|other| other.spec.id == study.baseline);
+    let base_arm = arms.iter().find(|other| other.spec.id == *base);
     // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
     let mut groups = collected.groups.values();
     let is_measured = groups.any(|group| !group.tried[index].is_empty());
@@ -68,6 +75,7 @@ pub(crate) fn cells_of(
         let judge = Judge {
             study,
             arm,
+            base,
             base_arm,
             metric,
             pairs: &pairs,
@@ -79,6 +87,7 @@ pub(crate) fn cells_of(
 struct Judge<'a> {
     study: &'a Study,
     arm: &'a ArmData,
+    base: &'a ArmId,
     base_arm: Option<&'a ArmData>,
     metric: &'static MetricSpec,
     pairs: &'a Pairs<'a>,
@@ -97,7 +106,7 @@ impl Judge<'_> {
         let margin = self.study.margins.of(self.metric.class);
         let mut cell = DossierCell {
             arm: self.arm.spec.id.to_string(),
-            baseline: self.study.baseline.to_string(),
+            baseline: self.base.to_string(),
             workload: group.name.clone(),
             params: group.params.clone(),
             instances: key.instances,

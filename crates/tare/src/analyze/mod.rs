@@ -3,7 +3,7 @@
 //! One direction, one file a step: [`input`] is what the store hands over, `collect` decodes each trial
 //! into readings, `void` strikes out what must not be compared, `pairs` holds the readings of an
 //! arm against the baseline's block by block, `cell` judges them, `diagnostics` says what may be wrong with a cell,
-//! `together` makes one reading of several instances and `concurrency` says what they did to each other,
+//! `together` makes one reading of several instances and `concurrency` says what they did to each other, [`beside`] holds two dossiers against each other,
 //! `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
 //! [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
@@ -22,6 +22,7 @@ use crate::parity;
 use crate::workload::Workload;
 
 mod batches;
+pub mod beside;
 mod cell;
 pub(crate) mod checklist;
 mod claims;
@@ -158,7 +159,13 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
         if arm.spec.id == head.study.baseline || !arm.available {
             continue;
         }
-        let mut of_arm = cell::cells_of(&head.study, arm, &head.arms, collected);
+        let mut of_arm = cell::cells_of(
+            &head.study,
+            arm,
+            &head.study.baseline,
+            &head.arms,
+            collected,
+        );
         if arm.spec.id.as_str() == A_PRIME {
             aa.extend(of_arm);
         } else {
@@ -166,6 +173,11 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
             cells.extend(of_arm);
         }
     }
+    let pairs = if head.study.pairs {
+        each_two(head, collected)
+    } else {
+        Vec::new()
+    };
     let evidence: Vec<ArmEvidence> = head
         .arms
         .iter()
@@ -191,6 +203,7 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
             .collect(),
         cells,
         aa,
+        pairs,
         concurrency,
         findings: suspected.iter().map(Suspected::finding).collect(),
         why: None,
@@ -213,6 +226,29 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
     }
     dossier.checklist = checklist::filled_in(&dossier, collected);
     (dossier, suspected)
+}
+
+/// Each two arms beside the baseline and A′ with each other; the one that the study names first takes the place of the
+/// baseline. Each pair is a question of its own, and a family of its own in the correction for many cells.
+fn each_two(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCell> {
+    let is_compared = |arm: &&ArmData| {
+        let id = &arm.spec.id;
+        arm.available && *id != head.study.baseline && id.as_str() != A_PRIME
+    };
+    let arms: Vec<&ArmData> = head.arms.iter().filter(is_compared).collect();
+    let mut cells = Vec::new();
+    for (place, arm) in arms.iter().enumerate() {
+        for first in &arms[..place] {
+            let base = &first.spec.id;
+            let mut of_pair = cell::cells_of(&head.study, arm, base, &head.arms, collected);
+            adjust_for_many_cells(&mut of_pair);
+            for cell in &mut of_pair {
+                cell.blocks.clear();
+            }
+            cells.extend(of_pair);
+        }
+    }
+    cells
 }
 
 /// Compares every available arm with the baseline.

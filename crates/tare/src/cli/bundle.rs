@@ -39,6 +39,7 @@ versions.json  what measured and what derived
 SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 
 `tare replay FILE` derives the dossier from store.db again and compares it with dossier.json, number by number.
+`tare run --again FILE` measures the same study on another machine and sets the costs beside these.
 ";
 
 /// The archive of a run.
@@ -95,13 +96,43 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// The files of an archive, by name.
-struct Bundle {
+pub(super) struct Bundle {
     path: PathBuf,
     entries: Vec<(String, Vec<u8>)>,
 }
 
 impl Bundle {
-    fn read(path: &Path) -> Result<Self, Failed> {
+    /// Reads an archive whose files are as their checksums say.
+    pub(super) fn read(path: &Path) -> Result<Self, Failed> {
+        let bundle = Self::opened(path)?;
+        let damaged = bundle.damaged();
+        if damaged.is_empty() {
+            return Ok(bundle);
+        }
+        Err(Failed::new(
+            Exit::Finding,
+            format!(
+                "`{}` is not as its checksums say: {}",
+                path.display(),
+                damaged.join(", ")
+            ),
+        )
+        .hint("fetch it again; a bundle that was changed proves nothing"))
+    }
+
+    /// The dossier as it was published.
+    pub(super) fn dossier(&self) -> Result<Dossier, Failed> {
+        let kept = self.entry(DOSSIER).unwrap_or_default();
+        serde_json::from_slice(kept).map_err(|error| unreadable(&error))
+    }
+
+    /// The raw output.
+    pub(super) fn store(&self) -> Result<Store, Failed> {
+        let bytes = self.entry(STORE).unwrap_or_default();
+        Ok(Store::from_bytes(bytes, &self.path)?)
+    }
+
+    fn opened(path: &Path) -> Result<Self, Failed> {
         let bytes = files::read(path).map_err(|error| Failed::new(Exit::Usage, error))?;
         let wrong = |problem: &dyn std::fmt::Display| {
             Failed::new(
@@ -161,6 +192,10 @@ impl Bundle {
     }
 }
 
+fn unreadable(error: &serde_json::Error) -> Failed {
+    Failed::new(Exit::Usage, format!("`{DOSSIER}` in the bundle: {error}"))
+}
+
 /// Derives every number of a bundle again from its raw output, and compares.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
@@ -171,28 +206,13 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn execute(&self) -> Result<Exit, Failed> {
         let bundle = Bundle::read(&self.bundle)?;
-        let damaged = bundle.damaged();
-        if !damaged.is_empty() {
-            return Err(Failed::new(
-                Exit::Finding,
-                format!(
-                    "`{}` is not as its checksums say: {}",
-                    bundle.path.display(),
-                    damaged.join(", ")
-                ),
-            )
-            .hint("fetch it again; a bundle that was changed proves nothing"));
-        }
         let kept = bundle.entry(DOSSIER).unwrap_or_default();
-        let unreadable = |error: serde_json::Error| {
-            Failed::new(Exit::Usage, format!("`{DOSSIER}` in the bundle: {error}"))
-        };
-        let before: Value = serde_json::from_slice(kept).map_err(unreadable)?;
-        let dossier: Dossier = serde_json::from_slice(kept).map_err(unreadable)?;
-        let store = Store::from_bytes(bundle.entry(STORE).unwrap_or_default(), &bundle.path)?;
+        let before: Value = serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
+        let dossier = bundle.dossier()?;
+        let store = bundle.store()?;
         let run = recount::resolve(&store, &dossier.run)?;
         let now = report::json::to_string(&recount::dossier(&store, &run)?);
-        let after: Value = serde_json::from_str(&now).map_err(unreadable)?;
+        let after: Value = serde_json::from_str(&now).map_err(|error| unreadable(&error))?;
         let mut differences = Vec::new();
         compare(&before, &after, "", &mut differences);
         let n = numbers(&after);

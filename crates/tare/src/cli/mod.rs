@@ -12,12 +12,17 @@ use crate::why::Trouble;
 pub mod output;
 mod own;
 
+mod again;
 mod bundle;
 mod clean;
+mod compared;
 mod completions;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod home;
 mod list;
+mod man;
 mod progress;
 mod proof;
 mod recount;
@@ -163,6 +168,8 @@ enum Command {
     Clean(clean::Clean),
     /// Completions for a shell, on standard output.
     Completions(completions::Completions),
+    /// Pages for `man`, in a folder.
+    Man(man::Man),
 }
 
 /// Reads the command line, does the work, and says how it ended.
@@ -196,6 +203,7 @@ pub fn main() -> ExitCode {
         Command::Replay(command) => command.execute(),
         Command::Clean(command) => command.execute(&place),
         Command::Completions(command) => command.execute(),
+        Command::Man(command) => command.execute(),
     };
     match result {
         Ok(exit) => ExitCode::from(exit as u8),

@@ -46,9 +46,23 @@ pub(super) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
 /// The dossier of a stored run, with what was proved after it. One trial at a time is in memory, but for an answer
 /// of `tare why` and for proofs, whose runs are short.
 pub(super) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
-    let stored = store.run_without_records(run)?;
+    concluded(store, store.run_without_records(run)?)
+}
+
+/// The same with each two arms held against each other.
+pub(super) fn with_pairs(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
+    let mut stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
-        return Ok(why::conclude(&answered(store, run)?));
+        return Err(two_sides());
+    }
+    stored.study.pairs = true;
+    concluded(store, stored)
+}
+
+fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
+    let run = stored.id.clone();
+    if stored.study.id == why::STUDY {
+        return Ok(why::conclude(&answered(store, &run)?));
     }
     let (mut dossier, _) = measured(store, stored)?;
     let proofs = store.runs()?.into_iter().rev();
@@ -99,34 +113,44 @@ pub(super) fn readings(store: &Store, run: &RunId) -> Result<(Dossier, Vec<Serie
     Ok(analysis.dossier_and_readings())
 }
 
+fn is_no_copy(spec: &ArmSpec) -> bool {
+    spec.id.as_str() != A_PRIME
+}
+
+/// The place of an arm that others can be compared with; A′, which is a copy of another, is none.
+pub(super) fn place_of(arms: &[ArmSpec], arm: &str, of: &str) -> Result<usize, Failed> {
+    let mut all = arms.iter();
+    let place = all.position(|spec| is_no_copy(spec) && spec.id.as_str() == arm);
+    place.ok_or_else(|| {
+        let names = arms.iter().filter(|spec| is_no_copy(spec));
+        let names: Vec<String> = names.map(|spec| format!("`{}`", spec.id)).collect();
+        let problem = format!("{of} has no arm `{}` to compare with", arm.escape_debug());
+        Failed::new(Exit::Usage, problem).hint(format!("its arms are {}", names.join(", ")))
+    })
+}
+
+fn two_sides() -> Failed {
+    Failed::new(
+        Exit::Usage,
+        "an answer of `tare why` has two sides, and none to choose",
+    )
+}
+
 /// The dossier of a stored run with another of its arms in the place of the baseline: from the same blocks. Without
 /// A′, which is a copy of another, and without what was published or proved, which is about another pair.
 pub(super) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, Failed> {
     let mut stored = store.run_without_records(run)?;
     if stored.study.id == why::STUDY {
-        return Err(Failed::new(
-            Exit::Usage,
-            "an answer of `tare why` has two sides, and none to choose",
-        ));
+        return Err(two_sides());
     }
     let arms = &mut stored.study.arms;
-    let copy = |spec: &ArmSpec| spec.id.as_str() == A_PRIME;
-    arms.retain(|spec| !copy(spec));
-    let Some(place) = arms.iter().position(|spec| spec.id.as_str() == arm) else {
-        let names: Vec<String> = arms.iter().map(|spec| format!("`{}`", spec.id)).collect();
-        return Err(Failed::new(
-            Exit::Usage,
-            format!(
-                "run {run} has no arm `{}` to compare with",
-                arm.escape_debug()
-            ),
-        )
-        .hint(format!("its arms are {}", names.join(", "))));
-    };
+    arms.retain(is_no_copy);
+    let place = place_of(arms, arm, &format!("run {run}"))?;
     let baseline = arms.remove(place);
     stored.study.baseline = baseline.id.clone();
     arms.insert(0, baseline);
     stored.study.publication = None;
+    stored.study.pairs = false;
     let head = head(stored);
     let mut analysis = Analysis::new(&head, &workload::find).without_slices();
     store.each_record(&head.run, |record| {

@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tare_model::dossier::Dossier;
 
+use super::compared::Compared;
 use super::home::Place;
 use super::{Exit, Failed, bundle, output, recount};
 use crate::analyze::Series;
@@ -21,15 +22,14 @@ pub(crate) struct Report {
     /// The form.
     #[arg(long, value_name = "NAME", default_value = "table", value_parser = formats())]
     format: &'static dyn Format,
-    /// Compare with this arm instead of the study's baseline.
-    #[arg(long, value_name = "ARM")]
-    against: Option<String>,
+    #[command(flatten)]
+    compared: Compared,
     /// The file to write, or for a form of several files their folder; without it standard output, or the current
     /// folder.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Write raw output, study, dossier, page, versions and checksums into one archive, for `tare replay` and for others.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "against", "output"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "against", "pairs", "output"])]
     bundle: Option<PathBuf>,
 }
 
@@ -56,10 +56,11 @@ impl Report {
             files::write_output(file, &bundle::of_run(&store, &run)?)?;
             return Ok(Exit::Done);
         }
-        let (dossier, readings) = match &self.against {
-            Some(arm) => (recount::against(&store, &run, arm)?, Vec::new()),
-            None if self.format.needs_readings() => recount::readings(&store, &run)?,
-            None => (recount::dossier(&store, &run)?, Vec::new()),
+        let (dossier, readings) = if self.format.needs_readings() {
+            // Every arm's own, whatever it is held against.
+            recount::readings(&store, &run)?
+        } else {
+            (self.compared.dossier(&store, &run)?, Vec::new())
         };
         write(self.format, &dossier, &readings, self.output.as_deref())?;
         Ok(Exit::Done)

@@ -6,6 +6,8 @@ use clap::Args;
 use tare_model::dossier::Dossier;
 use tare_model::{Facts, RunId, Spread, StoppedBy, Study};
 
+use super::again::Again;
+use super::compared::Compared;
 use super::home::Place;
 use super::progress::Progress;
 use super::proof::{self, Proof};
@@ -62,6 +64,8 @@ pub(crate) struct Run {
     /// what the comparison left of its budget is taken, but not where blocks are given, or a run is gone on with.
     #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
     prove: Option<u64>,
+    #[command(flatten)]
+    compared: Compared,
     /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -72,10 +76,13 @@ pub(crate) struct Run {
     #[arg(long)]
     full: bool,
     /// Go on with an interrupted run: the newest, or the one that is named; with `--budget` also with a finished one.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", group = "stored", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
-    /// Go on with a run that was not begun here: its study is a program, and this runs it.
-    #[arg(long, requires = "resume")]
+    /// Measure the study of a bundle here, in the same order, and set its costs beside those of the bundle.
+    #[arg(long, value_name = "BUNDLE", group = "stored", conflicts_with_all = ["study", "env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
+    again: Option<PathBuf>,
+    /// Go on with a run that was not begun here, or repeat one: its study is a program, and this runs it.
+    #[arg(long, requires = "stored")]
     trust: bool,
 }
 
@@ -159,24 +166,30 @@ impl Run {
             })?;
         }
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
-        let study = if self.resume.is_none() {
-            Some(self.study()?)
-        } else {
-            None
+        let again = match &self.again {
+            Some(bundle) => Some(Again::read(bundle, self.budget, self.trust)?),
+            None => None,
         };
+        let study = match &again {
+            Some(again) => Some(again.study.clone()),
+            None if self.resume.is_none() => Some(self.study()?),
+            None => None,
+        };
+        if let (Some(arm), Some(study)) = (&self.compared.against, &study) {
+            recount::place_of(&study.arms, arm, "the study")?;
+        }
         let mut store = Store::open(&place.store_file()?)?;
         let run = match &self.resume {
             None => None,
             Some(text) => Some(resumed(&store, text, self.trust)?),
         };
-        let is_resumed = run.is_some();
         let mut session = Session::begin(place, run)?;
         let progress = Progress::new();
         let result = self.measure(&session, &progress, study.as_ref(), &mut store);
         let run = session.run().clone();
         let proof = match &result {
             Ok(summary) if summary.stopped_by.is_complete() => {
-                let is_open = self.blocks.is_none() && self.resume.is_none();
+                let is_open = self.blocks.is_none() && study.is_some() && again.is_none();
                 let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
                 proof::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
             }
@@ -188,7 +201,7 @@ impl Run {
             Ok(summary) => summary.left_behind.is_empty() && !proof.is_unclean,
             Err(error) => !error.may_have_left(),
         };
-        let outcome = self.report(&store, &run, result, &proof, is_resumed);
+        let outcome = self.report(&store, &run, result, &proof, again.as_ref());
         let ended = if is_clean { session.end() } else { Ok(()) };
         let exit = outcome?;
         ended?;
@@ -282,6 +295,7 @@ impl Run {
             seed: self.seed,
             drawn_seed: crate::cx::drawn_seed(),
             allow_different_tools: self.allow_different_tools,
+            pairs: self.compared.pairs,
         };
         if let Some(study) = config::built_in(&self.study, &adjustments) {
             return Ok(study?);
@@ -320,7 +334,7 @@ impl Run {
         run: &RunId,
         result: Result<RunSummary, RunError>,
         proof: &Proof,
-        is_resumed: bool,
+        again: Option<&Again>,
     ) -> Result<Exit, Failed> {
         let summary = match result {
             Ok(summary) => summary,
@@ -340,8 +354,9 @@ impl Run {
                 return Err(failed);
             }
         };
-        let dossier = recount::dossier(store, &recount::answering(store, run.clone())?)?;
-        self.write(&dossier)?;
+        let answering = recount::answering(store, run.clone())?;
+        let dossier = self.compared.dossier(store, &answering)?;
+        self.write(&dossier, again)?;
         for line in summary.left_behind.iter().chain(&proof.left_behind) {
             output::tell(&format!(
                 "left behind: {}; `tare clean` tries again",
@@ -361,13 +376,13 @@ impl Run {
             ));
             return Ok(Exit::Interrupted);
         }
-        if is_resumed {
+        if self.resume.is_some() {
             output::tell(&format!("run {run} was resumed and is complete"));
         }
         Ok(Exit::Done)
     }
 
-    fn write(&self, dossier: &Dossier) -> Result<(), Failed> {
+    fn write(&self, dossier: &Dossier, again: Option<&Again>) -> Result<(), Failed> {
         if let Some(file) = &self.html {
             files::write_output(file, report::html::page(dossier).as_bytes())?;
         }
@@ -383,7 +398,11 @@ impl Run {
         } else {
             report::terminal::brief
         };
-        let text = report::terminal::told(dossier, output::style(), form);
+        let mut text = report::terminal::told(dossier, output::style(), form);
+        if let Some(again) = again {
+            text.push('\n');
+            text.push_str(&again.told(dossier));
+        }
         Ok(output::data(&text)?)
     }
 }

@@ -1,20 +1,28 @@
 //! `tare serve`: the runs of the store as pages, for a browser on this machine.
 //!
 //! Only questions for this very address are answered, and none that another site's page asks: a name that its owner
-//! points to the loopback, or a form on a foreign page, gets nothing. Nothing is written.
+//! points to the loopback, or a form on a foreign page, gets nothing. Nothing is written. A run that is at work is told by
+//! what the store knows of it; nothing is derived meanwhile unless it is asked for, for that would disturb it.
 //! What it cannot see: which user of the machine asks; the address is told on standard error alone.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use clap::Args;
+use tare_model::RunId;
+use tare_model::dossier::Dossier;
+use tare_model::study::A_PRIME;
 
 use super::home::Place;
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, output, recount, runs};
 use crate::cx::loopback::{self, Answer, Question};
 use crate::report;
-use crate::report::html::Listed;
-use crate::store::Store;
+use crate::report::html::{self, Listed, Live, Moment};
+use crate::store::{RunLine, Store};
+use crate::why;
 
 const PAGE: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -44,8 +52,9 @@ impl Serve {
             )
             .hint("`--port 0` takes one that is free")
         };
+        let pages = Pages::new(file);
         match loopback::serve(self.port, tell, move |address, question| {
-            answered(address, question, &file)
+            answered(address, question, &pages)
         }) {
             Ok(never) => match never {},
             Err(error) => Err(failed(error)),
@@ -62,12 +71,14 @@ fn told(status: u16, text: &str) -> Answer {
 }
 
 /// The answer to a question.
-fn answered(address: SocketAddr, question: &Question, store: &Path) -> Answer {
+fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
     if let Some(refused) = refused(address, question) {
         return refused;
     }
-    let found = page(&question.path, store);
-    found.unwrap_or_else(|failed| {
+    let Some(asked) = Asked::of(question) else {
+        return told(400, "this is no form's question");
+    };
+    pages.answer(&asked).unwrap_or_else(|failed| {
         let status = match failed.exit {
             Exit::Usage => 404,
             _ => 500,
@@ -96,38 +107,236 @@ fn refused(address: SocketAddr, question: &Question) -> Option<Answer> {
     None
 }
 
-fn page(path: &str, store: &Path) -> Result<Answer, Failed> {
-    let store = Store::open_to_read(store)?;
-    if path == "/" {
-        let runs = store.runs()?.into_iter().map(|line| Listed {
-            run: line.id.to_string(),
-            study: line.study,
-            trials: line.n_trials,
+/// What a question asks for, by the fields behind its question mark.
+struct Asked<'a> {
+    path: &'a str,
+    fields: BTreeMap<String, String>,
+}
+
+impl<'a> Asked<'a> {
+    /// `None` where the fields are not those of a form.
+    fn of(question: &'a Question) -> Option<Self> {
+        let query = question.query.as_deref().unwrap_or_default();
+        let fields = query.split('&').filter(|field| !field.is_empty());
+        let fields: Option<BTreeMap<String, String>> = fields
+            .map(|field| {
+                let (name, value) = field.split_once('=').unwrap_or((field, ""));
+                Some((decoded(name)?, decoded(value)?))
+            })
+            .collect();
+        Some(Self {
+            path: &question.path,
+            fields: fields?,
+        })
+    }
+
+    fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+/// Text as a form sends it: `+` for a blank, other bytes by their numbers.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                let value = |digit: u8| char::from(digit).to_digit(16);
+                (value(digits[0])? * 16 + value(digits[1])?) as u8
+            }
+            byte => byte,
         });
-        return Ok(Answer {
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// More runs than this are found, not listed.
+const MOST_LISTED: usize = 500;
+/// More runs than this are not looked through for one metric: each is derived again from its raw output.
+const MOST_OVER_TIME: usize = 60;
+
+/// What was derived already, for the histories of metrics: what a run is called and how many trials it had, and its
+/// dossier without what is large and no history tells.
+type Derived = BTreeMap<(String, u32), Rc<Dossier>>;
+
+/// The pages of a store.
+struct Pages {
+    file: PathBuf,
+    derived: RefCell<Derived>,
+}
+
+impl Pages {
+    fn new(file: PathBuf) -> Self {
+        Self {
+            file,
+            derived: RefCell::default(),
+        }
+    }
+
+    fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let store = Store::open_to_read(&self.file)?;
+        let page = |content: String| Answer {
             status: 200,
             kind: PAGE,
-            content: report::html::index(&runs.collect::<Vec<_>>()),
+            content,
+        };
+        match asked.path {
+            "/" => return Ok(page(listed(&store, asked.field("find"))?)),
+            "/beside" => {
+                let [first, second] = ["a", "b"].map(|name| {
+                    let run = recount::resolve(&store, asked.field(name))?;
+                    recount::dossier(&store, &run)
+                });
+                return Ok(page(html::compared(&first?, &second?)));
+            }
+            "/history" => return Ok(page(self.history(&store, asked.field("cell"))?)),
+            _ => {}
+        }
+        if let Some(run) = asked
+            .path
+            .strip_prefix("/metrics/")
+            .filter(|name| is_name(name))
+        {
+            let run = recount::resolve(&store, run)?;
+            return Ok(page(html::metrics(&recount::dossier(&store, &run)?)));
+        }
+        let Some(name) = asked
+            .path
+            .strip_prefix("/run/")
+            .filter(|name| is_name(name))
+        else {
+            return Ok(told(404, "there is no such page"));
+        };
+        if let Some(name) = name.strip_suffix(".json") {
+            let run = recount::resolve(&store, name)?;
+            return Ok(Answer {
+                status: 200,
+                kind: JSON,
+                content: report::json::to_string(&recount::dossier(&store, &run)?),
+            });
+        }
+        let run = recount::resolve(&store, name)?;
+        if !asked.fields.contains_key("so-far") && store.is_at_work(&run)? {
+            return Ok(page(html::live(&live(&store, &run)?)));
+        }
+        Ok(page(html::page(&recount::dossier(&store, &run)?)))
+    }
+
+    /// A metric over the runs whose studies have its arms and its workload.
+    fn history(&self, store: &Store, question: &str) -> Result<String, Failed> {
+        let parts: Vec<serde_json::Value> = serde_json::from_str(question).unwrap_or_default();
+        let text = |at: usize| parts.get(at).and_then(serde_json::Value::as_str);
+        let has =
+            |list: &[String], name: Option<&str>| list.iter().any(|own| Some(own.as_str()) == name);
+        let mut runs = store.runs()?;
+        runs.retain(|line| {
+            let arms = has(&line.arms, text(0)) && has(&line.arms, text(1));
+            arms && has(&line.workloads, text(2)) && !why::is_an_answer(&line.study)
         });
+        let mut moments = Vec::new();
+        for line in runs.iter().take(MOST_OVER_TIME) {
+            let dossier = self.derived(store, line)?;
+            if let Some(cell) = html::asked(question, &dossier) {
+                let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+                let kernel = baseline.and_then(|arm| arm.facts.get("kernel.release"));
+                moments.push(Moment {
+                    run: dossier.run.clone(),
+                    started: dossier.started.clone(),
+                    kernel: kernel.cloned().unwrap_or_else(|| "not recorded".to_owned()),
+                    cell: cell.clone(),
+                });
+            }
+        }
+        moments.sort_by(|one, other| (&one.started, &one.run).cmp(&(&other.started, &other.run)));
+        let n_left_out = runs.len().saturating_sub(MOST_OVER_TIME);
+        Ok(html::history(&moments, n_left_out))
     }
-    let name = path.strip_prefix("/run/").unwrap_or_default();
-    let (name, is_json) = match name.strip_suffix(".json") {
-        Some(name) => (name, true),
-        None => (name, false),
-    };
-    if name.is_empty() || name.contains(['/', '%']) {
-        return Ok(told(404, "there is no such page"));
+
+    /// The dossier of a run, derived once for as many trials as it has.
+    fn derived(&self, store: &Store, line: &RunLine) -> Result<Rc<Dossier>, Failed> {
+        let key = (line.id.to_string(), line.n_trials);
+        if let Some(known) = self.derived.borrow().get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let mut dossier = recount::dossier(store, &line.id)?;
+        for cell in &mut dossier.cells {
+            cell.blocks = Vec::new();
+        }
+        let dossier = Rc::new(dossier);
+        let mut all = self.derived.borrow_mut();
+        all.insert(key, Rc::clone(&dossier));
+        Ok(dossier)
     }
-    let run = recount::resolve(&store, name)?;
-    let dossier = recount::dossier(&store, &run)?;
-    Ok(Answer {
-        status: 200,
-        kind: if is_json { JSON } else { PAGE },
-        content: if is_json {
-            report::json::to_string(&dossier)
-        } else {
-            report::html::page(&dossier)
-        },
+}
+
+/// Whether the end of a path is the name of one run.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '%'])
+}
+
+/// The list of runs in which every one of these words is found.
+fn listed(store: &Store, search: &str) -> Result<String, Failed> {
+    let all = store.runs()?;
+    let wanted: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
+    let found: Vec<Listed> = all.iter().map(line).collect();
+    let found: Vec<Listed> = found
+        .into_iter()
+        .zip(&all)
+        .filter(|(listed, line)| {
+            let text = format!(
+                "{} {} {} {} {} {} {}",
+                listed.run,
+                listed.study,
+                listed.title,
+                listed.arms.join(" "),
+                line.workloads.join(" "),
+                listed.started,
+                listed.ended
+            );
+            let text = text.to_lowercase();
+            wanted.iter().all(|word| text.contains(word.as_str()))
+        })
+        .map(|(listed, _)| listed)
+        .collect();
+    let shown = &found[..found.len().min(MOST_LISTED)];
+    Ok(html::index(shown, found.len(), all.len(), search))
+}
+
+fn line(line: &RunLine) -> Listed {
+    let arms = line.arms.iter().filter(|arm| *arm != A_PRIME);
+    Listed {
+        run: line.id.to_string(),
+        study: line.study.clone(),
+        title: runs::about(line),
+        arms: arms.cloned().collect(),
+        started: runs::started(line.started_unix_ns),
+        trials: line.n_trials,
+        ended: runs::ended(line).to_owned(),
+    }
+}
+
+/// What the store knows of a run that is at work, without deriving anything.
+fn live(store: &Store, run: &RunId) -> Result<Live, Failed> {
+    let stored = store.run_without_records(run)?;
+    let line = store.runs()?.into_iter().find(|line| line.id == *run);
+    let arms = stored.study.arms.iter().map(|spec| {
+        let record = stored.arms.iter().find(|record| record.arm == spec.id);
+        let missing = record.filter(|record| !record.available);
+        let reason = missing.map(|record| record.reason.clone().unwrap_or_default());
+        (spec.id.to_string(), reason)
+    });
+    Ok(Live {
+        run: run.to_string(),
+        title: stored.study.title.clone(),
+        trials: line.map_or(0, |line| line.n_trials),
+        seconds: stored.wall_ns / 1_000_000_000,
+        budget_s: stored.study.budget_ns.map(|ns| ns / 1_000_000_000),
+        arms: arms.filter(|(arm, _)| arm != A_PRIME).collect(),
+        done: (stored.workload_ends.len(), stored.study.workloads.len()),
+        remarks: stored.remarks.into_iter().map(|it| it.text).collect(),
     })
 }
 
@@ -140,12 +349,31 @@ mod tests {
         let mut question = Question {
             method: "GET".into(),
             path: "/".into(),
+            query: None,
             host: Some("127.0.0.1:7431".into()),
             origin: None,
             site: None,
         };
         change(&mut question);
         refused(address, &question).map(|answer| answer.status)
+    }
+
+    #[test]
+    fn fields_are_read_as_forms_send_them_and_what_is_none_is_refused() {
+        let fields = |query: &str| {
+            let question = Question {
+                path: "/".into(),
+                query: Some(query.into()),
+                ..Question::default()
+            };
+            Asked::of(&question).map(|asked| asked.fields)
+        };
+        let read = fields("find=a+b%26c&x&=y&find=%C3%A9").unwrap();
+        let read: Vec<(&str, &str)> = read.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(read, [("", "y"), ("find", "é"), ("x", "")]);
+        for broken in ["find=%", "find=%4", "find=%zz", "find=%+1", "find=%ff"] {
+            assert_eq!(fields(broken), None, "{broken}");
+        }
     }
 
     #[test]

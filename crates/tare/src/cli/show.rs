@@ -1,8 +1,10 @@
 //! `tare show RUN`: a stored run, derived again from its raw data.
 
+use super::compared::Compared;
 use super::home::Place;
 use super::{Exit, Failed, output, recount};
-use crate::report::{self, terminal};
+use crate::report;
+use crate::report::terminal::{self, Called};
 use crate::store::Store;
 use clap::Args;
 
@@ -11,10 +13,11 @@ pub(crate) struct Show {
     /// The run: its name, the beginning of it, or `latest`.
     #[arg(default_value = "latest")]
     run: String,
-    /// Compare with this arm instead of the study's baseline: a volume with a layer, one engine with another. The second
-    /// copy of the baseline is left out then.
-    #[arg(long, value_name = "ARM")]
-    against: Option<String>,
+    #[command(flatten)]
+    compared: Compared,
+    /// Set the costs of this run beside those of another, which is then A.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["against", "pairs", "json"])]
+    beside: Option<String>,
     /// The dossier as JSON instead of the table.
     #[arg(long)]
     json: bool,
@@ -24,11 +27,12 @@ impl Show {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
-        let dossier = match &self.against {
-            Some(arm) => recount::against(&store, &run, arm)?,
-            None => recount::dossier(&store, &run)?,
-        };
-        if self.json {
+        let dossier = self.compared.dossier(&store, &run)?;
+        if let Some(other) = &self.beside {
+            let other = recount::dossier(&store, &recount::resolve(&store, other)?)?;
+            let text = terminal::beside(&other, &dossier, Called::A_AND_B, output::style());
+            output::data(&text)?;
+        } else if self.json {
             output::data(&report::json::to_string(&dossier))?;
         } else {
             let text = terminal::told(&dossier, output::style(), terminal::table);

@@ -53,6 +53,8 @@ pub(super) struct Design {
     #[serde(default)]
     pub(super) allow_different_tools: bool,
     pub(super) alternate: Option<bool>,
+    #[serde(default)]
+    pub(super) pairs: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

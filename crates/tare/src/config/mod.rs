@@ -49,6 +49,8 @@ pub struct Adjustments {
     pub drawn_seed: u64,
     /// Arms may have other tools than the baseline; their cells are then labelled.
     pub allow_different_tools: bool,
+    /// Every two arms are compared with each other as well.
+    pub pairs: bool,
 }
 
 /// Reads a study from `text`; `name` is the file's name for messages.

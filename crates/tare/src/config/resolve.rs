@@ -147,6 +147,7 @@ pub(super) fn resolve(
         lifecycle: design.lifecycle.unwrap_or_default(),
         publication,
         alternate: design.alternate.unwrap_or(true),
+        pairs: design.pairs || adjustments.pairs,
         allow_different_tools: design.allow_different_tools || adjustments.allow_different_tools,
     };
     let is_bound_by_time = adjustments.budget_ns.is_some() || design.blocks_max.is_none();

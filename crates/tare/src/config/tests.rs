@@ -487,3 +487,23 @@ fn a_seed_is_the_users_or_the_files_or_drawn() {
     assert_eq!(study(&seeded, None), 5);
     assert_eq!(study(&seeded, Some(3)), 3);
 }
+
+#[test]
+fn each_two_arms_are_compared_where_the_study_or_the_command_line_says_so() {
+    let pairs = |design: &str, adjustments: &Adjustments| {
+        let text = format!("{HEAD}[design]\n{design}\n");
+        parse("mine.toml", &text, adjustments).unwrap().pairs
+    };
+    let asked = Adjustments {
+        pairs: true,
+        ..Adjustments::default()
+    };
+    assert!(!pairs("", &Adjustments::default()));
+    assert!(pairs("pairs = true", &Adjustments::default()));
+    assert!(pairs("", &asked));
+    let storage = built_in("storage", &Adjustments::default()).unwrap();
+    assert!(
+        storage.unwrap().pairs,
+        "volume against layer is its question"
+    );
+}

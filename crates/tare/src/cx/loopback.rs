@@ -32,6 +32,8 @@ pub struct Question {
     pub method: String,
     /// The path, as it was sent.
     pub path: String,
+    /// What stands behind a question mark, as it was sent.
+    pub query: Option<String>,
     /// The host that was asked for.
     pub host: Option<String>,
     /// The page that asks, if it says so.
@@ -107,6 +109,7 @@ fn question(request: &hyper::Request<Incoming>) -> Question {
     Question {
         method: request.method().to_string(),
         path: request.uri().path().to_owned(),
+        query: request.uri().query().map(str::to_owned),
         host: text(header::HOST),
         origin: text(header::ORIGIN),
         site: text(HeaderName::from_static("sec-fetch-site")),

@@ -47,6 +47,7 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
         lifecycle: Lifecycle::Warm,
         publication: None,
         allow_different_tools: false,
+        pairs: false,
         alternate: false,
     }
 }

@@ -70,13 +70,15 @@ impl RatioAxis {
 
     /// Round ratios on the axis, at most about eight, 1 among them.
     pub(in crate::report) fn ticks(self) -> Vec<f64> {
+        // Of an axis that is very long the ends themselves are no numbers any more.
+        let length = self.ln_high - self.ln_low;
+        if length > 100f64.ln() {
+            return powers(10.0, self.ln_low, self.ln_high);
+        }
+        if length > 6f64.ln() {
+            return powers(2.0, self.ln_low, self.ln_high);
+        }
         let (low, high) = (self.ln_low.exp(), self.ln_high.exp());
-        if high / low > 100.0 {
-            return powers(10.0, low, high);
-        }
-        if high / low > 6.0 {
-            return powers(2.0, low, high);
-        }
         let steps = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
         let multiples = |step: f64| -> Vec<f64> {
             let (from, to) = (((low - 1.0) / step).ceil(), ((high - 1.0) / step).floor());
@@ -92,9 +94,12 @@ impl RatioAxis {
     }
 }
 
-fn powers(base: f64, low: f64, high: f64) -> Vec<f64> {
-    let exponent = |value: f64| value.ln() / base.ln();
-    let (from, to) = (exponent(low).ceil() as i32, exponent(high).floor() as i32);
+fn powers(base: f64, ln_low: f64, ln_high: f64) -> Vec<f64> {
+    let exponent = |ln: f64| ln / base.ln();
+    let (from, to) = (
+        exponent(ln_low).ceil() as i32,
+        exponent(ln_high).floor() as i32,
+    );
     let every = ((to - from) / 8 + 1).max(1);
     (from..=to)
         .filter(|power| power % every == 0)
@@ -130,6 +135,8 @@ mod tests {
             vec![span(0.2, 0.4), span(3.0, 9.0)],
             vec![span(1e-3, 1e3), span(1e-3, 1e3)],
             vec![span(1e-9, 1e9)],
+            vec![span(1e-300, 1e300)],
+            vec![span(1e300, 1e300)],
         ] {
             let axis = RatioAxis::of_spans(rows.clone().into_iter());
             assert!((0.0..=1.0).contains(&axis.place(1.0)), "{rows:?}");

@@ -7,6 +7,8 @@
 use tare_model::Verdict;
 use tare_model::dossier::DossierCell;
 
+use crate::analyze::beside::is_same_metric;
+
 /// What a cell means to a reader who asks what an environment costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::report) enum Group {
@@ -108,4 +110,17 @@ pub(in crate::report) fn grouped<'a>(
             (!members.is_empty()).then_some((group, members))
         })
         .collect()
+}
+
+/// The same metric of the same work each, in the order in which they come.
+pub(in crate::report) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
+    let mut metrics: Vec<Vec<&DossierCell>> = Vec::new();
+    for cell in cells {
+        let mut known = metrics.iter_mut();
+        match known.find(|of_same| is_same_metric(of_same[0], cell)) {
+            Some(of_same) => of_same.push(cell),
+            None => metrics.push(vec![cell]),
+        }
+    }
+    metrics
 }

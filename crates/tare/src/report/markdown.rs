@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierCell};
 
 use super::answer;
 use super::format::{Format, Made, Material};
-use super::groups::{Group, grouped};
+use super::groups::{Group, by_metric, grouped};
 use super::number::glance;
 use super::terminal::{NO_BREAK, applied_told, both, harmless};
 use super::words::{self, Names};
@@ -63,6 +63,7 @@ fn summary(dossier: &Dossier) -> String {
         }
         of_arm(&mut out, &cells, &names);
     }
+    pairs(&mut out, dossier, &names);
     if dossier.cells.is_empty() {
         out.push_str("Nothing was compared.\n\n");
     }
@@ -112,18 +113,36 @@ fn of_arm(out: &mut String, cells: &[&DossierCell], names: &Names<'_>) {
 
 fn rows(out: &mut String, group: Group, cells: &[&DossierCell], names: &Names<'_>) {
     for cell in cells {
-        let ratio = cell.ratio.as_ref();
-        let ratio = ratio.map_or_else(|| "–".to_owned(), glance);
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            group.sign(),
-            escaped(&names.name(cell)),
-            escaped(&both(cell)),
-            ratio.replace('[', "\\[").replace(']', "\\]"),
-            escaped(&words::verdict(cell).0)
-        );
+        row(out, group, cell, names, &escaped(&both(cell)));
     }
+}
+
+/// A metric with its sides, which are markup already, its cost and its verdict.
+fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, sides: &str) {
+    let ratio = cell.ratio.as_ref();
+    let ratio = ratio.map_or_else(|| "–".to_owned(), glance);
+    let _ = writeln!(
+        out,
+        "| {} | {} | {sides} | {} | {} |",
+        group.sign(),
+        escaped(&names.name(cell)),
+        ratio.replace('[', "\\[").replace(']', "\\]"),
+        escaped(&words::verdict(cell).0)
+    );
+}
+
+/// Each two arms with each other, folded.
+fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
+    if dossier.pairs.is_empty() {
+        return;
+    }
+    out.push_str("<details><summary>Each two with each other</summary>\n\n");
+    out.push_str("| | metric | pair | cost × [95 %] | verdict |\n|---|---|---|---:|---|\n");
+    for cell in by_metric(&dossier.pairs).into_iter().flatten() {
+        let pair = format!("{} against {}", escaped(&cell.arm), escaped(&cell.baseline));
+        row(out, Group::of(cell), cell, names, &pair);
+    }
+    out.push_str("\n</details>\n\n");
 }
 
 fn findings(out: &mut String, dossier: &Dossier) {

@@ -100,22 +100,19 @@ const MANY_TWINS: usize = 64;
 /// parameters that change together are not told twice.
 fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
     let value = |cell: &'a DossierCell, param: &str| cell.params.0.get(param);
-    let mut params: Vec<&str> = twins
-        .iter()
-        .flat_map(|cell| cell.params.0.keys().map(String::as_str))
-        .filter(|param| {
-            twins
-                .iter()
-                .any(|twin| value(twin, param) != value(twins[0], param))
-        })
-        .collect();
+    let all = twins.iter().flat_map(|cell| cell.params.0.keys());
+    let all: BTreeSet<&str> = all.map(String::as_str).collect();
+    let differs = |param: &&str| {
+        let mut twins_values = twins.iter().map(|twin| value(twin, param));
+        twins_values.any(|own| own != value(twins[0], param))
+    };
+    let mut params: Vec<&str> = all.into_iter().filter(differs).collect();
     // One that is left empty somewhere would be told as nothing there.
     let is_empty_somewhere = |param: &str| {
         let mut values = twins.iter().filter_map(|twin| value(twin, param));
         values.any(|value| value.to_string().is_empty())
     };
-    params.sort_by_key(|param| (is_empty_somewhere(param), param.len(), *param));
-    params.dedup();
+    params.sort_by_cached_key(|param| (is_empty_somewhere(param), param.len(), *param));
     if twins.len() > MANY_TWINS {
         params.sort_unstable();
         return params;

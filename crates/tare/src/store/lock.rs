@@ -52,6 +52,16 @@ impl RunLock {
     }
 }
 
+/// Whether the process that wrote its id into the lock last is there. Asks without locking: a lock held for a moment
+/// could turn away a run that begins in it.
+pub(super) fn is_held_by_one_that_lives(store: &Path) -> bool {
+    let Ok(mut file) = File::open(lock_path(store)) else {
+        return false;
+    };
+    let process = |pid: u32| Path::new("/proc").join(pid.to_string());
+    holder(&mut file).is_some_and(|pid| process(pid).exists())
+}
+
 /// The process id in the file. Not readable on systems where a lock also keeps readers out.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::trial::CellKey;
-use tare_model::{Outcome, RawOutput, RunId, StoppedBy, Trial};
+use tare_model::{CommandCall, Outcome, RawOutput, RunId, StoppedBy, Trial};
 
 use super::{
     ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, TrialRecord,
@@ -150,8 +150,20 @@ impl Store {
                 .query_map([], |row| {
                     let line = line(row)?;
                     let study: tare_model::Study = parsed(row, 1)?;
+                    let mut workloads: Vec<String> = Vec::new();
+                    for spec in &study.workloads {
+                        if workloads.last().map(String::as_str) != Some(spec.id.as_str()) {
+                            workloads.push(spec.id.to_string());
+                        }
+                    }
                     Ok(RunLine {
                         id: run_id(line.id)?,
+                        command: study.workloads.first().and_then(|spec| {
+                            let call = CommandCall::from_args(&spec.params).ok()?;
+                            Some(call.argv)
+                        }),
+                        arms: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
+                        workloads,
                         study: study.id,
                         title: study.title,
                         started_unix_ns: line.started_unix_ns,
@@ -162,6 +174,14 @@ impl Store {
                 })?
                 .collect()
         })
+    }
+
+    /// Whether a run is being measured right now, as far as can be seen without taking its lock: it is the newest, has no
+    /// end, and the process that took the lock last is there. Where processes cannot be looked up, it is not.
+    pub fn is_at_work(&self, run: &RunId) -> Result<bool, StoreError> {
+        let newest = self.runs()?.into_iter().next();
+        let is_open = newest.is_some_and(|line| line.id == *run && line.stopped_by.is_none());
+        Ok(is_open && super::lock::is_held_by_one_that_lives(&self.path))
     }
 
     /// The newest run that did not end as its study said it should: interrupted, failed or killed.

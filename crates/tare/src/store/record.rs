@@ -117,6 +117,12 @@ pub struct RunLine {
     pub study: String,
     /// The study's title.
     pub title: String,
+    /// Its arms, baseline first, A′ included.
+    pub arms: Vec<String>,
+    /// The command that was asked about, where it was one of the user's.
+    pub command: Option<Vec<String>>,
+    /// Its workloads in the study's order, neighbours that are the same once.
+    pub workloads: Vec<String>,
     /// When it began, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
     /// Trials stored.

@@ -159,6 +159,7 @@ impl Ask {
         Study {
             allow_different_tools: false,
             alternate: first.in_slices.is_ok(),
+            pairs: false,
             publication: None,
             id: STUDY.to_owned(),
             title: title.to_owned(),
@@ -339,7 +340,12 @@ pub fn after(mut study: Study, before: &RunId) -> Study {
 
 /// Whether a study was made here, rather than by a user.
 pub fn is_own_study(study: &Study) -> bool {
-    matches!(study.id.as_str(), STUDY | proof::STUDY)
+    is_an_answer(&study.id)
+}
+
+/// The same by the study's name.
+pub fn is_an_answer(study: &str) -> bool {
+    matches!(study, STUDY | proof::STUDY)
 }
 
 /// The run that came before a stored one, as it is noted there.

@@ -60,6 +60,7 @@ pub fn study(
     draft.arms[0].role.before = Some(run.to_string());
     Some(Study {
         publication: None,
+        pairs: false,
         id: STUDY.to_owned(),
         title: format!("what is suspected after run {run}, switched off"),
         arms: draft.arms,

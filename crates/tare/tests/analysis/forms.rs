@@ -52,7 +52,7 @@ fn one_block() -> RunData {
     .run()
 }
 
-fn answer_of_why() -> Dossier {
+pub(crate) fn answer_of_why() -> Dossier {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/before");
     let text = std::fs::read_to_string(folder.join("20261122-210603-620a.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -130,7 +130,7 @@ fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
 
 /// Asserts that tags are closed in the order in which they were opened, that nothing is loaded from anywhere, and that
 /// no text of a dossier is markup.
-fn assert_sound(page: &str) {
+pub(crate) fn assert_sound(page: &str) {
     const VOID: &[&str] = &["meta", "input", "br"];
     let mut open: Vec<String> = Vec::new();
     let mut rest = page;
@@ -233,7 +233,7 @@ fn a_dossier_without_blocks_is_drawn_and_says_so() {
 }
 
 /// So many cells with so many blocks each.
-fn huge(cells: usize, blocks: u32) -> Dossier {
+pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
     let mut dossier = analyze(&ordinary().run(), &find);
     let model = dossier.cells[1].clone();
     dossier.cells = (0..cells)

@@ -249,6 +249,7 @@ impl Plan {
             lifecycle: Lifecycle::Warm,
             publication: None,
             allow_different_tools: false,
+            pairs: false,
             alternate: false,
         }
     }

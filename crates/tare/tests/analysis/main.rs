@@ -7,13 +7,17 @@
     reason = "a test may end where its own generator fails"
 )]
 
+mod accessible;
 mod before;
+mod beside;
 mod concurrency;
 mod forms;
 mod generator;
 mod inference;
 mod invariants;
 mod methodology;
+mod odd;
+mod pairs;
 mod precision;
 mod proof;
 mod publication;

@@ -123,6 +123,37 @@ fn a_stored_run_is_shown_against_another_of_its_arms() {
 }
 
 #[test]
+fn each_two_arms_are_compared_where_study_or_reader_asks_for_it() {
+    let product = Product::new();
+    let study = "id = \"three\"\n[design]\ntrial = \"20ms\"\nblocks_min = 6\nblocks_max = 6\n[[arm]]\nid = \"host\"\n\
+                 [[arm]]\nid = \"one\"\ndriver = \"host\"\n[[arm]]\nid = \"two\"\ndriver = \"host\"\n\
+                 [[workload]]\nid = \"getppid\"\n";
+    let file = product.file("three.toml", study);
+    let refused = product.run(["run", &file, "--against", "nix"]).expect(2);
+    assert!(refused.stderr.contains("`host`, `one`, `two`"), "{refused}");
+    assert_eq!(product.run(["runs"]).expect(0).stdout, "", "refused first");
+
+    let told = product.run(["run", &file, "--against", "one"]).expect(0);
+    assert!(told.stdout.contains("two against one"), "{told}");
+    let plain = product.run(["show", "--json"]).expect(0).json();
+    assert!(plain.get("pairs").is_none(), "{plain}");
+    let asked = product.run(["show", "--pairs", "--json"]).expect(0).json();
+    assert_valid_dossier(&asked);
+    assert_eq!(asked["pairs"][0]["arm"], "two");
+    assert_eq!(asked["pairs"][0]["baseline"], "one");
+    assert_eq!(asked["cells"], plain["cells"]);
+
+    let file = product.file(
+        "asks.toml",
+        study.replace("[design]", "[design]\npairs = true"),
+    );
+    let told = product.run(["run", &file]).expect(0);
+    assert!(told.stdout.contains("Each two with each other"), "{told}");
+    let both = product.run(["show", "--pairs", "--against", "one"]);
+    both.expect(2);
+}
+
+#[test]
 fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     let product = Product::new();
     std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();

@@ -111,6 +111,7 @@ fn study(driver: &str, settings: Params, workload: &str, params: Params, path: P
     Study {
         publication: None,
         allow_different_tools: false,
+        pairs: false,
         alternate: false,
         id: "cluster".into(),
         title: "A study for tests".into(),

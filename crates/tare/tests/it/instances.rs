@@ -227,6 +227,7 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
         std::fs::create_dir_all(mark.parent().unwrap()).unwrap();
         let study = Study {
             allow_different_tools: false,
+            pairs: false,
             alternate: false,
             publication: None,
             id: "one-dies".into(),

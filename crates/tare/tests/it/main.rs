@@ -23,6 +23,7 @@ mod docker;
 mod docker_contexts;
 #[cfg(target_os = "linux")]
 mod docker_variants;
+mod documentation;
 mod engine;
 mod host;
 #[cfg(target_os = "linux")]

@@ -119,7 +119,10 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
     let ended = replay("changed.tar", &changed).expect(1);
     assert!(ended.stderr.contains("dossier.json"), "{ended}");
-    let (old, new) = (dossier_sum(&bundle), dossier_sum(&changed));
+    let (old, new) = (
+        sum_of("dossier.json", &bundle),
+        sum_of("dossier.json", &changed),
+    );
     let sums = find(&changed, old.as_bytes()).unwrap();
     changed[sums..sums + old.len()].copy_from_slice(new.as_bytes());
     let ended = replay("forged.tar", &changed).expect(1);
@@ -132,20 +135,85 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     elsewhere.run(["replay", "absent.tar"]).expect(2);
 }
 
+/// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
+fn forged(archive: &[u8], name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len());
+    let before = sum_of(name, archive);
+    let mut changed = archive.to_vec();
+    while let Some(at) = find(&changed, old) {
+        changed[at..at + new.len()].copy_from_slice(new);
+    }
+    let after = sum_of(name, &changed);
+    let at = find(&changed, before.as_bytes()).unwrap();
+    changed[at..at + after.len()].copy_from_slice(after.as_bytes());
+    changed
+}
+
+#[test]
+fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
+    let product = measured();
+    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
+    let elsewhere = Product::new();
+    elsewhere.file("run.tar", &bundle);
+
+    // Its study is a program, which whoever published it wrote.
+    let refused = elsewhere.run(["run", "--again", "run.tar"]).expect(2);
+    assert!(refused.hint().contains("--trust"), "{refused}");
+    assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
+    let chosen = ["run", "--again", "run.tar", "--trust", "--workload", "pipe"];
+    elsewhere.run(chosen).expect(2);
+    elsewhere.run(["run", "--trust"]).expect(2);
+
+    let told = elsewhere.run(["run", "--again", "run.tar", "--trust"]);
+    let told = told.expect(0).stdout;
+    for said in [
+        "there: run ",
+        "here: run ",
+        "here ÷ there",
+        "of 2 costs are the same",
+    ] {
+        assert!(told.contains(said), "{said}: {told}");
+    }
+    let dossier = |product: &Product| product.run(["show", "--json"]).expect(0).json();
+    let (there, here) = (dossier(&product), dossier(&elsewhere));
+    assert_eq!(
+        there["study"], here["study"],
+        "the same plan in the same order"
+    );
+    assert_ne!(there["run"], here["run"]);
+
+    // Whoever began it need not be asked, unless the bundle holds another study under its name.
+    product.run(["run", "--again", "run.tar"]).expect(0);
+    let changed = forged(
+        &bundle,
+        "store.db",
+        b"\"id\":\"getppid\"",
+        b"\"id\":\"integer\"",
+    );
+    product.file("forged.tar", &changed);
+    let refused = product.run(["run", "--again", "forged.tar"]).expect(2);
+    assert!(refused.stderr.contains("was not begun here"), "{refused}");
+    product.file("cut.tar", &bundle[..2_000]);
+    product
+        .run(["run", "--again", "cut.tar", "--trust"])
+        .expect(2);
+}
+
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes
         .windows(wanted.len())
         .position(|window| window == wanted)
 }
 
-/// The SHA-256 of the dossier in an archive.
-fn dossier_sum(archive: &[u8]) -> String {
+/// The SHA-256 of a file in an archive.
+fn sum_of(name: &str, archive: &[u8]) -> String {
     use sha2::{Digest, Sha256};
     use std::io::Read as _;
     let mut archive = tar::Archive::new(archive);
     for entry in archive.entries().unwrap() {
         let mut entry = entry.unwrap();
-        if entry.path().unwrap().ends_with("dossier.json") {
+        if entry.path().unwrap().ends_with(name) {
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).unwrap();
             let digest = Sha256::digest(&bytes);
@@ -153,7 +221,7 @@ fn dossier_sum(archive: &[u8]) -> String {
             return digits.concat();
         }
     }
-    panic!("no dossier in the archive");
+    panic!("no {name} in the archive");
 }
 
 /// What a server answers to these lines.
@@ -167,55 +235,92 @@ fn asked(address: &str, lines: &str) -> String {
     answer
 }
 
-#[test]
-fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
-    use std::io::{BufRead as _, BufReader};
-    let product = measured();
-    let mut command = product.command(["serve"]);
-    let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = String::new();
-    let mut stderr = BufReader::new(server.stderr.take().unwrap());
-    stderr.read_line(&mut told).unwrap();
-    let address = told.split('/').nth(2).unwrap().to_owned();
-    assert!(address.starts_with("127.0.0.1:"), "{told}");
-    let get = |path: &str, host: &str, more: &str| {
+/// A `tare serve` of a home; ended when dropped.
+struct Server {
+    process: std::process::Child,
+    address: String,
+}
+
+impl Server {
+    fn of(product: &Product) -> Self {
+        use std::io::{BufRead as _, BufReader};
+        let mut command = product.command(["serve"]);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut told = String::new();
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        stderr.read_line(&mut told).unwrap();
+        let address = told.split('/').nth(2).unwrap_or_default().to_owned();
+        let server = Self { process, address };
+        assert!(server.address.starts_with("127.0.0.1:"), "{told}");
+        server
+    }
+
+    /// The whole answer to a question as a browser of this machine asks it.
+    fn get(&self, path: &str) -> String {
+        self.ask(path, &self.address, "")
+    }
+
+    fn ask(&self, path: &str, host: &str, more: &str) -> String {
         asked(
-            &address,
+            &self.address,
             &format!("GET {path} HTTP/1.1\r\nHost: {host}{more}"),
         )
-    };
-    let answers = (|| {
-        let list = get("/", &address, "");
-        let run = list
-            .split("href=\"/run/")
-            .nth(1)?
-            .split('"')
-            .next()?
-            .to_owned();
-        Some([
-            get(&format!("/run/{run}"), &address, ""),
-            get(&format!("/run/{run}.json"), &address, ""),
-            get("/run/no-such-run", &address, ""),
-            get("/run/..%2f..%2fetc%2fpasswd", &address, ""),
-            get("/", "attacker.example", ""),
-            get("/", &address, "\r\nOrigin: https://attacker.example"),
-            asked(
-                &address,
-                &format!("POST / HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0"),
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn status(answer: &str) -> &str {
+    answer.split_whitespace().nth(1).unwrap()
+}
+
+/// What stands behind each `before` up to the next quote.
+fn between<'a>(answer: &'a str, before: &'a str) -> Vec<&'a str> {
+    let parts = answer.split(before).skip(1);
+    parts.map(|part| part.split('"').next().unwrap()).collect()
+}
+
+#[test]
+fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
+    let product = measured();
+    let server = Server::of(&product);
+    let list = server.get("/");
+    let run = between(&list, "href=\"/run/")[0].to_owned();
+    let answers = [
+        server.get(&format!("/run/{run}")),
+        server.get(&format!("/run/{run}.json")),
+        server.get("/run/no-such-run"),
+        server.get("/run/..%2f..%2fetc%2fpasswd"),
+        server.ask("/", "attacker.example", ""),
+        server.ask("/", &server.address, "\r\nOrigin: https://attacker.example"),
+        asked(
+            &server.address,
+            &format!(
+                "POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: 0",
+                server.address
             ),
-            list,
-        ])
-    })();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    let answers = answers.expect("the list leads to a run");
-    let statuses: Vec<&str> = answers
-        .iter()
-        .map(|answer| answer.split_whitespace().nth(1).unwrap())
-        .collect();
+        ),
+        server.ask("/beside?a=latest&b=latest", "attacker.example", ""),
+        server.ask(
+            "/history?cell=x",
+            &server.address,
+            "\r\nSec-Fetch-Site: cross-site",
+        ),
+        server.get("/?find=%zz"),
+        server.get("/beside?a=latest&b=no-such-run"),
+        list,
+    ];
+    let statuses: Vec<&str> = answers.iter().map(|answer| status(answer)).collect();
     assert_eq!(
         statuses,
-        ["200", "200", "404", "404", "421", "403", "405", "200"]
+        [
+            "200", "200", "404", "404", "421", "403", "405", "421", "403", "400", "404", "200"
+        ]
     );
     let page = std::fs::read_to_string(product.folder().join("page.html")).unwrap();
     assert!(answers[0].ends_with(&page), "{}", answers[0]);
@@ -224,6 +329,78 @@ fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
         let head = answer.split("\r\n\r\n").next().unwrap();
         assert!(head.contains("x-content-type-options: nosniff"), "{head}");
     }
+}
+
+#[test]
+fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
+    let product = measured();
+    let file = product.file("other.toml", STUDY.replace("two-hosts", "once-more"));
+    product.run(["run", &file]).expect(0);
+    let server = Server::of(&product);
+    let all = server.get("/");
+    let runs: Vec<&str> = between(&all, "th scope=\"row\"><a href=\"/run/");
+    assert_eq!(runs.len(), 2, "{all}");
+    for (words, n) in [
+        ("ONCE-more", 1),
+        ("getppid", 2),
+        ("getppid+nothing", 0),
+        ("%3Cb%3E", 0),
+    ] {
+        let found = server.get(&format!("/?find={words}"));
+        assert_eq!(
+            between(&found, "row\"><a href=\"/run/").len(),
+            n,
+            "{words}: {found}"
+        );
+        assert!(found.contains(&format!("{n} of 2 runs")), "{found}");
+        assert!(!found.contains("<b>"), "{found}");
+    }
+    let beside = server.get(&format!("/beside?a={}&b={}", runs[1], runs[0]));
+    assert!(beside.contains("of 2 costs are the same"), "{beside}");
+    let history = between(&beside, "href=\"/history?")[0].replace("&amp;", "&");
+    let history = server.get(&format!("/history?{history}"));
+    assert_eq!(status(&history), "200");
+    assert!(history.contains("2 runs measured it"), "{history}");
+    for run in &runs {
+        assert!(
+            history.contains(&format!("href=\"/run/{run}\"")),
+            "{history}"
+        );
+    }
+    assert!(history.contains("<svg"), "{history}");
+    let metrics = server.get(&format!("/metrics/{}", runs[0]));
+    assert_eq!(between(&metrics, "href=\"/history?").len(), 2, "{metrics}");
+    for unknown in ["x", "%5B%5D", ""] {
+        let none = server.get(&format!("/history?cell={unknown}"));
+        assert!(none.contains("No stored run measured it"), "{none}");
+    }
+    for page in [all.as_str(), &beside, &history, &metrics] {
+        assert!(!page.contains("<script"), "{page}");
+        assert!(
+            !page.contains("http-equiv=\"refresh\""),
+            "nothing is at work: {page}"
+        );
+    }
+}
+
+#[test]
+fn a_run_at_work_is_followed_without_script_until_it_ends() {
+    let product = Product::new();
+    let file = product.file("study.toml", STUDY);
+    let mut started = Product::start(product.command(["run", &file, "--blocks", "5000"]));
+    product.wait_for_trials(&mut started, 12);
+    let server = Server::of(&product);
+    let at_work = server.get("/run/latest");
+    assert!(at_work.contains("http-equiv=\"refresh\""), "{at_work}");
+    assert!(at_work.contains("(at work)"), "{at_work}");
+    let so_far = server.get("/run/latest?so-far");
+    assert!(so_far.contains("INCOMPLETE"), "{so_far}");
+    assert!(!so_far.contains("http-equiv=\"refresh\""), "{so_far}");
+    started.signal("INT", false);
+    started.wait().expect(4);
+    let ended = server.get("/run/latest");
+    assert!(!ended.contains("http-equiv=\"refresh\""), "{ended}");
+    assert!(ended.contains("INCOMPLETE"), "{ended}");
 }
 
 /// What a browser makes of a page at this width: its document after scripts ran, and what it complained of.

@@ -150,6 +150,7 @@ fn study(baseline: &ArmSpec, arms: &[ArmSpec]) -> Study {
         settle_ns: 0,
         lifecycle: Lifecycle::Warm,
         allow_different_tools: false,
+        pairs: false,
         alternate: false,
     }
 }

@@ -8,7 +8,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 
 use super::super::axis::RatioAxis;
-use super::super::groups::{Group, grouped};
+use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
     Digits, difference, glance, interval, percent, scale_for, value, with_unit,
 };
@@ -62,7 +62,40 @@ pub(super) fn table(
             @for (group, members) in &groups {
                 tbody data-group=(group.word()) role="rowgroup" {
                     tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (group.sign()) " " (group.title()) " (" (members.len()) ")" } }
-                    @for cell in members { (row(cell, place_of(cell), axis, names, *group, &baseline, &arm.id)) }
+                    @for cell in members {
+                        @let name = html! { a href={ "#cell-" (place_of(cell)) } { (names.name(cell)) } };
+                        (row(cell, &name, axis, *group))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Each two arms with each other, a row a pair, by metric.
+pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
+    let axis = RatioAxis::over(cells.iter());
+    html! {
+        table.costs id="pairs" role="table" {
+            caption { "The first of each pair against the second, from the same blocks. Cost × 1.10: the first takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. The grey field is the margin; the axis is logarithmic." }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th scope="col" role="columnheader" { "pair" }
+                    th.num scope="col" role="columnheader" { "second" }
+                    th.num scope="col" role="columnheader" { "first" }
+                    th.num scope="col" role="columnheader" { "difference" }
+                    th.num scope="col" role="columnheader" { "cost × [95 %]" }
+                    th.iv.axis scope="col" role="columnheader" aria-label="the interval drawn" { (figures::axis(axis)) }
+                    th scope="col" role="columnheader" { "verdict" }
+                }
+            }
+            @for members in by_metric(cells) {
+                tbody role="rowgroup" {
+                    tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (names.name(members[0])) } }
+                    @for cell in members {
+                        @let pair = html! { (harmless(&cell.arm)) " against " (harmless(&cell.baseline)) };
+                        (row(cell, &pair, axis, Group::of(cell)))
+                    }
                 }
             }
         }
@@ -74,15 +107,7 @@ fn key(span: Option<&Span>) -> String {
     span.map_or_else(String::new, |span| format!("{:e}", span.point))
 }
 
-fn row(
-    cell: &DossierCell,
-    place: usize,
-    axis: RatioAxis,
-    names: &Names<'_>,
-    group: Group,
-    baseline: &str,
-    arm: &str,
-) -> Markup {
+fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Markup {
     let scale = scale_for(
         cell.base.or(cell.env).map_or(0.0, |span| span.point),
         &cell.unit,
@@ -96,9 +121,9 @@ fn row(
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     html! {
         tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(cell.ratio.as_ref())) {
-            th scope="row" role="rowheader" { a href={ "#cell-" (place) } { (names.name(cell)) } }
-            td.num role="cell" data-label=(baseline) { (shown(cell.base.as_ref())) }
-            td.num role="cell" data-label=(harmless(arm)) { (shown(cell.env.as_ref())) }
+            th scope="row" role="rowheader" { (name) }
+            td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref())) }
+            td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref())) }
             td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
             td.num role="cell" data-label="cost ×" { (cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance)) }
             @if let Some(ratio) = &cell.ratio {

@@ -14,6 +14,7 @@ use tare_model::study::A_PRIME;
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{scale_for, significant, with_unit};
 use super::super::terminal::harmless;
+use super::super::words::Tone;
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
 const MOST_POINTS: usize = 240;
@@ -21,12 +22,12 @@ const MOST_POINTS: usize = 240;
 const BANDS: usize = 60;
 
 /// A place as a share of the width.
-fn pc(share: f64) -> String {
+pub(super) fn pc(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
 /// A place in pixels.
-fn px(place: f64) -> String {
+pub(super) fn px(place: f64) -> String {
     format!("{place:.1}")
 }
 
@@ -281,8 +282,12 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
 
 /// The class of a cell's colour.
 pub(super) fn tone(cell: &DossierCell) -> &'static str {
-    use super::super::words::Tone;
-    match super::super::words::verdict(cell).1 {
+    class(super::super::words::verdict(cell).1)
+}
+
+/// The class of a colour.
+pub(super) fn class(tone: Tone) -> &'static str {
+    match tone {
         Tone::Cost => "cost",
         Tone::SomeCost => "some",
         Tone::Nothing => "nothing",

@@ -20,7 +20,10 @@ use super::words::Names;
 mod costs;
 mod figures;
 mod record;
+mod served;
 mod why;
+
+pub use served::{Listed, Live, Moment, asked, compared, history, index, live, metrics};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -44,49 +47,28 @@ impl Format for Html {
 
 /// The page of a dossier.
 pub fn page(dossier: &Dossier) -> String {
-    document(&title(dossier), &body(dossier), true)
+    document(&title(dossier), &body(dossier), Kind::Report)
 }
 
-/// A run in a list of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// Its name.
-    pub run: String,
-    /// Its study.
-    pub study: String,
-    /// Trials that are stored.
-    pub trials: u32,
+/// What a page may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A file of its own, with the script that sorts and filters.
+    Report,
+    /// A page of `tare serve`: without script, with forms that ask the same server; loaded again after so many seconds.
+    Served(Option<u32>),
 }
 
-/// The page that leads to the pages of these runs, as `tare serve` names them.
-pub fn index(runs: &[Listed]) -> String {
-    let body = html! {
-        main {
-            h1 { "Runs" }
-            @if runs.is_empty() { p { "The store holds no run yet; " code { "tare run" } " makes one." } }
-            @else {
-                table {
-                    thead { tr { th scope="col" { "run" } th scope="col" { "study" } th.num scope="col" { "trials" } th scope="col" { "data" } } }
-                    tbody { @for line in runs { tr {
-                        th scope="row" { a href={ "/run/" (harmless(&line.run)) } { (harmless(&line.run)) } }
-                        td { (harmless(&line.study)) } td.num { (line.trials) }
-                        td { a href={ "/run/" (harmless(&line.run)) ".json" } { "dossier" } }
-                    } } }
-                }
-            }
-        }
-    };
-    document("Runs", &body, false)
-}
-
-fn document(title: &str, body: &Markup, has_script: bool) -> String {
+fn document(title: &str, body: &Markup, kind: Kind) -> String {
+    let has_script = kind == Kind::Report;
     let script = if has_script {
         format!("'sha256-{}'", base64(&Sha256::digest(SCRIPT)))
     } else {
         "'none'".to_owned()
     };
+    let forms = if has_script { "'none'" } else { "'self'" };
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src {script}; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; style-src 'sha256-{}'; script-src {script}; base-uri 'none'; form-action {forms}",
         base64(&Sha256::digest(STYLE))
     );
     let markup = html! {
@@ -95,6 +77,7 @@ fn document(title: &str, body: &Markup, has_script: bool) -> String {
             head {
                 meta charset="utf-8";
                 meta http-equiv="Content-Security-Policy" content=(policy);
+                @if let Kind::Served(Some(seconds)) = kind { meta http-equiv="refresh" content=(seconds); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "Tare " (env!("CARGO_PKG_VERSION")) };
@@ -194,6 +177,10 @@ fn body(dossier: &Dossier) -> Markup {
                     @for (number, arm, cells) in &arms {
                         h3 { (harmless(&arm.id)) " against " (harmless(cells.first().map_or("", |(_, cell)| cell.baseline.as_str()))) (costs::emulated(arm)) }
                         (costs::table(arm, *number, cells, &names))
+                    }
+                    @if !dossier.pairs.is_empty() {
+                        h3 { "Each two with each other" }
+                        (costs::pairs(&dossier.pairs, &names))
                     }
                 }
             }

@@ -13,10 +13,11 @@ use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::words::{self, Names};
 use super::text::{Paint, harmless, paragraph, width, wrapped};
-use super::{Style, both, concurrency, emulated, publication, tail, title, too_few_for_correction};
+use super::{
+    LEAST, Style, both, concurrency, emulated, pairs, publication, tail, title,
+    too_few_for_correction,
+};
 
-/// Narrower than this nothing fits beside anything.
-const LEAST: usize = 20;
 /// An axis of fewer columns shows nothing.
 const LEAST_AXIS: usize = 12;
 /// A wider one shows no more.
@@ -66,6 +67,7 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
         paragraph(&mut out, "", text, style.width);
     }
+    pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
     publication::draw(&mut out, dossier, style);
     tail::draw_brief(&mut out, dossier, style);
@@ -326,7 +328,7 @@ fn drawn(axis: RatioAxis, ratio: &Span, margin: f64, columns: usize) -> String {
 }
 
 /// The same text for terminals that have plain letters only; every letter stays as wide as it was.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars()
         .map(|letter| match letter {
             '▲' => '+',
@@ -337,6 +339,7 @@ fn plain(text: &str) -> String {
             '▶' | '→' => '>',
             '◀' => '<',
             '×' => 'x',
+            '÷' => '/',
             'µ' => 'u',
             '′' | '’' => '\'',
             '“' | '”' => '"',

@@ -14,14 +14,17 @@ use tare_stats::Verdict;
 
 use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 
+pub(in crate::report) mod beside;
 mod brief;
 pub(in crate::report) mod concurrency;
+mod pairs;
 mod publication;
 mod published;
 pub(in crate::report) mod tail;
 mod text;
 mod why;
 
+pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
@@ -39,7 +42,7 @@ use text::{Column, Paint, Text, paragraph, table as laid_out};
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal; less than 40 is taken as 40.
+    /// Columns of the terminal; less than 20 is taken as 20.
     pub width: usize,
     /// Whether to use colours. Nothing is said by colour alone.
     pub colour: bool,
@@ -90,6 +93,8 @@ pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> S
     }
 }
 
+/// Narrower than this nothing fits.
+const LEAST: usize = 20;
 /// From this width on, values, difference and floor have columns of their own.
 const WIDE: usize = 120;
 /// Absolute differences are told below this time: additive costs of short operations port between machines.
@@ -98,7 +103,7 @@ const SHORT_NS: f64 = 100_000.0;
 /// Draws the dossier.
 pub fn table(dossier: &Dossier, style: Style) -> String {
     let style = Style {
-        width: style.width.max(40),
+        width: style.width.max(LEAST),
         ..style
     };
     let mut out = String::new();
@@ -129,6 +134,7 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
         out.push('\n');
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
+    pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
     legend(&mut out, dossier, style);
     marks.explain(&mut out, dossier, style);

@@ -11,7 +11,7 @@ use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::words;
 use super::Style;
-use super::text::{Paint, harmless, paragraph};
+use super::text::{Paint, harmless, paragraph, wrapped};
 
 /// As long as somebody waits for a better answer, seconds.
 const A_WHILE_S: f64 = 600.0;
@@ -42,8 +42,10 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
     out.push('\n');
-    out.push_str(&Paint::Bold.on(text, style.colour));
-    out.push('\n');
+    for line in wrapped(text, style.width) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
 }
 
 fn missing(out: &mut String, dossier: &Dossier, style: Style) {

@@ -66,13 +66,24 @@ fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {
     }
 }
 
-/// A paragraph: `first` before its first line, as many spaces before the others.
+/// A paragraph narrower than this cannot be read.
+const LEAST_TEXT: usize = 10;
+
+/// A paragraph: `first` before its first line, as many spaces before the others. Where that leaves no room, `first` is
+/// the beginning of its text.
 pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize) {
-    let indent = width(first);
-    let lines = wrapped(text, limit.saturating_sub(indent).max(10));
+    let mut indent = width(first);
+    let mut first = first.to_owned();
+    let mut text = text.to_owned();
+    if limit < indent + LEAST_TEXT {
+        text = format!("{}{text}", first.trim_start());
+        first.clear();
+        indent = 0;
+    }
+    let lines = wrapped(&text, limit.saturating_sub(indent));
     for (place, line) in lines.iter().enumerate() {
         let before = if place == 0 {
-            first.to_owned()
+            first.clone()
         } else {
             " ".repeat(indent)
         };

@@ -33,7 +33,7 @@ pub fn time(ns: f64) -> String {
 
 /// Draws the answer.
 pub fn why(dossier: &Dossier, style: Style) -> String {
-    let limit = style.width.clamp(40, 100);
+    let limit = style.width.clamp(super::LEAST, 100);
     let mut out = String::new();
     let Some(why) = &dossier.why else {
         return super::table(dossier, style);
@@ -293,32 +293,37 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
     let ends = lines.iter().filter_map(|line| line.bar);
     let largest = ends.map(|(_, to)| to).fold(0.0, f64::max);
     for line in &lines {
-        let titles = wrapped(
-            line.title.trim_start(),
-            title_width.saturating_sub(2).max(8),
-        );
-        let indent = if line.title.starts_with("  ") {
-            "  "
+        if title_width + number_width + 2 > limit {
+            let text = format!("{}: {}", line.title.trim_start(), line.number);
+            paragraph(out, "", &text, limit);
         } else {
-            ""
-        };
-        for (place, title) in titles.iter().enumerate() {
-            let title = format!("{}{title}", if place == 0 { indent } else { "    " });
-            if place > 0 {
-                out.push_str(&title);
-                out.push('\n');
-                continue;
-            }
-            let bar = bar(line, largest, bar_width);
-            let text = format!(
-                "{title}{}  {}{}",
-                " ".repeat(title_width.saturating_sub(width(&title))),
-                " ".repeat(number_width.saturating_sub(width(&line.number))),
-                line.paint.on(&line.number, colour)
+            let titles = wrapped(
+                line.title.trim_start(),
+                title_width.saturating_sub(2).max(8),
             );
-            let full = format!("{text}  {}", line.paint.on(bar.trim_end(), colour));
-            out.push_str(full.trim_end());
-            out.push('\n');
+            let indent = if line.title.starts_with("  ") {
+                "  "
+            } else {
+                ""
+            };
+            for (place, title) in titles.iter().enumerate() {
+                let title = format!("{}{title}", if place == 0 { indent } else { "    " });
+                if place > 0 {
+                    out.push_str(&title);
+                    out.push('\n');
+                    continue;
+                }
+                let bar = bar(line, largest, bar_width);
+                let text = format!(
+                    "{title}{}  {}{}",
+                    " ".repeat(title_width.saturating_sub(width(&title))),
+                    " ".repeat(number_width.saturating_sub(width(&line.number))),
+                    line.paint.on(&line.number, colour)
+                );
+                let full = format!("{text}  {}", line.paint.on(bar.trim_end(), colour));
+                out.push_str(full.trim_end());
+                out.push('\n');
+            }
         }
         if let Some(note) = &line.note {
             paragraph(out, "      ", note, limit);
@@ -569,7 +574,7 @@ mod tests {
 
     #[test]
     fn the_waterfall_stays_within_its_width_and_bars_begin_where_the_last_ended() {
-        for limit in [40, 60, 80, 100] {
+        for limit in [20, 30, 40, 60, 80, 100] {
             let mut out = String::new();
             waterfall(&mut out, &ladder(), "host", limit, false);
             for line in out.lines() {

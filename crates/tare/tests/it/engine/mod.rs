@@ -51,6 +51,7 @@ fn study() -> Study {
         lifecycle: Lifecycle::Warm,
         publication: None,
         allow_different_tools: false,
+        pairs: false,
         alternate: false,
     }
 }

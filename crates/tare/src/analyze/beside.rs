@@ -1,0 +1,117 @@
+//! Two runs of the same question beside each other: does the second find what the first found?
+//!
+//! What is held against each other are costs, not values: another machine is faster or slower, and what an environment
+//! adds can still be the same. The quotient of the two ratios has an interval made of both, for the runs share no block
+//! ([`difference_of_independent`]), and is judged like any ratio: with the margin, as the same, different or open.
+//! What it cannot see: why they differ; what is known of the machines stands in the dossiers.
+
+use tare_model::Verdict;
+use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_stats::{Interval, difference_of_independent, verdict};
+
+use super::LEVEL;
+
+/// A metric that both runs measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// As the first run has it.
+    pub first: &'a DossierCell,
+    /// As the second run has it.
+    pub second: &'a DossierCell,
+    /// The second's cost ratio over the first's; `None` where one of them has none.
+    pub quotient: Option<Span>,
+    /// Of the quotient: a cost where the environment costs more in the second run.
+    pub verdict: Verdict,
+}
+
+/// Two runs beside each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beside<'a> {
+    /// What both measured, in the second's order.
+    pub rows: Vec<Row<'a>>,
+    /// What the first alone has.
+    pub only_first: Vec<&'a DossierCell>,
+    /// What the second alone has.
+    pub only_second: Vec<&'a DossierCell>,
+}
+
+/// Whether two cells are of the same metric of the same work, whatever their arms.
+pub fn is_same_metric(one: &DossierCell, other: &DossierCell) -> bool {
+    one.metric == other.metric
+        && one.workload == other.workload
+        && one.params == other.params
+        && one.path == other.path
+        && one.instances == other.instances
+        && one.spread == other.spread
+}
+
+/// Whether two cells ask the same: the same metric of the same arm against the same baseline, by the same timed work.
+pub fn is_same_question(one: &DossierCell, other: &DossierCell) -> bool {
+    one.arm == other.arm
+        && one.baseline == other.baseline
+        && one.revision == other.revision
+        && is_same_metric(one, other)
+}
+
+/// Sets two dossiers beside each other.
+pub fn beside<'a>(first: &'a Dossier, second: &'a Dossier) -> Beside<'a> {
+    let counterpart = |cell: &DossierCell| {
+        let mut all = first.cells.iter();
+        all.find(|other| is_same_question(other, cell))
+    };
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let mut only_second = Vec::new();
+    for cell in &second.cells {
+        match counterpart(cell) {
+            Some(other) => rows.push(row(other, cell)),
+            None => only_second.push(cell),
+        }
+    }
+    let is_met = |cell: &&DossierCell| rows.iter().any(|row| std::ptr::eq(row.first, *cell));
+    let only_first = first.cells.iter().filter(|cell| !is_met(cell)).collect();
+    Beside {
+        rows,
+        only_first,
+        only_second,
+    }
+}
+
+/// Sets two cells that ask the same beside each other.
+pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
+    let quotient = quotient(first.ratio, second.ratio, LEVEL);
+    let narrow = quotient_of_90(first, second);
+    let verdict = match (&quotient, &narrow) {
+        (Some(ci95), Some(ci90)) => verdict(ci95, ci90, second.margin),
+        _ => Verdict::Inconclusive,
+    };
+    let quotient = quotient.map(|interval| {
+        let ratio = interval.exp();
+        Span::new(ratio.low, ratio.point, ratio.high)
+    });
+    Row {
+        first,
+        second,
+        quotient,
+        verdict,
+    }
+}
+
+fn quotient_of_90(first: &DossierCell, second: &DossierCell) -> Option<Interval> {
+    quotient(first.ratio90, second.ratio90, 0.90)
+}
+
+/// ln of the second over the first; `None` where an end has no logarithm.
+fn quotient(first: Option<Span>, second: Option<Span>, level: f64) -> Option<Interval> {
+    let logarithm = |span: Span| -> Option<Interval> {
+        let ends = [span.low, span.point, span.high];
+        let has_logarithm = |end: &f64| end.is_finite() && *end > 0.0;
+        ends.iter().all(has_logarithm).then(|| Interval {
+            point: span.point.ln(),
+            low: span.low.ln(),
+            high: span.high.ln(),
+            level,
+        })
+    };
+    let (first, second) = (logarithm(first?)?, logarithm(second?)?);
+    Some(difference_of_independent(&first, &second))
+}

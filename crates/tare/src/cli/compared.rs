@@ -1,0 +1,32 @@
+//! What the arms of a stored run are held against: the baseline, another arm, or each other.
+
+use clap::Args;
+use tare_model::RunId;
+use tare_model::dossier::Dossier;
+
+use super::{Failed, recount};
+use crate::store::Store;
+
+/// The options of commands that tell a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Compared {
+    /// Compare with this arm instead of the study's baseline: a volume with a layer, one engine with another. The second
+    /// copy of the baseline is left out then.
+    #[arg(long, value_name = "ARM")]
+    pub(super) against: Option<String>,
+    /// Compare each two arms with each other as well, from the same blocks; a study asks for it with `pairs = true`
+    /// under `[design]`.
+    #[arg(long, conflicts_with = "against")]
+    pub(super) pairs: bool,
+}
+
+impl Compared {
+    /// The dossier of a stored run with these comparisons.
+    pub(super) fn dossier(&self, store: &Store, run: &RunId) -> Result<Dossier, Failed> {
+        match &self.against {
+            Some(arm) => recount::against(store, run, arm),
+            None if self.pairs => recount::with_pairs(store, run),
+            None => recount::dossier(store, run),
+        }
+    }
+}

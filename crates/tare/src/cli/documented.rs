@@ -1,0 +1,127 @@
+//! What the documentation says, held against the program: every command in it is one that the program takes, every study
+//! in it one that is understood, and every page is in the book.
+//!
+//! What it cannot see: whether a command does what the page says; those that need nothing but this machine are carried
+//! out by the integration tests.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use super::Cli;
+use crate::config::{self, Adjustments};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The README and the pages of the book.
+fn pages() -> Vec<PathBuf> {
+    let book = std::fs::read_dir(root().join("docs/src")).unwrap();
+    let mut pages: Vec<PathBuf> = book.map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|it| it == "md"));
+    pages.sort();
+    pages.push(root().join("README.md"));
+    assert!(pages.len() > 8, "{pages:?}");
+    pages
+}
+
+/// A line as a shell takes it apart, up to a comment, a pipe or a redirection.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, ' ') => words.push(String::new()),
+            (_, letter) => words.last_mut().unwrap().push(letter),
+        }
+    }
+    assert_eq!(quote, None, "{line}");
+    words.retain(|word| !word.is_empty());
+    let is_end = |word: &String| ["#", "|", ">", "&&"].contains(&word.as_str());
+    let end = words.iter().position(is_end).unwrap_or(words.len());
+    words.truncate(end);
+    words
+}
+
+/// The commands of a page: lines of its blocks, and what stands between backticks elsewhere.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut is_block = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            is_block = !is_block;
+        } else if is_block {
+            let line = line.strip_prefix("$ ").unwrap_or(line);
+            commands.push(line.to_owned());
+        } else {
+            let code = line.split('`').skip(1).step_by(2);
+            commands.extend(code.map(str::to_owned));
+        }
+    }
+    commands.retain(|command| command.starts_with("tare "));
+    commands
+}
+
+#[test]
+fn every_command_in_the_documentation_is_one_that_the_program_takes() {
+    let mut n_taken = 0;
+    for page in pages() {
+        for command in commands(&text(&page)) {
+            let words = words(&command);
+            let place = page.display();
+            match Cli::try_parse_from(&words) {
+                Ok(_) => n_taken += 1,
+                // A name alone, in a sentence about the command.
+                Err(error)
+                    if words.len() == 2 && error.kind() == ErrorKind::MissingRequiredArgument => {}
+                Err(error) => panic!("{place}: `{command}`: {error}"),
+            }
+        }
+    }
+    assert!(n_taken > 50, "only {n_taken} were found");
+    assert!(Cli::try_parse_from(words("tare run --agian x")).is_err());
+}
+
+#[test]
+fn every_study_in_the_documentation_is_understood() {
+    let mut n_read = 0;
+    for page in pages() {
+        let text = text(&page);
+        for block in text.split("```toml\n").skip(1) {
+            let study = block.split("```").next().unwrap();
+            let name = page.display().to_string();
+            let read = config::parse(&name, study, &Adjustments::default());
+            read.unwrap_or_else(|error| panic!("{error}"));
+            n_read += 1;
+        }
+    }
+    assert!(n_read >= 3, "only {n_read} were found");
+}
+
+#[test]
+fn every_page_is_in_the_book_and_every_link_of_a_page_leads_somewhere() {
+    let summary = text(&root().join("docs/src/SUMMARY.md"));
+    for page in pages() {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let is_listed = summary.contains(&format!("({name})"));
+        assert!(
+            is_listed || ["SUMMARY.md", "README.md"].contains(&name),
+            "{name}"
+        );
+        let text = text(&page);
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap();
+            let is_here = link.is_empty() || link.starts_with("http");
+            let target = page.parent().unwrap().join(link);
+            assert!(is_here || target.is_file(), "{name}: {link}");
+        }
+    }
+}

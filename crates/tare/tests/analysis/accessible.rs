@@ -1,0 +1,166 @@
+//! The page for those who do not see it, do not point, or see little: every figure has text, headings come in order, table
+//! headers say what they head, controls have labels, the keyboard reaches what scrolls, and every text stands out from
+//! what lies behind it, light and dark. Looked at in a real browser, page by page.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tare::analyze::analyze;
+use tare::report::html;
+use tare_model::dossier::Dossier;
+
+use super::generator::{Plan, find};
+use super::snapshots::{hostile, ordinary, unavailable};
+
+#[path = "../../../tare-agent/tests/common/skip.rs"]
+mod skip;
+
+const CHECKS: &str = include_str!("accessible.js");
+
+/// Every kind of page.
+fn pages() -> Vec<(&'static str, String)> {
+    let of = |dossier: &Dossier| html::page(dossier);
+    let plain = analyze(&ordinary().run(), &find);
+    let mut pairs = ordinary().run();
+    pairs.head.study.pairs = true;
+    let later = Plan {
+        seed: 9,
+        ..ordinary()
+    }
+    .dossier();
+    let moment = |dossier: &Dossier| html::Moment {
+        run: dossier.run.clone(),
+        started: dossier.started.clone(),
+        kernel: "6.1".to_owned(),
+        cell: dossier.cells[1].clone(),
+    };
+    let listed = html::Listed {
+        run: plain.run.clone(),
+        study: "synthetic".to_owned(),
+        title: "Made up".to_owned(),
+        arms: vec!["host".to_owned()],
+        started: plain.started.clone(),
+        trials: 7,
+        ended: "blocks".to_owned(),
+    };
+    let live = html::Live {
+        run: plain.run.clone(),
+        title: "Made up".to_owned(),
+        trials: 7,
+        seconds: 3,
+        budget_s: Some(90),
+        arms: vec![
+            ("host".to_owned(), None),
+            ("vm".to_owned(), Some("no".to_owned())),
+        ],
+        done: (1, 4),
+        remarks: vec!["differs: nothing that matters".to_owned()],
+    };
+    vec![
+        ("ordinary", of(&plain)),
+        ("pairs", of(&analyze(&pairs, &find))),
+        ("unavailable", of(&analyze(&unavailable(), &find))),
+        ("hostile", of(&analyze(&hostile(), &find))),
+        ("why", of(&super::forms::answer_of_why())),
+        ("publication", of(&super::publication::dossier())),
+        ("several", of(&super::concurrency::with_series())),
+        ("beside", html::compared(&plain, &later)),
+        (
+            "history",
+            html::history(&[moment(&plain), moment(&later)], 3),
+        ),
+        ("metrics", html::metrics(&plain)),
+        ("list", html::index(&[listed], 1, 1, "made")),
+        ("live", html::live(&live)),
+    ]
+}
+
+/// The page with its checks, which its own policy would forbid, and with one of its two sets of colours.
+fn checking(page: &str, is_dark: bool) -> String {
+    let policy = page.find("<meta http-equiv=\"Content-Security").unwrap();
+    let end = policy + page[policy..].find('>').unwrap() + 1;
+    let page = format!("{}{}", &page[..policy], &page[end..]);
+    let refresh = page.find("<meta http-equiv=\"refresh\"");
+    let page = match refresh {
+        Some(at) => {
+            let end = at + page[at..].find('>').unwrap() + 1;
+            format!("{}{}", &page[..at], &page[end..])
+        }
+        None => page,
+    };
+    let media = if is_dark {
+        "@media all"
+    } else {
+        "@media not all"
+    };
+    let page = page.replace("@media (prefers-color-scheme: dark)", media);
+    let checks = format!("<script>{CHECKS}</script></body>");
+    page.replace("</body>", &checks)
+}
+
+/// What the checks say in a browser of this width; `None` where there is no browser.
+fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
+    let output = Command::new("chromium")
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
+        .arg("--dump-dom")
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", file.display()))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        skip::skip("chromium", "the program `chromium` is not installed");
+        return None;
+    };
+    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = document.split("<pre id=\"found\">").nth(1);
+    let told = told.unwrap_or_else(|| panic!("the checks did not run: {document}"));
+    Some(told.split("</pre>").next().unwrap().to_owned())
+}
+
+#[test]
+fn nobody_is_kept_from_reading_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut problems = Vec::new();
+    for (name, page) in pages() {
+        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+            let file = Path::new(&folder).join(format!("{name}.html"));
+            std::fs::write(file, &page).unwrap();
+        }
+        for (is_dark, width) in [(false, 1200), (true, 500)] {
+            let file = folder.path().join(format!("{name}-{is_dark}.html"));
+            std::fs::write(&file, checking(&page, is_dark)).unwrap();
+            let profile = folder.path().join("profile");
+            match found(&file, &profile, width) {
+                None => return,
+                Some(told) if told == "nothing" => {}
+                Some(told) => problems.push(format!("{name}, dark {is_dark}:\n{told}")),
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn the_checks_find_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>\
+                <body><main><h1>one</h1><h3>three</h3><svg></svg><table><tr><th>a</th></tr></table><input>\
+                <a href=\"#no\">x</a><p style=\"color:#aaa\">pale</p><p>1<p>2<p>3<p>4<p>5<p>6</main></body></html>";
+    let file = folder.path().join("wrong.html");
+    std::fs::write(&file, checking(page, false)).unwrap();
+    let Some(told) = found(&file, &folder.path().join("profile"), 800) else {
+        return;
+    };
+    for what in [
+        "heading after h1",
+        "figure without text",
+        "header without scope",
+        "control without label",
+        "link to nowhere",
+        "contrast 2.3",
+    ] {
+        assert!(told.contains(what), "{what}: {told}");
+    }
+    assert_eq!(told.lines().count(), 6, "{told}");
+}

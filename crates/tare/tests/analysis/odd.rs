@@ -1,0 +1,137 @@
+//! Runs at the edge of what there can be: without a trial, with nothing but failures, with thousands of cells. Every form
+//! says what there is, nothing breaks, and nothing of it is lost without a word.
+
+use tare::analyze::{RunData, analyze, readings};
+use tare::report::terminal::{Style, brief, table, told};
+use tare::report::{FORMATS, Made, Material, html};
+use tare_model::dossier::Dossier;
+use tare_model::{Failure, Outcome};
+
+use super::forms::{answer_of_why, assert_sound, huge};
+use super::generator::find;
+use super::snapshots::ordinary;
+
+const STYLE: Style = Style {
+    width: 100,
+    colour: false,
+    unicode: true,
+};
+
+fn empty() -> RunData {
+    let mut run = ordinary().run();
+    run.trials.clear();
+    run
+}
+
+fn failed() -> RunData {
+    let mut run = ordinary().run();
+    for (number, data) in run.trials.iter_mut().enumerate() {
+        data.outcome = Outcome::Failed(match number % 3 {
+            0 => Failure::Killed { signal: 11 },
+            1 => Failure::TimedOut { limit_ns: 1 },
+            _ => Failure::Probe("<script>\u{202e}alert(1)\u{1b}[31m".to_owned()),
+        });
+    }
+    run
+}
+
+/// What every form makes of a dossier, with its name.
+fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)> {
+    let readings = run.map_or_else(Vec::new, |run| readings(run, &find));
+    let made = |form: &&'static dyn tare::report::Format| {
+        let made = form.make(&Material {
+            dossier,
+            readings: &readings,
+            style: STYLE,
+        });
+        let text = match made {
+            Made::Text(text) => text,
+            Made::Files(files) => files.into_iter().map(|file| file.content).collect(),
+            Made::Nothing(reason) => reason,
+        };
+        (form.name(), text)
+    };
+    FORMATS.iter().map(made).collect()
+}
+
+#[test]
+fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
+    for run in [empty(), failed()] {
+        let dossier = analyze(&run, &find);
+        super::schema::assert_fits(&dossier);
+        for (name, text) in forms(&dossier, Some(&run)) {
+            // A line a reading, of which there is none.
+            assert!(name == "jsonl" || text.len() > 20, "{name}: {text}");
+            let is_steering = |it: char| it.is_control() && it != '\n' && it != '\t';
+            assert!(!text.chars().any(is_steering), "{name}: {text:?}");
+            let is_turning = |it: char| ('\u{202a}'..='\u{202e}').contains(&it);
+            assert!(name == "json" || !text.chars().any(is_turning), "{name}");
+            let is_markup = ["html", "markdown", "svg"].contains(&name);
+            assert!(!is_markup || !text.contains("<script>\\u"), "{name}");
+            // The page's own script speaks of it.
+            let told = text.split("<script>").next().unwrap();
+            assert!(!told.contains("NaN"), "{name}: {told}");
+        }
+        let page = html::page(&dossier);
+        assert_sound(&page);
+        assert!(dossier.cells.iter().all(|cell| cell.ratio.is_none()));
+    }
+    // That it failed is said with the reason, and not as a lack of blocks alone.
+    let page = html::page(&analyze(&failed(), &find));
+    assert!(page.contains("signal 11"), "{page}");
+}
+
+#[test]
+fn five_thousand_cells_are_all_there_in_every_form() {
+    let dossier = huge(5_000, 1);
+    let last = "size=4999";
+    for (name, text) in forms(&dossier, None) {
+        match name {
+            // Of readings, of which there are none here.
+            "csv" | "jsonl" => {}
+            "latex" => assert!(text.contains("4999"), "{name}"),
+            "json" => assert!(text.contains("\"size\": 4999"), "{name}"),
+            _ => assert!(text.contains(last), "{name}"),
+        }
+    }
+    let page = html::page(&dossier);
+    assert!(page.contains(last));
+}
+
+#[test]
+fn a_terminal_of_twenty_columns_is_filled_and_never_overrun() {
+    let dossiers = [
+        analyze(&ordinary().run(), &find),
+        analyze(&empty(), &find),
+        analyze(&failed(), &find),
+        answer_of_why(),
+        super::publication::dossier(),
+        super::concurrency::with_series(),
+    ];
+    let mut overrun = Vec::new();
+    for (number, dossier) in dossiers.iter().enumerate() {
+        for width in [20, 27, 33, 40] {
+            let style = Style { width, ..STYLE };
+            for (name, form) in [
+                ("brief", brief as fn(&Dossier, Style) -> String),
+                ("full", table),
+            ] {
+                let text = told(dossier, style, form);
+                assert!(!text.is_empty());
+                for line in text.lines() {
+                    if line.chars().count() > width {
+                        overrun.push(format!("{number} {name} {width}: {line:?}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        overrun.is_empty(),
+        "{}",
+        overrun.join(
+            "
+"
+        )
+    );
+}

@@ -1,0 +1,147 @@
+//! Each two arms with each other, from the same blocks: as if one of them were the baseline, and told in every form.
+
+use tare::analyze::{RunData, analyze};
+use tare::report::terminal::{Style, brief, table};
+use tare::report::{Made, Material, format};
+use tare_model::dossier::DossierCell;
+use tare_model::study::A_PRIME;
+
+use super::generator::{Effect, Plan, find};
+use super::schema::assert_fits;
+
+/// Four arms, of which `volume` costs 20 % more than `layer`, and `bind` as much as that.
+fn plan() -> Plan {
+    Plan {
+        workloads: vec!["integer", "files", "stream"],
+        arms: vec!["layer", "volume", "bind"],
+        trial_noise: 0.004,
+        ..Plan::default()
+    }
+    .with("layer", "disk.fsync.time", Effect::Times(1.5))
+    .with("volume", "disk.fsync.time", Effect::Times(1.8))
+    .with("bind", "disk.fsync.time", Effect::Times(1.8))
+}
+
+fn with_pairs(plan: &Plan) -> RunData {
+    let mut run = plan.run();
+    run.head.study.pairs = true;
+    run
+}
+
+/// The run with another baseline and without A′, as if it had been planned so.
+fn against(mut run: RunData, arm: &str) -> RunData {
+    let study = &mut run.head.study;
+    study.pairs = false;
+    study.arms.retain(|spec| spec.id.as_str() != A_PRIME);
+    let place = study.arms.iter().position(|spec| spec.id.as_str() == arm);
+    let baseline = study.arms.remove(place.unwrap());
+    study.baseline = baseline.id.clone();
+    study.arms.insert(0, baseline);
+    run.head.arms.retain(|arm| arm.spec.id.as_str() != A_PRIME);
+    let is_copy = |arm: &str| arm == A_PRIME;
+    run.trials
+        .retain(|data| !is_copy(data.trial.cell.arm.as_str()));
+    run
+}
+
+#[test]
+fn each_two_arms_are_compared_as_if_the_first_were_the_baseline() {
+    let dossier = analyze(&with_pairs(&plan()), &find);
+    let sides: Vec<(&str, &str)> = dossier
+        .pairs
+        .iter()
+        .filter(|cell| cell.metric == "disk.fsync.time")
+        .map(|cell| (cell.arm.as_str(), cell.baseline.as_str()))
+        .collect();
+    assert_eq!(
+        sides,
+        [("volume", "layer"), ("bind", "layer"), ("bind", "volume")]
+    );
+    for baseline in ["layer", "volume"] {
+        let turned = analyze(&against(with_pairs(&plan()), baseline), &find);
+        for cell in dossier.pairs.iter().filter(|it| it.baseline == baseline) {
+            let is_same =
+                |other: &&DossierCell| other.arm == cell.arm && other.metric == cell.metric;
+            let mut same = turned.cells.iter().find(is_same).unwrap().clone();
+            assert_eq!(same.blocks.len(), 20);
+            same.blocks.clear();
+            assert_eq!(*cell, same);
+        }
+    }
+    let of = |arm: &str, first: &str| {
+        let mut cells = dossier.pairs.iter();
+        let is = |cell: &&DossierCell| {
+            cell.arm == arm && cell.baseline == first && cell.metric == "disk.fsync.time"
+        };
+        cells.find(is).unwrap().clone()
+    };
+    let ratio = of("volume", "layer").ratio.unwrap();
+    assert!(
+        ratio.low < 1.2 && 1.2 < ratio.high && ratio.low > 1.15,
+        "{ratio:?}"
+    );
+    assert!(of("volume", "layer").verdict.is_cost());
+    assert!(!of("bind", "volume").verdict.is_difference());
+    assert_fits(&dossier);
+}
+
+#[test]
+fn pairs_are_told_only_where_they_are_asked_for_and_an_arm_that_is_missing_has_none() {
+    let dossier = analyze(&plan().run(), &find);
+    assert!(dossier.pairs.is_empty());
+    let style = Style {
+        width: 100,
+        colour: false,
+        unicode: true,
+    };
+    assert!(!brief(&dossier, style).contains("Each two"));
+    let mut run = with_pairs(&plan());
+    for arm in &mut run.head.arms {
+        arm.available = arm.spec.id.as_str() != "layer";
+    }
+    let dossier = analyze(&run, &find);
+    assert!(dossier.pairs.iter().all(|cell| cell.baseline == "volume"));
+    assert!(!dossier.pairs.is_empty());
+}
+
+#[test]
+fn every_form_for_readers_tells_each_pair_with_its_interval() {
+    let dossier = analyze(&with_pairs(&plan()), &find);
+    let fsync = |cell: &&DossierCell| cell.metric == "disk.fsync.time";
+    let ratio = dossier.pairs.iter().find(fsync).unwrap();
+    let ratio = ratio.ratio.unwrap().point;
+    for width in [20, 40, 80, 140] {
+        let style = Style {
+            width,
+            colour: false,
+            unicode: true,
+        };
+        for drawn in [brief(&dossier, style), table(&dossier, style)] {
+            let told = &drawn[drawn.find("Each two with").unwrap()..];
+            assert!(told.contains("fsync"), "{told}");
+            let told: String = told.split_whitespace().collect();
+            assert!(told.contains(&format!("{ratio:.3}[")), "{width}: {told}");
+        }
+        for line in brief(&dossier, style).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+    for name in ["html", "markdown"] {
+        let form = format::find(name).unwrap();
+        let made = form.make(&Material {
+            dossier: &dossier,
+            readings: &[],
+            style: Style {
+                width: 100,
+                colour: false,
+                unicode: true,
+            },
+        });
+        let Made::Text(text) = made else {
+            panic!("{name}");
+        };
+        let told = &text[text.find("Each two with each other").unwrap()..];
+        assert!(told.contains("volume against layer"), "{name}");
+        assert!(told.contains("bind against volume"), "{name}");
+    }
+}

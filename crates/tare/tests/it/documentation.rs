@@ -1,0 +1,69 @@
+//! The examples of the book, carried out as they stand: those before which `<!-- run -->` stands. Files that a page shows
+//! are made first.
+
+use std::path::{Path, PathBuf};
+
+use crate::product::Product;
+
+fn book() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
+}
+
+fn page(name: &str) -> String {
+    let path = book().join(format!("{name}.md"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Does what a page says in a home, what it builds upon first; how many commands that were.
+fn follow(name: &str, product: &Product) -> usize {
+    let mut n_done = 0;
+    let mut said = "";
+    let mut block: Option<Vec<String>> = None;
+    let text = page(name);
+    for line in text.lines() {
+        match &mut block {
+            Some(lines) if line.starts_with("```") => {
+                if let Some(file) = note(said, "file: ") {
+                    product.file(file, lines.join("\n") + "\n");
+                } else if let Some(after) = note(said, "run") {
+                    if let Some(before) = after.strip_prefix(" after ") {
+                        follow(before, product);
+                    }
+                    for command in lines.iter() {
+                        let words: Vec<&str> = command.split_whitespace().collect();
+                        assert_eq!(words[0], "tare", "{command}");
+                        product.run(&words[1..]).expect(0);
+                        n_done += 1;
+                    }
+                }
+                (block, said) = (None, "");
+            }
+            Some(lines) => lines.push(line.to_owned()),
+            None if line.starts_with("```") => block = Some(Vec::new()),
+            None if !line.is_empty() => said = line,
+            None => {}
+        }
+    }
+    n_done
+}
+
+/// What a comment says behind a word.
+fn note<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    let inner = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    inner.strip_prefix(word)
+}
+
+#[test]
+fn the_examples_of_the_book_do_what_it_says() {
+    let mut n_done = 0;
+    for entry in std::fs::read_dir(book()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if page(name).contains("<!-- run") {
+            let product = Product::new();
+            n_done += follow(name, &product);
+            product.assert_nothing_left();
+        }
+    }
+    assert!(n_done >= 12, "only {n_done} were carried out");
+}
