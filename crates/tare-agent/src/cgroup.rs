@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use crate::launch::own_group::is_own_group;
+use crate::mountinfo::Mount;
 
 /// One hierarchy that this process is a member of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,16 @@ impl Hierarchy {
     pub fn is_unified(&self) -> bool {
         self.controllers.is_empty()
     }
+}
+
+/// Whether a folder's name is that of a group that an agent made for itself, `tare-<run>+<agent's process>`; a name of
+/// Tare's, and not one that somebody else may have given.
+pub fn is_own_group(name: &str) -> bool {
+    let agent = name
+        .strip_prefix("tare-")
+        .and_then(|rest| rest.split_once('+'))
+        .map_or("", |(_, agent)| agent);
+    !agent.is_empty() && agent.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A path without the group that the agent made for itself below the one that it was started in: that has no
@@ -90,54 +100,29 @@ fn parse(membership: &str, mounts: &str) -> Vec<Hierarchy> {
 
 /// The directory of `path` if this line of mountinfo is the mount of the hierarchy with these controllers.
 fn folder_in_mount(line: &str, controllers: &[String], path: &str) -> Option<PathBuf> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ').skip(3);
-    let (root, point) = (left.next()?, left.next()?);
-    let mut right = right.split(' ');
-    let kind = right.next()?;
-    let options = right.nth(1)?;
+    let mount = Mount::parse(line)?;
     let is_ours = if controllers.is_empty() {
-        kind == "cgroup2"
+        mount.fstype == "cgroup2"
     } else {
-        kind == "cgroup"
-            && controllers
-                .iter()
-                .all(|name| options.split(',').any(|option| option == name))
+        mount.fstype == "cgroup"
+            && controllers.iter().all(|name| {
+                let mut options = mount.super_options.split(',');
+                options.any(|option| option == name)
+            })
     };
     if !is_ours {
         return None;
     }
-    let below = if root == "/" {
+    let below = if mount.root == "/" {
         path
     } else {
-        let below = path.strip_prefix(root)?;
+        let below = path.strip_prefix(&mount.root)?;
         if !below.is_empty() && !below.starts_with('/') {
             return None;
         }
         below
     };
-    Some(PathBuf::from(unescape(point)).join(below.trim_start_matches('/')))
-}
-
-/// Undoes mountinfo's octal escapes of space, tab, line feed and backslash.
-pub fn unescape(text: &str) -> String {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let escaped = (*first == b'\\')
-            .then(|| tail.get(..3))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        if let Some(byte) = escaped {
-            plain.push(byte);
-            rest = &tail[3..];
-        } else {
-            plain.push(*first);
-            rest = tail;
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    Some(PathBuf::from(mount.point).join(below.trim_start_matches('/')))
 }
 
 #[cfg(test)]
@@ -191,11 +176,5 @@ mod tests {
             parse("0::/tare-run-1-arm\n", HYBRID)[0].path,
             "/tare-run-1-arm"
         );
-    }
-
-    #[test]
-    fn escapes_of_mountinfo_are_undone() {
-        assert_eq!(unescape(r"/a\040b\134c"), r"/a b\c");
-        assert_eq!(unescape(r"/a\04"), r"/a\04");
     }
 }

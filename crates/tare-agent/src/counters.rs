@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
+#[cfg(unix)]
+use tare_model::counter;
+
 use crate::by_name::by_name;
 
 /// Where the counters are to be found; looked up once, ahead of the trial.
@@ -92,12 +95,12 @@ impl Counters {
         let now = &mut counters;
         if let Ok(text) = std::fs::read_to_string("/proc/self/io") {
             for name in [
-                "rchar",
-                "wchar",
-                "syscr",
-                "syscw",
-                "read_bytes",
-                "write_bytes",
+                counter::RCHAR,
+                counter::WCHAR,
+                counter::SYSCR,
+                counter::SYSCW,
+                counter::READ_BYTES,
+                counter::WRITE_BYTES,
             ] {
                 set(now, name, after_key(&text, name, ':'), 1.0);
             }
@@ -111,30 +114,35 @@ impl Counters {
                     .parse()
                     .ok()
             });
-            set(now, "steal_ticks", steal, 1.0);
+            set(now, counter::STEAL, steal, 1.0);
         }
         if let Some(text) = self
             .cpu_stat
             .as_ref()
             .and_then(|file| std::fs::read_to_string(file).ok())
         {
-            set(now, "nr_periods", after_key(&text, "nr_periods", ' '), 1.0);
             set(
                 now,
-                "nr_throttled",
-                after_key(&text, "nr_throttled", ' '),
+                counter::NR_PERIODS,
+                after_key(&text, counter::NR_PERIODS, ' '),
+                1.0,
+            );
+            set(
+                now,
+                counter::NR_THROTTLED,
+                after_key(&text, counter::NR_THROTTLED, ' '),
                 1.0,
             );
             // v1 counts nanoseconds under one name, v2 microseconds under another.
             set(
                 now,
-                "throttled_ns",
+                counter::THROTTLED,
                 after_key(&text, "throttled_time", ' '),
                 1.0,
             );
             set(
                 now,
-                "throttled_ns",
+                counter::THROTTLED,
                 after_key(&text, "throttled_usec", ' '),
                 1_000.0,
             );
@@ -147,12 +155,12 @@ impl Counters {
             } else {
                 after_key(&text, key, ' ')
             };
-            set(now, "memory_limit_hits", hits, 1.0);
+            set(now, counter::MEMORY_LIMIT_HITS, hits, 1.0);
         }
         if let Ok(text) = std::fs::read_to_string("/proc/self/net/snmp") {
             for (name, protocol, column) in [
-                ("tcp_retransmits", "Tcp:", "RetransSegs"),
-                ("ip_fragment_failures", "Ip:", "FragFails"),
+                (counter::TCP_RETRANSMITS, "Tcp:", "RetransSegs"),
+                (counter::IP_FRAGMENT_FAILURES, "Ip:", "FragFails"),
             ] {
                 set(now, name, column_of(&text, protocol, column), 1.0);
             }
@@ -164,9 +172,9 @@ impl Counters {
         }
         if let Ok(text) = std::fs::read_to_string("/proc/self/schedstat") {
             let mut fields = text.split_whitespace().map(|field| field.parse().ok());
-            set(now, "on_cpu_ns", fields.next().flatten(), 1.0);
-            set(now, "run_delay_ns", fields.next().flatten(), 1.0);
-            set(now, "slices", fields.next().flatten(), 1.0);
+            set(now, counter::ON_CPU, fields.next().flatten(), 1.0);
+            set(now, counter::RUN_DELAY, fields.next().flatten(), 1.0);
+            set(now, counter::SLICES, fields.next().flatten(), 1.0);
         }
         counters
     }
@@ -175,9 +183,9 @@ impl Counters {
 /// How long some task of the machine waited for each resource.
 #[cfg(target_os = "linux")]
 const PRESSURE: [(&str, &str); 3] = [
-    ("pressure_cpu_ns", "/proc/pressure/cpu"),
-    ("pressure_memory_ns", "/proc/pressure/memory"),
-    ("pressure_io_ns", "/proc/pressure/io"),
+    (counter::PRESSURE_CPU, "/proc/pressure/cpu"),
+    (counter::PRESSURE_MEMORY, "/proc/pressure/memory"),
+    (counter::PRESSURE_IO, "/proc/pressure/io"),
 ];
 
 /// Microseconds in which at least one task was stalled: `total` of the line `some`.
@@ -228,9 +236,13 @@ fn first_bytes(path: &str) -> Option<String> {
 fn usage(mut now: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let nanoseconds =
         |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
-    for (who, prefix) in [
-        (libc::RUSAGE_CHILDREN, "children_"),
-        (libc::RUSAGE_SELF, ""),
+    for (who, user, sys) in [
+        (
+            libc::RUSAGE_CHILDREN,
+            counter::CHILDREN_USER,
+            counter::CHILDREN_SYS,
+        ),
+        (libc::RUSAGE_SELF, counter::USER, counter::SYS),
     ] {
         // SAFETY: `rusage` is plain data for which all zeroes is a valid value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -239,15 +251,15 @@ fn usage(mut now: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
             continue;
         }
         let mut set = |name: &str, value: f64| {
-            now.insert(format!("{prefix}{name}"), value);
+            now.insert(name.to_owned(), value);
         };
-        set("user_ns", nanoseconds(usage.ru_utime));
-        set("sys_ns", nanoseconds(usage.ru_stime));
-        if prefix.is_empty() {
-            set("minflt", usage.ru_minflt as f64);
-            set("majflt", usage.ru_majflt as f64);
-            set("nvcsw", usage.ru_nvcsw as f64);
-            set("nivcsw", usage.ru_nivcsw as f64);
+        set(user, nanoseconds(usage.ru_utime));
+        set(sys, nanoseconds(usage.ru_stime));
+        if who == libc::RUSAGE_SELF {
+            set(counter::MINFLT, usage.ru_minflt as f64);
+            set(counter::MAJFLT, usage.ru_majflt as f64);
+            set(counter::NVCSW, usage.ru_nvcsw as f64);
+            set(counter::NIVCSW, usage.ru_nivcsw as f64);
         }
     }
     now
@@ -285,11 +297,11 @@ mod tests {
         }
         let difference = Counters::difference(&before, &counters.after());
         assert!(
-            difference["user_ns"] + difference["sys_ns"] > 1e6,
+            difference[counter::USER] + difference[counter::SYS] > 1e6,
             "{difference:?}"
         );
-        assert!(difference["minflt"] > 15.0, "{difference:?}");
-        assert!(difference["rchar"] > 0.0, "{difference:?}");
+        assert!(difference[counter::MINFLT] > 15.0, "{difference:?}");
+        assert!(difference[counter::RCHAR] > 0.0, "{difference:?}");
         assert!(difference.values().all(|value| *value >= 0.0));
     }
 
@@ -304,10 +316,10 @@ mod tests {
     #[test]
     fn a_key_is_matched_whole() {
         let text = "nr_throttled 7\nthrottled_time 9\n";
-        assert_eq!(after_key(text, "nr_throttled", ' '), Some(7.0));
+        assert_eq!(after_key(text, counter::NR_THROTTLED, ' '), Some(7.0));
         assert_eq!(after_key(text, "throttled", ' '), None);
         let io = "rchar: 5\nread_bytes: 4096\ncancelled_write_bytes: 1\n";
-        assert_eq!(after_key(io, "write_bytes", ':'), None);
-        assert_eq!(after_key(io, "read_bytes", ':'), Some(4096.0));
+        assert_eq!(after_key(io, counter::WRITE_BYTES, ':'), None);
+        assert_eq!(after_key(io, counter::READ_BYTES, ':'), Some(4096.0));
     }
 }

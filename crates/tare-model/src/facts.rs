@@ -1,5 +1,6 @@
 //! What was found out about a place: the fingerprint of an arm or of the host.
 
+use crate::fact;
 use std::collections::BTreeMap;
 
 /// Facts by dotted name, for example `kernel.release` or `status.Seccomp`.
@@ -8,20 +9,12 @@ use std::collections::BTreeMap;
 /// `unreadable.<name>`. Values are text exactly as found, trimmed.
 pub type Facts = BTreeMap<String, String>;
 
-/// A fact whose name ends like this and whose value is `true` says that software imitates the machine's
-/// processor there: what is measured is the imitation and not what the environment costs elsewhere. Any driver
-/// may state it, under its own name; the fact of that name with [`EMULATED_DETAIL`] behind it says by what.
-pub const EMULATED: &str = ".emulated";
-
-/// See [`EMULATED`].
-pub const EMULATED_DETAIL: &str = ".detail";
-
 /// Why a place is no measure of what its kind costs, if it is emulated.
 pub fn emulation(facts: &Facts) -> Option<&str> {
     let (name, _) = facts
         .iter()
-        .find(|(name, value)| name.ends_with(EMULATED) && *value == "true")?;
-    let detail = facts.get(&format!("{name}{EMULATED_DETAIL}"));
+        .find(|(name, value)| name.ends_with(fact::EMULATED) && *value == "true")?;
+    let detail = facts.get(&format!("{name}{}", fact::EMULATED_DETAIL));
     Some(detail.map_or("software emulation", String::as_str))
 }
 
@@ -44,11 +37,11 @@ pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
 
 /// Processors that a control group's quota amounts to; `None` without a quota.
 pub fn cpu_quota(facts: &Facts) -> Option<f64> {
-    let (quota, period) = match facts.get("cgroup.cpu.max") {
+    let (quota, period) = match facts.get(fact::CGROUP_CPU_MAX) {
         Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
         None => (
-            facts.get("cgroup.cpu.cfs_quota_us")?.as_str(),
-            facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
+            facts.get(fact::CGROUP_CFS_QUOTA)?.as_str(),
+            facts.get(fact::CGROUP_CFS_PERIOD)?.as_str(),
         ),
     };
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
@@ -57,7 +50,7 @@ pub fn cpu_quota(facts: &Facts) -> Option<f64> {
 
 /// Bytes of a control group's memory limit; `None` without one.
 pub fn memory_limit(facts: &Facts) -> Option<u64> {
-    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let names = [fact::CGROUP_MEMORY_MAX, fact::CGROUP_MEMORY_LIMIT];
     let text = names.iter().find_map(|name| facts.get(*name))?;
     text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
 }

@@ -6,15 +6,19 @@
 //! `Read` and `Write` that the caller brings.
 
 pub mod arm;
+pub mod call_list;
 pub mod cluster;
 pub mod command;
+pub mod counter;
 pub mod dossier;
+pub mod fact;
 pub mod facts;
 pub mod guest;
 pub mod id;
 pub mod launch;
 pub mod lifecycle_report;
 pub mod lower_file;
+pub mod names;
 pub mod outcome;
 pub mod params;
 pub mod probe_report;

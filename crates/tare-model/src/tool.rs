@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact;
 use crate::facts::Facts;
 
 /// How `unreadable.tool.<program>` begins where the program is not there at all.
@@ -22,11 +23,6 @@ pub struct ToolQuestion {
     /// The arguments with which it prints its version; none where it cannot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub version: Vec<String>,
-}
-
-/// The name of a fact about a tool.
-pub fn tool_fact(program: &str, part: &str) -> String {
-    format!("tool.{program}.{part}")
 }
 
 /// What a place said about a tool.
@@ -59,21 +55,23 @@ pub struct ToolIdentity {
 impl ToolAnswer {
     /// Reads the facts of a place.
     pub fn of(facts: &Facts, program: &str) -> Self {
-        let part = |part: &str| facts.get(&tool_fact(program, part)).cloned();
-        if let Some(path) = part("path") {
-            let release = facts.get("kernel.release").filter(|text| !text.is_empty());
+        let part = |pattern: &str| facts.get(&fact::of(pattern, program)).cloned();
+        if let Some(path) = part(fact::TOOL_PATH) {
+            let release = facts
+                .get(fact::KERNEL_RELEASE)
+                .filter(|text| !text.is_empty());
             return Self::Present(ToolIdentity {
                 path,
-                sha256: part("sha256"),
-                version: part("version").map(|line| match release {
+                sha256: part(fact::TOOL_SHA256),
+                version: part(fact::TOOL_VERSION).map(|line| match release {
                     Some(release) => line.replace(release.as_str(), "…"),
                     None => line,
                 }),
-                interpreter: part("interpreter"),
-                interpreter_sha256: part("interpreter_sha256"),
+                interpreter: part(fact::TOOL_INTERPRETER),
+                interpreter_sha256: part(fact::TOOL_INTERPRETER_SHA256),
             });
         }
-        match facts.get(&format!("unreadable.tool.{program}")) {
+        match facts.get(&fact::of(fact::UNREADABLE_TOOL, program)) {
             Some(why) => Self::Missing(why.clone()),
             None => Self::Unknown,
         }
@@ -89,9 +87,9 @@ mod tests {
         let facts = |release: &str| {
             Facts::from([
                 ("kernel.release".to_owned(), release.to_owned()),
-                (tool_fact("x", "path"), "/usr/bin/x".to_owned()),
+                (fact::of(fact::TOOL_PATH, "x"), "/usr/bin/x".to_owned()),
                 (
-                    tool_fact("x", "version"),
+                    fact::of(fact::TOOL_VERSION, "x"),
                     format!("x, version 1 (gcc, Linux {release})"),
                 ),
             ])

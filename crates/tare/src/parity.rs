@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tare_model::dossier::CheckItem;
+use tare_model::fact;
 use tare_model::{CheckResult, Facts, Params};
 
 use tare_model::unit::bytes;
@@ -22,10 +23,10 @@ mod tools;
 use compared::{COMPARED, Compared, LIMITS, Limit};
 pub(crate) use tools::{Mismatch, fix, mismatches, missing};
 
-const KERNEL: &[&str] = &["kernel.release"];
+const KERNEL: &[&str] = &[fact::KERNEL_RELEASE];
 
 /// A number that the kernel makes at each boot, the same in every container on it.
-const BOOT: &[&str] = &["kernel.boot_id"];
+const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
 
 /// What is known of one arm.
 #[derive(Debug, Clone, Copy)]
@@ -148,8 +149,10 @@ fn quoted(value: &str) -> String {
 impl Limit {
     fn of(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
         let known = |side: Side<'_>| {
-            let looked = side.facts.contains_key("cgroup.layout");
-            let readable = !side.facts.contains_key(self.controller);
+            let looked = side.facts.contains_key(fact::CGROUP_LAYOUT);
+            let readable = !side
+                .facts
+                .contains_key(&fact::of(fact::UNREADABLE_CGROUP, self.controller));
             (looked && readable)
                 .then(|| (self.read)(side.facts))
                 .flatten()
@@ -241,7 +244,7 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
     let kinds = |side: Side<'_>| {
         let mounts = side.facts.iter();
         let mut kinds: Vec<&str> = mounts
-            .filter(|(name, _)| name.starts_with("mount.") && name.ends_with(".fstype"))
+            .filter(|(name, _)| fact::what(fact::MOUNT_FSTYPE, name).is_some())
             .map(|(_, kind)| kind.as_str())
             .collect();
         kinds.sort_unstable();
@@ -273,7 +276,7 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
 /// The number of processors that are online, if the facts tell.
 pub(crate) fn online_cpus(facts: &Facts) -> Option<f64> {
     facts
-        .get("cpu.count")?
+        .get(fact::CPU_COUNT)?
         .parse()
         .ok()
         .filter(|count: &f64| *count > 0.0)
@@ -312,7 +315,7 @@ impl Compared {
         };
         let told = Told {
             what: self.id,
-            result: self.result,
+            result: self.result(),
             meaning: self.meaning,
             settings: self.settings,
         };
@@ -340,7 +343,7 @@ fn unread(base: Side<'_>, arm: Side<'_>, names: &[&str]) -> String {
     let why = [base, arm].iter().find_map(|side| {
         let reason = names
             .iter()
-            .find_map(|name| side.facts.get(&format!("unreadable.{name}")))?;
+            .find_map(|name| side.facts.get(&fact::of(fact::UNREADABLE, name)))?;
         Some(format!("not read in `{}`: {reason}", side.id))
     });
     why.unwrap_or_else(|| format!("`{}` or `{}` does not tell", base.id, arm.id))

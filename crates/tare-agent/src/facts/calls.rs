@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use tare_model::fact;
+
 use super::Collector;
 
 /// Calls with arguments that are refused before anything happens: null pointers, descriptor −1, no flags.
@@ -35,7 +37,7 @@ const CALLS: &[(&str, libc::c_long, [i64; 6])] = &[
 /// The same number on every architecture, like all calls since Linux 5.
 const CACHESTAT: libc::c_long = 451;
 
-/// Collects the answers as `errno.<call>`.
+/// Collects the answers.
 pub(super) fn collect(facts: &mut Collector) {
     match answers() {
         Ok(answers) => {
@@ -45,7 +47,7 @@ pub(super) fn collect(facts: &mut Collector) {
                     Some(errno) => word(i32::from(*errno)),
                     None => "killed".to_owned(),
                 };
-                facts.set(&format!("errno.{name}"), text);
+                facts.set(&fact::of(fact::ERRNO, name), text);
                 if answers.len() <= position {
                     break;
                 }

@@ -8,55 +8,69 @@ use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
+use tare_model::fact;
+
 use super::{Collector, calls, machine, network, process};
-use crate::cgroup::{self, Hierarchy, unescape};
+use crate::cgroup::{self, Hierarchy};
+use crate::mountinfo::Mount;
 
 /// Fields of `/proc/self/status` that tell what the kernel forbids this process or charges it for.
 const STATUS: &[&str] = &[
-    "Seccomp",
-    "Seccomp_filters",
-    "Speculation_Store_Bypass",
-    "SpeculationIndirectBranch",
-    "NoNewPrivs",
-    "CapInh",
-    "CapPrm",
-    "CapEff",
-    "CapBnd",
-    "CapAmb",
-    "Cpus_allowed_list",
-    "Mems_allowed_list",
-    "THP_enabled",
-    "Uid",
-    "Gid",
+    fact::STATUS_SECCOMP,
+    fact::STATUS_SECCOMP_FILTERS,
+    fact::STATUS_STORE_BYPASS,
+    fact::STATUS_INDIRECT_BRANCH,
+    fact::STATUS_NO_NEW_PRIVS,
+    fact::STATUS_CAP_INH,
+    fact::STATUS_CAP_PRM,
+    fact::STATUS_CAP_EFF,
+    fact::STATUS_CAP_BND,
+    fact::STATUS_CAP_AMB,
+    fact::STATUS_CPUS_ALLOWED,
+    fact::STATUS_MEMS_ALLOWED,
+    fact::STATUS_THP_ENABLED,
+    fact::STATUS_UID,
+    fact::STATUS_GID,
 ];
 
-/// Controllers with the files that hold their limits: v1's name, v2's name.
+/// Controllers with the facts that the files of their limits give: v1's, v2's. A fact is called like its file.
 const LIMITS: &[(&str, &[&str], &[&str])] = &[
     (
         "cpu",
-        &["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares"],
-        &["cpu.max", "cpu.weight"],
+        &[
+            fact::CGROUP_CFS_QUOTA,
+            fact::CGROUP_CFS_PERIOD,
+            fact::CGROUP_CPU_SHARES,
+        ],
+        &[fact::CGROUP_CPU_MAX, fact::CGROUP_CPU_WEIGHT],
     ),
     (
         "cpuset",
-        &["cpuset.cpus", "cpuset.mems"],
-        &["cpuset.cpus.effective", "cpuset.mems.effective"],
+        &[fact::CGROUP_CPUSET_CPUS, fact::CGROUP_CPUSET_MEMS],
+        &[
+            fact::CGROUP_CPUSET_CPUS_EFFECTIVE,
+            fact::CGROUP_CPUSET_MEMS_EFFECTIVE,
+        ],
     ),
     (
         "memory",
-        &["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"],
-        &["memory.max", "memory.high", "memory.swap.max"],
+        &[fact::CGROUP_MEMORY_LIMIT, fact::CGROUP_MEMSW_LIMIT],
+        &[
+            fact::CGROUP_MEMORY_MAX,
+            fact::CGROUP_MEMORY_HIGH,
+            fact::CGROUP_SWAP_MAX,
+        ],
     ),
-    ("pids", &["pids.max"], &["pids.max"]),
+    ("pids", &[fact::CGROUP_PIDS_MAX], &[fact::CGROUP_PIDS_MAX]),
     (
         "blkio",
         &[
-            "blkio.throttle.read_bps_device",
-            "blkio.throttle.write_bps_device",
-            "blkio.throttle.read_iops_device",
-            "blkio.throttle.write_iops_device",
+            fact::CGROUP_READ_BPS,
+            fact::CGROUP_WRITE_BPS,
+            fact::CGROUP_READ_IOPS,
+            fact::CGROUP_WRITE_IOPS,
         ],
-        &["io.max", "io.weight"],
+        &[fact::CGROUP_IO_MAX, fact::CGROUP_IO_WEIGHT],
     ),
 ];
 
@@ -86,36 +100,36 @@ pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     calls::collect(facts);
     match std::fs::read_to_string("/proc/self/mountinfo") {
         Ok(mounts) => {
-            facts.set("mounts.count", mounts.lines().count().to_string());
+            facts.set(fact::MOUNTS_COUNT, mounts.lines().count().to_string());
             for path in paths.iter().map(String::as_str) {
                 mount(facts, path, &mounts);
             }
         }
-        Err(error) => facts.unreadable("mounts.count", &error),
+        Err(error) => facts.unreadable(fact::MOUNTS_COUNT, &error),
     }
 }
 
 fn kernel(facts: &mut Collector) {
-    facts.file("kernel.release", "/proc/sys/kernel/osrelease");
-    facts.file("kernel.version", "/proc/sys/kernel/version");
-    facts.file("kernel.cmdline", "/proc/cmdline");
-    facts.file("kernel.boot_id", "/proc/sys/kernel/random/boot_id");
-    facts.file("kernel.hostname", "/proc/sys/kernel/hostname");
-    facts.file("kernel.core_pattern", "/proc/sys/kernel/core_pattern");
+    facts.file(fact::KERNEL_RELEASE, "/proc/sys/kernel/osrelease");
+    facts.file(fact::KERNEL_VERSION, "/proc/sys/kernel/version");
+    facts.file(fact::KERNEL_CMDLINE, "/proc/cmdline");
+    facts.file(fact::KERNEL_BOOT_ID, "/proc/sys/kernel/random/boot_id");
+    facts.file(fact::KERNEL_HOSTNAME, "/proc/sys/kernel/hostname");
+    facts.file(fact::KERNEL_CORE_PATTERN, "/proc/sys/kernel/core_pattern");
     // Since Linux 6.6.
     if let Ok(value) = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
-        facts.set("kernel.io_uring_disabled", value);
+        facts.set(fact::KERNEL_IO_URING_DISABLED, value);
     }
-    facts.file("lsm.label", "/proc/self/attr/current");
-    facts.file("lsm.list", "/sys/kernel/security/lsm");
+    facts.file(fact::LSM_LABEL, "/proc/self/attr/current");
+    facts.file(fact::LSM_LIST, "/sys/kernel/security/lsm");
     match std::fs::read_to_string("/etc/os-release") {
         Ok(text) => {
             let pretty = text
                 .lines()
                 .find_map(|line| line.strip_prefix("PRETTY_NAME="));
-            facts.set("os.name", pretty.unwrap_or_default().trim_matches('"'));
+            facts.set(fact::OS_NAME, pretty.unwrap_or_default().trim_matches('"'));
         }
-        Err(error) => facts.unreadable("os.name", &error),
+        Err(error) => facts.unreadable(fact::OS_NAME, &error),
     }
 }
 
@@ -124,10 +138,10 @@ fn processor(facts: &mut Collector) {
         Ok(text) => {
             // x86 says "flags", ARM "Features"; the first processor stands for all.
             for (name, keys) in [
-                ("cpu.model", &["model name", "Model", "CPU part"][..]),
-                ("cpu.flags", &["flags", "Features"][..]),
-                ("cpu.microcode", &["microcode"][..]),
-                ("cpu.bugs", &["bugs"][..]),
+                (fact::CPU_MODEL, &["model name", "Model", "CPU part"][..]),
+                (fact::CPU_FLAGS, &["flags", "Features"][..]),
+                (fact::CPU_MICROCODE, &["microcode"][..]),
+                (fact::CPU_BUGS, &["bugs"][..]),
             ] {
                 let value = keys.iter().find_map(|key| field(&text, key));
                 if let Some(value) = value {
@@ -135,27 +149,33 @@ fn processor(facts: &mut Collector) {
                 }
             }
         }
-        Err(error) => facts.unreadable("cpu.model", &error),
+        Err(error) => facts.unreadable(fact::CPU_MODEL, &error),
     }
     // SAFETY: `sysconf` takes a number and touches no memory of ours.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    facts.set("cpu.count", online.to_string());
-    facts.try_set("cpu.affinity", affinity());
+    facts.set(fact::CPU_COUNT, online.to_string());
+    facts.try_set(fact::CPU_AFFINITY, affinity());
     let cpu = Path::new("/sys/devices/system/cpu");
     match std::fs::read_dir(cpu.join("vulnerabilities")) {
         Ok(entries) => {
             for entry in entries.flatten() {
-                let name = format!("mitigation.{}", entry.file_name().to_string_lossy());
+                let name = fact::of(fact::MITIGATION, &entry.file_name().to_string_lossy());
                 facts.file(&name, entry.path());
             }
         }
         Err(error) => facts.unreadable("mitigation", &error),
     }
-    facts.file("cpu.governor", cpu.join("cpu0/cpufreq/scaling_governor"));
-    facts.file("cpu.smt", cpu.join("smt/control"));
+    facts.file(
+        fact::CPU_GOVERNOR,
+        cpu.join("cpu0/cpufreq/scaling_governor"),
+    );
+    facts.file(fact::CPU_SMT, cpu.join("smt/control"));
     let clock = Path::new("/sys/devices/system/clocksource/clocksource0");
-    facts.file("clocksource.current", clock.join("current_clocksource"));
-    facts.file("clocksource.available", clock.join("available_clocksource"));
+    facts.file(fact::CLOCKSOURCE_CURRENT, clock.join("current_clocksource"));
+    facts.file(
+        fact::CLOCKSOURCE_AVAILABLE,
+        clock.join("available_clocksource"),
+    );
 }
 
 /// The value of `key` in text of the form `key : value`.
@@ -210,9 +230,9 @@ fn memory(facts: &mut Collector) {
     match std::fs::read_to_string("/proc/meminfo") {
         Ok(text) => {
             for (name, key) in [
-                ("memory.total_bytes", "MemTotal"),
-                ("memory.available_bytes", "MemAvailable"),
-                ("memory.swap_bytes", "SwapTotal"),
+                (fact::MEMORY_TOTAL, "MemTotal"),
+                (fact::MEMORY_AVAILABLE, "MemAvailable"),
+                (fact::MEMORY_SWAP, "SwapTotal"),
             ] {
                 let kibibytes = field(&text, key)
                     .and_then(|value| value.strip_suffix(" kB"))
@@ -222,18 +242,18 @@ fn memory(facts: &mut Collector) {
                 }
             }
         }
-        Err(error) => facts.unreadable("memory.total_bytes", &error),
+        Err(error) => facts.unreadable(fact::MEMORY_TOTAL, &error),
     }
     let pages = Path::new("/sys/kernel/mm/transparent_hugepage");
-    facts.file("thp.enabled", pages.join("enabled"));
-    facts.file("thp.defrag", pages.join("defrag"));
-    facts.file("thp.shmem_enabled", pages.join("shmem_enabled"));
+    facts.file(fact::THP_ENABLED, pages.join("enabled"));
+    facts.file(fact::THP_DEFRAG, pages.join("defrag"));
+    facts.file(fact::THP_SHMEM, pages.join("shmem_enabled"));
     match file_system("/dev/shm") {
         Ok(status) => facts.set(
-            "shm.size_bytes",
+            fact::SHM_SIZE,
             (status.f_blocks * status.f_bsize as u64).to_string(),
         ),
-        Err(error) => facts.unreadable("shm.size_bytes", &error),
+        Err(error) => facts.unreadable(fact::SHM_SIZE, &error),
     }
 }
 
@@ -251,16 +271,17 @@ fn file_system(path: &str) -> io::Result<libc::statfs> {
 fn status(facts: &mut Collector) {
     match std::fs::read_to_string("/proc/self/status") {
         Ok(text) => {
-            for key in STATUS {
+            for name in STATUS {
+                let key = &name[fact::beginning(fact::STATUS).len()..];
                 if let Some(value) = field(&text, key) {
-                    facts.set(&format!("status.{key}"), value);
+                    facts.set(name, value);
                 }
             }
         }
         Err(error) => facts.unreadable("status", &error),
     }
     // SAFETY: `geteuid` has no precondition and cannot fail.
-    facts.set("uid", unsafe { libc::geteuid() }.to_string());
+    facts.set(fact::UID, unsafe { libc::geteuid() }.to_string());
 }
 
 fn control_groups(facts: &mut Collector, hierarchies: &[Hierarchy]) {
@@ -272,29 +293,28 @@ fn control_groups(facts: &mut Collector, hierarchies: &[Hierarchy]) {
         (false, true) => "v2",
         (false, false) => "none",
     };
-    facts.set("cgroup.layout", layout);
+    facts.set(fact::CGROUP_LAYOUT, layout);
     for hierarchy in hierarchies {
         let name = if hierarchy.is_unified() {
             "unified".to_owned()
         } else {
             hierarchy.controllers.join("+").replace("name=", "")
         };
-        facts.set(&format!("cgroup.path.{name}"), &hierarchy.path);
+        facts.set(&fact::of(fact::CGROUP_PATH, &name), &hierarchy.path);
     }
     for (controller, v1, v2) in LIMITS {
         let Some(hierarchy) = cgroup::folder_of(hierarchies, controller) else {
-            let error =
-                io::Error::new(io::ErrorKind::NotFound, "its hierarchy is not mounted here");
-            facts.unreadable(&format!("cgroup.{controller}"), &error);
+            let name = fact::of(fact::UNREADABLE_CGROUP, controller);
+            facts.set(&name, "its hierarchy is not mounted here");
             continue;
         };
-        let files = if hierarchy.is_unified() { v2 } else { v1 };
-        for file in *files {
+        let names = if hierarchy.is_unified() { v2 } else { v1 };
+        for name in *names {
             if let Some(folder) = &hierarchy.folder {
                 // The root group of v2 has no limits, and so no files for them: that is no error.
-                let path = folder.join(file);
+                let path = folder.join(&name["cgroup.".len()..]);
                 if path.exists() || !hierarchy.is_unified() {
-                    facts.file(&format!("cgroup.{file}"), path);
+                    facts.file(name, path);
                 }
             }
         }
@@ -305,7 +325,7 @@ fn namespaces(facts: &mut Collector) {
     for name in ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"] {
         let link = std::fs::read_link(format!("/proc/self/ns/{name}"));
         facts.try_set(
-            &format!("ns.{name}"),
+            &fact::of(fact::NS, name),
             link.map(|target| target.to_string_lossy().into_owned()),
         );
     }
@@ -326,7 +346,7 @@ fn limits(facts: &mut Collector) {
                 value.to_string()
             }
         };
-        let name = format!("rlimit.{name}");
+        let name = fact::of(fact::RLIMIT, name);
         if result == 0 {
             let value = format!("{} {}", text(limit.rlim_cur), text(limit.rlim_max));
             facts.set(&name, value);
@@ -336,92 +356,40 @@ fn limits(facts: &mut Collector) {
     }
 }
 
-/// One line of mountinfo, as far as it is wanted.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount<'a> {
-    device: &'a str,
-    root: String,
-    point: String,
-    options: &'a str,
-    fstype: &'a str,
-    source: String,
-    super_options: &'a str,
-}
-
-fn parse_mount(line: &str) -> Option<Mount<'_>> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ').skip(2);
-    let mut right = right.split(' ');
-    Some(Mount {
-        device: left.next()?,
-        root: unescape(left.next()?),
-        point: unescape(left.next()?),
-        options: left.next()?,
-        fstype: right.next()?,
-        source: unescape(right.next()?),
-        super_options: right.next()?,
-    })
-}
-
-/// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
-/// because it hides the others.
-fn mount_of<'a>(path: &Path, mounts: &'a str) -> Option<Mount<'a>> {
-    mounts
-        .lines()
-        .filter_map(parse_mount)
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.len())
-}
-
 fn mount(facts: &mut Collector, path: &str, mounts: &str) {
     let real = match std::fs::canonicalize(path) {
         Ok(real) => real,
-        Err(error) => return facts.unreadable(&format!("mount.{path}"), &error),
+        Err(error) => return facts.unreadable(&fact::of(fact::MOUNT, path), &error),
     };
-    let Some(mount) = mount_of(&real, mounts) else {
+    let Some(mount) = Mount::under(&real, mounts) else {
         let error = io::Error::new(io::ErrorKind::NotFound, "no mount above it");
-        return facts.unreadable(&format!("mount.{path}"), &error);
+        return facts.unreadable(&fact::of(fact::MOUNT, path), &error);
     };
     for (name, value) in [
-        ("fstype", mount.fstype),
-        ("source", &mount.source),
-        ("options", mount.options),
-        ("super_options", mount.super_options),
-        ("device", mount.device),
-        ("point", &mount.point),
-        ("root", &mount.root),
+        (fact::MOUNT_FSTYPE, mount.fstype),
+        (fact::MOUNT_SOURCE, &mount.source),
+        (fact::MOUNT_OPTIONS, mount.options),
+        (fact::MOUNT_SUPER_OPTIONS, mount.super_options),
+        (fact::MOUNT_DEVICE, mount.device),
+        (fact::MOUNT_POINT, &mount.point),
+        (fact::MOUNT_ROOT, &mount.root),
     ] {
-        facts.set(&format!("mount.{path}.{name}"), value);
+        facts.set(&fact::of(name, path), value);
     }
-    machine::block_device(facts, &format!("mount.{path}"), mount.device);
+    machine::block_device(facts, path, mount.device);
+    let name = fact::of(fact::MOUNT_FREE, path);
     match file_system(path) {
         Ok(status) => {
             let free = status.f_bavail * status.f_bsize as u64;
-            facts.set(&format!("mount.{path}.free_bytes"), free.to_string());
+            facts.set(&name, free.to_string());
         }
-        Err(error) => facts.unreadable(&format!("mount.{path}.free_bytes"), &error),
+        Err(error) => facts.unreadable(&name, &error),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "\
-21 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
-30 21 0:30 / /mnt/a\\040b rw,nosuid shared:3 - tmpfs none rw,size=4k
-31 21 0:31 / /mnt rw - overlay over rw,lowerdir=/x
-32 21 0:32 /sub /mnt ro - xfs /dev/vdb rw
-";
-
-    #[test]
-    fn a_path_lies_on_the_longest_and_last_mount_above_it() {
-        let kind = |path: &str| mount_of(Path::new(path), MOUNTS).unwrap().fstype;
-        assert_eq!(kind("/etc"), "ext4");
-        assert_eq!(kind("/mnt/a b/c"), "tmpfs");
-        assert_eq!(kind("/mnt/a"), "xfs");
-        assert_eq!(kind("/mntx"), "ext4");
-    }
 
     #[test]
     fn numbers_become_ranges() {
@@ -434,22 +402,22 @@ mod tests {
     fn this_place_tells_the_facts_that_rules_ask_for() {
         let facts = super::super::collect(&["/".to_owned(), "/nowhere".to_owned()], &[]);
         for name in [
-            "kernel.release",
-            "status.CapEff",
-            "cgroup.layout",
+            fact::KERNEL_RELEASE,
+            fact::STATUS_CAP_EFF,
+            fact::CGROUP_LAYOUT,
             "mount./.fstype",
-            "ns.net",
-            "rlimit.nofile",
-            "memory.total_bytes",
-            "cpu.affinity",
+            fact::NS_NET,
+            fact::RLIMIT_NOFILE,
+            fact::MEMORY_TOTAL,
+            fact::CPU_AFFINITY,
             "errno.perf_event_open",
-            "net.loopback.mtu",
-            "libc",
+            fact::NET_LOOPBACK_MTU,
+            fact::LIBC,
             "unreadable.mount./nowhere",
         ] {
             assert!(facts.contains_key(name), "{name} is missing: {facts:#?}");
         }
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-        assert_eq!(facts["kernel.release"], release.trim());
+        assert_eq!(facts[fact::KERNEL_RELEASE], release.trim());
     }
 }

@@ -9,17 +9,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use tare_model::fact;
+
 use super::Collector;
 
 /// Collects all but the block devices; `cpus` are the processors that may be used.
 pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
     #[cfg(target_arch = "x86_64")]
     facts.set(
-        "hypervisor.vendor",
+        fact::HYPERVISOR_VENDOR,
         hypervisor().as_deref().unwrap_or("none"),
     );
     if let Ok(kind) = std::fs::read_to_string("/sys/hypervisor/type") {
-        facts.set("hypervisor.type", kind);
+        facts.set(fact::HYPERVISOR_TYPE, kind);
     }
     let cpu = Path::new("/sys/devices/system/cpu");
     let cores: Option<BTreeSet<(String, String)>> = cpus
@@ -31,23 +33,23 @@ pub(super) fn collect(facts: &mut Collector, cpus: &[usize]) {
         })
         .collect();
     if let Some(cores) = cores.filter(|cores| !cores.is_empty()) {
-        facts.set("cpu.cores", cores.len().to_string());
+        facts.set(fact::CPU_CORES, cores.len().to_string());
     }
     // There only where a processor has cores of two kinds.
     for (name, path) in [
-        ("cpu.performance_cores", "/sys/devices/cpu_core/cpus"),
-        ("cpu.efficiency_cores", "/sys/devices/cpu_atom/cpus"),
+        (fact::CPU_PERFORMANCE_CORES, "/sys/devices/cpu_core/cpus"),
+        (fact::CPU_EFFICIENCY_CORES, "/sys/devices/cpu_atom/cpus"),
         (
-            "cpu.frequency_driver",
+            fact::CPU_FREQUENCY_DRIVER,
             "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
         ),
         (
-            "cpu.max_khz",
+            fact::CPU_MAX_KHZ,
             "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
         ),
-        ("numa.nodes", "/sys/devices/system/node/online"),
-        ("ksm.run", "/sys/kernel/mm/ksm/run"),
-        ("zswap.enabled", "/sys/module/zswap/parameters/enabled"),
+        (fact::NUMA_NODES, "/sys/devices/system/node/online"),
+        (fact::KSM_RUN, "/sys/kernel/mm/ksm/run"),
+        (fact::ZSWAP_ENABLED, "/sys/module/zswap/parameters/enabled"),
     ] {
         if Path::new(path).exists() {
             facts.file(name, path);
@@ -73,9 +75,9 @@ fn hypervisor() -> Option<String> {
     Some(if name.is_empty() { "unnamed" } else { name }.to_owned())
 }
 
-/// The block device `major:minor` under a mount: its driver, model and the settings that decide what a flush
+/// The block device `major:minor` under `path`: its driver, model and the settings that decide what a flush
 /// and a queue mean. Nothing where there is no such device, as under tmpfs and overlay.
-pub(super) fn block_device(facts: &mut Collector, name: &str, device: &str) {
+pub(super) fn block_device(facts: &mut Collector, path: &str, device: &str) {
     let Ok(node) = std::fs::canonicalize(format!("/sys/dev/block/{device}")) else {
         return;
     };
@@ -87,27 +89,25 @@ pub(super) fn block_device(facts: &mut Collector, name: &str, device: &str) {
     };
     if let Some(name_of_disk) = disk.file_name() {
         facts.set(
-            &format!("{name}.block.name"),
+            &fact::of(fact::BLOCK_NAME, path),
             name_of_disk.to_string_lossy(),
         );
     }
-    for file in [
-        "rotational",
-        "scheduler",
-        "write_cache",
-        "fua",
-        "nr_requests",
-        "read_ahead_kb",
+    for (name, file) in [
+        (fact::BLOCK_ROTATIONAL, "queue/rotational"),
+        (fact::BLOCK_SCHEDULER, "queue/scheduler"),
+        (fact::BLOCK_WRITE_CACHE, "queue/write_cache"),
+        (fact::BLOCK_FUA, "queue/fua"),
+        (fact::BLOCK_REQUESTS, "queue/nr_requests"),
+        (fact::BLOCK_READ_AHEAD, "queue/read_ahead_kb"),
+        (fact::BLOCK_MODEL, "device/model"),
     ] {
-        if let Ok(value) = std::fs::read_to_string(disk.join("queue").join(file)) {
-            facts.set(&format!("{name}.block.{file}"), value);
+        if let Ok(value) = std::fs::read_to_string(disk.join(file)) {
+            facts.set(&fact::of(name, path), value);
         }
     }
-    if let Ok(model) = std::fs::read_to_string(disk.join("device/model")) {
-        facts.set(&format!("{name}.block.model"), model);
-    }
     if let Some(driver) = driver_above(&disk) {
-        facts.set(&format!("{name}.block.driver"), driver);
+        facts.set(&fact::of(fact::BLOCK_DRIVER, path), driver);
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
         let device = std::fs::metadata("/").unwrap().dev();
         let (major, minor) = (libc::major(device), libc::minor(device));
         let mut facts = Collector::default();
-        block_device(&mut facts, "mount./", &format!("{major}:{minor}"));
+        block_device(&mut facts, "/", &format!("{major}:{minor}"));
         if facts.facts.is_empty() {
             return skip("block-device", "`/` lies on no block device");
         }
@@ -154,7 +154,7 @@ mod tests {
             "{facts:?}"
         );
         let mut none = Collector::default();
-        block_device(&mut none, "mount./", "0:0");
+        block_device(&mut none, "/", "0:0");
         assert!(none.facts.is_empty());
     }
 

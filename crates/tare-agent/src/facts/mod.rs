@@ -12,6 +12,7 @@ use std::io;
 use std::path::Path;
 
 use tare_model::Facts;
+use tare_model::fact;
 use tare_model::tool::ToolQuestion;
 
 use crate::build;
@@ -56,7 +57,7 @@ impl Collector {
 
     /// Records why a fact could not be read.
     pub(crate) fn unreadable(&mut self, name: &str, error: &io::Error) {
-        self.set(&format!("unreadable.{name}"), error.to_string());
+        self.set(&fact::of(fact::UNREADABLE, name), error.to_string());
     }
 
     /// Records what `read` found, or why it found nothing.
@@ -78,23 +79,23 @@ impl Collector {
 /// Collects the facts; `paths` are those whose mount is wanted, `tools` the programs that are asked about.
 pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     let mut facts = Collector::default();
-    facts.set("os", std::env::consts::OS);
-    facts.set("machine", std::env::consts::ARCH);
-    facts.set("agent.build", build::id());
+    facts.set(fact::OS, std::env::consts::OS);
+    facts.set(fact::MACHINE, std::env::consts::ARCH);
+    facts.set(fact::AGENT_BUILD, build::id());
     match std::thread::available_parallelism() {
-        Ok(count) => facts.set("cpu.usable", count.to_string()),
-        Err(error) => facts.unreadable("cpu.usable", &error),
+        Ok(count) => facts.set(fact::CPU_USABLE, count.to_string()),
+        Err(error) => facts.unreadable(fact::CPU_USABLE, &error),
     }
     let timer = Timer::measure();
-    facts.set("timer.cost_ns", timer.cost_ns.to_string());
+    facts.set(fact::TIMER_COST, timer.cost_ns.to_string());
     if timer.resolution_ns.is_finite() {
-        facts.set("timer.resolution_ns", timer.resolution_ns.to_string());
+        facts.set(fact::TIMER_RESOLUTION, timer.resolution_ns.to_string());
     }
     let environment = std::env::vars_os();
     let bytes: usize = environment
         .map(|(name, value)| name.len() + value.len() + 2)
         .sum();
-    facts.set("environment.bytes", bytes.to_string());
+    facts.set(fact::ENVIRONMENT_BYTES, bytes.to_string());
     #[cfg(target_os = "linux")]
     linux::collect(&mut facts, paths);
     #[cfg(windows)]
@@ -102,7 +103,7 @@ pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     #[cfg(not(target_os = "linux"))]
     for path in paths {
         facts.unreadable(
-            &format!("mount.{path}"),
+            &fact::of(fact::MOUNT, path),
             &io::Error::from(io::ErrorKind::Unsupported),
         );
     }
@@ -111,7 +112,7 @@ pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     #[cfg(not(unix))]
     for tool in tools {
         facts.unreadable(
-            &format!("tool.{}", tool.program),
+            &fact::of(fact::TOOL, &tool.program),
             &io::Error::from(io::ErrorKind::Unsupported),
         );
     }
@@ -164,7 +165,7 @@ fn windows(facts: &mut Collector) {
             build,
             ..
         } = version;
-        facts.set("kernel.release", format!("{major}.{minor}.{build}"));
+        facts.set(fact::KERNEL_RELEASE, format!("{major}.{minor}.{build}"));
     }
     let mut memory = Memory {
         size: size_of::<Memory>() as u32,
@@ -175,10 +176,10 @@ fn windows(facts: &mut Collector) {
     };
     // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
     if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {
-        facts.set("memory.total_bytes", memory.total.to_string());
-        facts.set("memory.available_bytes", memory.available.to_string());
+        facts.set(fact::MEMORY_TOTAL, memory.total.to_string());
+        facts.set(fact::MEMORY_AVAILABLE, memory.available.to_string());
     } else {
-        facts.unreadable("memory.total_bytes", &io::Error::last_os_error());
+        facts.unreadable(fact::MEMORY_TOTAL, &io::Error::last_os_error());
     }
 }
 

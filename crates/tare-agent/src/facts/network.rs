@@ -10,6 +10,8 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use tare_model::fact;
+
 use super::Collector;
 use crate::launch::network::queues;
 
@@ -33,24 +35,34 @@ const SETTINGS: &[&str] = &[
 pub(super) fn collect(facts: &mut Collector) {
     match std::fs::read_to_string("/proc/net/route") {
         Ok(table) => match default_device(&table) {
-            Some(device) => of_device(facts, "net.default", device),
-            None => facts.set("net.default.device", "none"),
+            Some(device) => of_device(
+                facts,
+                [fact::NET_DEFAULT_DEVICE, fact::NET_DEFAULT_MTU],
+                Some(fact::NET_DEFAULT_DRIVER),
+                device,
+            ),
+            None => facts.set(fact::NET_DEFAULT_DEVICE, "none"),
         },
-        Err(error) => facts.unreadable("net.default.device", &error),
+        Err(error) => facts.unreadable(fact::NET_DEFAULT_DEVICE, &error),
     }
-    of_device(facts, "net.loopback", "lo");
-    facts.try_set("net.held_back", queues().map(|queues| held_back(&queues)));
+    // The loopback has no driver to ask.
+    let names = [fact::NET_LOOPBACK_DEVICE, fact::NET_LOOPBACK_MTU];
+    of_device(facts, names, None, "lo");
+    facts.try_set(
+        fact::NET_HELD_BACK,
+        queues().map(|queues| held_back(&queues)),
+    );
     for name in SETTINGS {
         let path = format!("/proc/sys/{name}");
         // A setting of a module that is not loaded does not exist: that is no failure to read it.
         if let Ok(value) = std::fs::read_to_string(path) {
-            facts.set(&format!("sysctl.{}", name.replace('/', ".")), value);
+            facts.set(&fact::of(fact::SYSCTL, &name.replace('/', ".")), value);
         }
     }
     match std::fs::read_to_string("/etc/resolv.conf") {
         Ok(text) => {
             for (name, value) in resolver(&text) {
-                facts.set(&format!("resolver.{name}"), value);
+                facts.set(name, value);
             }
         }
         Err(error) => facts.unreadable("resolver", &error),
@@ -86,19 +98,20 @@ fn held_back(queues: &[(String, String)]) -> String {
     }
 }
 
-fn of_device(facts: &mut Collector, name: &str, device: &str) {
-    facts.set(&format!("{name}.device"), device);
+fn of_device(
+    facts: &mut Collector,
+    [name, largest]: [&str; 2],
+    driven_by: Option<&str>,
+    device: &str,
+) {
+    facts.set(name, device);
     let socket = match UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")) {
         Ok(socket) => socket,
-        Err(error) => return facts.unreadable(&format!("{name}.mtu"), &error),
+        Err(error) => return facts.unreadable(largest, &error),
     };
-    facts.try_set(
-        &format!("{name}.mtu"),
-        mtu(&socket, device).map(|mtu| mtu.to_string()),
-    );
-    // The loopback has no driver to ask.
-    if device != "lo" {
-        facts.try_set(&format!("{name}.driver"), driver(&socket, device));
+    facts.try_set(largest, mtu(&socket, device).map(|mtu| mtu.to_string()));
+    if let Some(name) = driven_by {
+        facts.try_set(name, driver(&socket, device));
     }
 }
 
@@ -169,16 +182,16 @@ fn resolver(text: &str) -> Vec<(&'static str, String)> {
         lines.collect::<Vec<_>>()
     };
     vec![
-        ("nameservers", of("nameserver").join(" ")),
+        (fact::RESOLVER_NAMESERVERS, of("nameserver").join(" ")),
         // The last one holds (resolv.conf(5)); `domain` is the older word for a list of one.
         (
-            "search",
+            fact::RESOLVER_SEARCH,
             of("search")
                 .last()
                 .or(of("domain").last())
                 .map_or(String::new(), |it| (*it).to_owned()),
         ),
-        ("options", of("options").join(" ")),
+        (fact::RESOLVER_OPTIONS, of("options").join(" ")),
     ]
 }
 
@@ -233,8 +246,8 @@ eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
     fn the_last_search_list_holds_and_all_options_count() {
         let text = "# by hand\nnameserver 10.0.0.1\nnameserver  127.0.0.11\nsearch a b\nsearch c.d e\noptions ndots:5\noptions edns0\n";
         let facts: std::collections::BTreeMap<_, _> = resolver(text).into_iter().collect();
-        assert_eq!(facts["nameservers"], "10.0.0.1 127.0.0.11");
-        assert_eq!(facts["search"], "c.d e");
-        assert_eq!(facts["options"], "ndots:5 edns0");
+        assert_eq!(facts["resolver.nameservers"], "10.0.0.1 127.0.0.11");
+        assert_eq!(facts["resolver.search"], "c.d e");
+        assert_eq!(facts["resolver.options"], "ndots:5 edns0");
     }
 }

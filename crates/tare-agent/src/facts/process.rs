@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use tare_model::fact;
+
 use super::Collector;
 
 /// Variables that change how much a program does at once or which way it does it.
@@ -48,16 +50,16 @@ const SECRET: &[&str] = &[
 pub(super) fn collect(facts: &mut Collector) {
     for name in VARIABLES {
         if let Some(value) = std::env::var_os(name) {
-            facts.set(&format!("variable.{name}"), value.to_string_lossy());
+            facts.set(&fact::of(fact::VARIABLE, name), value.to_string_lossy());
         }
     }
     for name in SECRET {
         if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
-            facts.set(&format!("variable.{name}"), "set");
+            facts.set(&fact::of(fact::VARIABLE, name), "set");
         }
     }
-    facts.set("libc", c_library());
-    facts.set("pid", std::process::id().to_string());
+    facts.set(fact::LIBC, c_library());
+    facts.set(fact::PID, std::process::id().to_string());
     match std::fs::read_to_string("/proc/1/status") {
         Ok(status) => {
             let field = |name: &str| {
@@ -65,7 +67,7 @@ pub(super) fn collect(facts: &mut Collector) {
                 line.map(|value| value.trim_start_matches(':').trim())
             };
             if let Some(name) = field("Name") {
-                facts.set("init.name", name);
+                facts.set(fact::INIT_NAME, name);
             }
             let mask = |name: &str| u64::from_str_radix(field(name)?, 16).ok();
             if let (Some(caught), Some(blocked)) = (mask("SigCgt"), mask("SigBlk")) {
@@ -75,13 +77,13 @@ pub(super) fn collect(facts: &mut Collector) {
                 // process 1.
                 let place = std::fs::read_to_string("/proc/1/wchan").unwrap_or_default();
                 let is_heard = (caught | blocked) & sigterm != 0 || place.contains("sigtimedwait");
-                facts.set("init.handles_sigterm", is_heard.to_string());
+                facts.set(fact::INIT_SIGTERM, is_heard.to_string());
             }
         }
         Err(error) => facts.unreadable("init", &error),
     }
     facts.try_set(
-        "fd.1",
+        fact::FD_1,
         std::fs::read_link("/proc/self/fd/1").map(|target| target.to_string_lossy().into_owned()),
     );
     if let Ok(entries) = std::fs::read_dir("/proc/sys/fs/binfmt_misc") {
@@ -92,7 +94,7 @@ pub(super) fn collect(facts: &mut Collector) {
             .filter(|name| name != "register" && name != "status")
             .collect();
         names.sort_unstable();
-        facts.set("binfmt.handlers", names.join(" "));
+        facts.set(fact::BINFMT_HANDLERS, names.join(" "));
     }
 }
 

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_model::tool::{NOT_INSTALLED, ToolQuestion, tool_fact};
+use tare_model::fact;
+use tare_model::tool::{NOT_INSTALLED, ToolQuestion};
 
 use super::Collector;
 use crate::program::{SEARCH_PATH, interpreter, look_up, sha256};
@@ -35,8 +36,8 @@ pub(super) fn collect(facts: &mut Collector, tools: &[ToolQuestion]) {
 }
 
 fn one(facts: &mut Collector, tool: &ToolQuestion) {
-    let fact = |part: &str| tool_fact(&tool.program, part);
-    let absent = |why: String| (format!("unreadable.tool.{}", tool.program), why);
+    let of = |pattern: &str| fact::of(pattern, &tool.program);
+    let absent = |why: String| (of(fact::UNREADABLE_TOOL), why);
     let Some(path) = look_up(&tool.program) else {
         let (name, why) = absent(if tool.program.contains('/') {
             format!("{NOT_INSTALLED}: no such program")
@@ -53,19 +54,19 @@ fn one(facts: &mut Collector, tool: &ToolQuestion) {
             return facts.set(&name, why);
         }
     };
-    facts.set(&fact("path"), file.to_string_lossy());
-    facts.try_set(&fact("sha256"), sha256(&file));
+    facts.set(&of(fact::TOOL_PATH), file.to_string_lossy());
+    facts.try_set(&of(fact::TOOL_SHA256), sha256(&file));
     match interpreter(&file) {
         Ok(Some(loader)) => {
-            facts.set(&fact("interpreter"), loader.to_string_lossy());
-            facts.try_set(&fact("interpreter_sha256"), sha256(&loader));
+            facts.set(&of(fact::TOOL_INTERPRETER), loader.to_string_lossy());
+            facts.try_set(&of(fact::TOOL_INTERPRETER_SHA256), sha256(&loader));
         }
         Ok(None) => {}
-        Err(error) => facts.unreadable(&fact("interpreter"), &error),
+        Err(error) => facts.unreadable(&of(fact::TOOL_INTERPRETER), &error),
     }
     if !tool.version.is_empty() {
         // By the name that was found: a program may do different things under different names.
-        facts.try_set(&fact("version"), version(&path, &tool.version));
+        facts.try_set(&of(fact::TOOL_VERSION), version(&path, &tool.version));
     }
 }
 

@@ -7,26 +7,14 @@
 //! What it cannot see: a manager such as systemd that moves or removes groups behind its back.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use tare_model::launch::{LaunchError, Limits, Missing};
 
+use super::control::{Group, read, remove_folder, write};
 use super::hierarchy::{self, Hierarchy};
-use super::{limits, refused, sys};
-
-/// How long groups are given to become empty.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A group that was made.
-#[derive(Debug, Clone)]
-pub(super) struct Group {
-    /// Its folder on the host.
-    pub(super) folder: PathBuf,
-    /// Its hierarchy.
-    pub(super) hierarchy: Hierarchy,
-}
+use super::{limits, refused};
 
 /// The groups of one instance. Not removed when dropped: the launcher removes them when all is over.
 #[derive(Debug, Default)]
@@ -35,21 +23,6 @@ pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
     /// `v1`, `v2` or `hybrid`.
     pub(super) version: Option<&'static str>,
-}
-
-/// Writes to an existing control file.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    fs::OpenOptions::new()
-        .write(true)
-        .open(path)?
-        .write_all(text.as_bytes())
-}
-
-/// A control file's text, trimmed; empty where there is none.
-pub(super) fn read(path: &Path) -> String {
-    fs::read_to_string(path)
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default()
 }
 
 /// Makes the group's folder; a group of that name that exists already is an error, because it is not ours.
@@ -249,56 +222,5 @@ impl Groups {
             }
         }
         first
-    }
-}
-
-/// The processes in a group, groups below it included.
-pub(super) fn members(folder: &Path) -> Vec<libc::pid_t> {
-    let mut found: Vec<libc::pid_t> = read(&folder.join("cgroup.procs"))
-        .lines()
-        .filter_map(|line| line.parse().ok())
-        // Processes of another pid namespace are shown as 0.
-        .filter(|process| *process > 1)
-        .collect();
-    for below in folders_below(folder) {
-        found.extend(members(&below));
-    }
-    found
-}
-
-fn folders_below(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect()
-}
-
-/// Kills the members for which `is_ours` holds until there are none, then removes the folder and those below
-/// it. How many signals were sent.
-pub(super) fn remove_folder(
-    folder: &Path,
-    is_ours: impl Fn(libc::pid_t) -> bool,
-) -> io::Result<usize> {
-    let start = Instant::now();
-    let mut n_signals = 0;
-    loop {
-        for process in members(folder) {
-            if is_ours(process) && sys::kill(process, libc::SIGKILL).is_ok() {
-                n_signals += 1;
-            }
-        }
-        for below in folders_below(folder) {
-            // Removed once it is empty; until then the folder above fails below.
-            let _ = fs::remove_dir(below);
-        }
-        match fs::remove_dir(folder) {
-            Ok(()) => return Ok(n_signals),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(n_signals),
-            Err(error) if start.elapsed() > PATIENCE => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(1)),
-        }
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use tare_model::launch::DeviceRules;
 
-use super::cgroup::{self, Group};
+use super::control::{self, Group};
 use super::sys;
 
 /// Character devices by major and minor number; `None` is every minor (runc, `libcontainer/specconv`,
@@ -48,14 +48,14 @@ pub(super) fn set(groups: &[Group]) -> Result<DeviceRules, String> {
 }
 
 fn set_list(folder: &Path) -> io::Result<()> {
-    cgroup::write(&folder.join("devices.deny"), "a")?;
+    control::write(&folder.join("devices.deny"), "a")?;
     let allow = folder.join("devices.allow");
     for kind in ["c", "b"] {
-        cgroup::write(&allow, &format!("{kind} *:* m"))?;
+        control::write(&allow, &format!("{kind} *:* m"))?;
     }
     for (major, minor) in ALLOWED {
         let minor = minor.map_or_else(|| "*".to_owned(), |minor| minor.to_string());
-        cgroup::write(&allow, &format!("c {major}:{minor} rwm"))?;
+        control::write(&allow, &format!("c {major}:{minor} rwm"))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cgroup::unescape;
+use crate::mountinfo::Mount;
 
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,22 +64,16 @@ fn place(mount_point: &Path, root: &str, path: &str) -> Option<PathBuf> {
 fn parse(mountinfo: &str, membership: &str) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     for line in mountinfo.lines() {
-        let Some((front, back)) = line.split_once(" - ") else {
+        let Some(mount) = Mount::parse(line) else {
             continue;
         };
-        let front: Vec<&str> = front.split(' ').collect();
-        let back: Vec<&str> = back.split(' ').collect();
-        let ([_, _, _, root, mount_point, ..], [kind, .., options]) =
-            (front.as_slice(), back.as_slice())
-        else {
-            continue;
-        };
-        let is_unified = match *kind {
+        let options = mount.super_options;
+        let is_unified = match mount.fstype {
             "cgroup" => false,
             "cgroup2" => true,
             _ => continue,
         };
-        let mount_point = PathBuf::from(unescape(mount_point));
+        let mount_point = PathBuf::from(mount.point);
         let named = options.split(',').find(|word| word.starts_with("name="));
         let controllers: Vec<String> = options
             .split(',')
@@ -98,7 +92,7 @@ fn parse(mountinfo: &str, membership: &str) -> Vec<Hierarchy> {
             };
             is_this.then_some(path)
         });
-        let Some(own) = path.and_then(|path| place(&mount_point, &unescape(root), path)) else {
+        let Some(own) = path.and_then(|path| place(&mount_point, &mount.root, path)) else {
             continue;
         };
         let options = match named {

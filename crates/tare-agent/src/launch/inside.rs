@@ -13,7 +13,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tare_model::launch::{LaunchError, Missing, PairAddresses, REFUSED_STATUS};
 
-use super::cgroup::Group;
+use super::control::Group;
 use super::rootfs::{self, Layers};
 use super::seccomp::Filter;
 use super::spec::Plan;

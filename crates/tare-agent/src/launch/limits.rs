@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tare_model::launch::{LaunchError, Limits};
 
-use super::cgroup::{Group, read, write};
+use super::control::{Group, read, write};
 
 /// One period of the processor quota, microseconds: the kernel's default and Docker's.
 const PERIOD_US: f64 = 100_000.0;

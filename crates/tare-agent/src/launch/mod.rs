@@ -11,6 +11,7 @@
 
 mod capabilities;
 mod cgroup;
+mod control;
 mod device_rules;
 mod devices;
 mod hidden;

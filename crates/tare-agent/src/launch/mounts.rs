@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use tare_model::launch::{Bind, LaunchError, LaunchSpec, Missing, READ_ONLY_PATHS, SharedFolder};
 
-use super::cgroup::Group;
+use super::control::Group;
 use super::{devices, refused, sys};
 
 const QUIET: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;

@@ -14,9 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::cgroup::{self, read, write};
+use super::control::{self, read, write};
 use super::hierarchy::{self, Hierarchy};
 use super::{sweep, sys};
+use crate::cgroup::is_own_group;
 
 /// How long a group is given to stand still before it is killed anyway.
 const FREEZE_LIMIT: Duration = Duration::from_millis(500);
@@ -68,15 +69,6 @@ fn name(run: &str, agent: u32) -> String {
     format!("tare-{run}+{agent}")
 }
 
-/// Whether a folder's name is that of such a group; a name of Tare's, and not one that somebody else may have given.
-pub(crate) fn is_own_group(name: &str) -> bool {
-    let agent = name
-        .strip_prefix("tare-")
-        .and_then(|rest| rest.split_once('+'))
-        .map_or("", |(_, agent)| agent);
-    !agent.is_empty() && agent.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// The groups of this process below which another one changes nothing, the best first.
 fn outer_groups(hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
     let is_idle = |one: &&Hierarchy| !one.is_unified && one.controllers.is_empty();
@@ -96,10 +88,10 @@ fn outer_groups(hierarchies: &[Hierarchy]) -> Vec<PathBuf> {
 
 /// Kills all that is in a group, at once where the kernel can, and removes it. How many processes there were.
 fn end(folder: &Path) -> io::Result<usize> {
-    let n_members = cgroup::members(folder).len();
+    let n_members = control::members(folder).len();
     if write(&folder.join("cgroup.kill"), "1").is_err() {
         freeze(folder);
-        for process in cgroup::members(folder) {
+        for process in control::members(folder) {
             // It may have ended by itself.
             let _ = sys::kill(process, libc::SIGKILL);
         }
@@ -108,7 +100,7 @@ fn end(folder: &Path) -> io::Result<usize> {
             let _ = write(&folder.join(file), go_on);
         }
     }
-    cgroup::remove_folder(folder, |_| true)?;
+    control::remove_folder(folder, |_| true)?;
     Ok(n_members)
 }
 

@@ -26,7 +26,7 @@ use tare_model::RunId;
 use tare_model::launch::{LaunchError, REFUSED_STATUS};
 
 use super::supervise::{Relay, supervise};
-use super::{cgroup, complain, hierarchy, mounts, network, refused, rootfs, spec, sys};
+use super::{complain, control, hierarchy, mounts, network, refused, rootfs, spec, sys};
 
 /// What is wanted.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Wish {
         for hierarchy in hierarchy::mounted() {
             let folder = hierarchy.mount_point.join(&group);
             if folder.is_dir() {
-                let removed = cgroup::remove_folder(&folder, |_| true).map(drop);
+                let removed = control::remove_folder(&folder, |_| true).map(drop);
                 let step = format!("remove the cgroup `{}`", folder.display());
                 first = first.and(removed.map_err(refused(&step)));
             }

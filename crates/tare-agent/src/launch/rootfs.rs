@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use tare_model::launch::{LaunchError, LaunchSpec, Missing, Rootfs};
 
 use super::{refused, sys};
+use crate::mountinfo::Mount;
 
 /// The agent's file inside an overlay.
 pub(super) const AGENT_INSIDE: &str = "/tare-agent";
@@ -251,9 +252,8 @@ fn cover(layers: &Layers, folders: &[OsString], mountinfo: &str, missing: &mut V
 /// Whether anything is mounted below a folder.
 fn has_mounts_below(mountinfo: &str, folder: &Path) -> bool {
     mountinfo.lines().any(|line| {
-        line.split(' ').nth(4).is_some_and(|point| {
-            let point = crate::cgroup::unescape(point);
-            let point = Path::new(&point);
+        Mount::parse(line).is_some_and(|mount| {
+            let point = Path::new(&mount.point);
             point != Path::new("/") && point.starts_with(folder)
         })
     })

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use tare_model::launch::RUN_VARIABLE;
 
-use super::{cgroup, hierarchy, network, rootfs};
+use super::{control, hierarchy, network, rootfs};
 
 /// What became of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -120,7 +120,7 @@ fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
             if !wanted.has_group(&name) {
                 continue;
             }
-            let removed = cgroup::remove_folder(&folder, |process| {
+            let removed = control::remove_folder(&folder, |process| {
                 run_of(process).is_some_and(|carried| wanted.runs.contains(&carried))
             });
             lines.push(Line {

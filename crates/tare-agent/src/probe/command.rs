@@ -54,6 +54,7 @@ mod unix {
 
     use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
     use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout, Transport};
+    use tare_model::counter;
     use tare_model::launch::RUN_VARIABLE;
     use tare_model::outcome::{Bytes, Exit};
     use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
@@ -582,7 +583,7 @@ mod unix {
         let text =
             std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
         let numbers = text.split_whitespace().map(str::parse::<f64>);
-        let times = ["on_cpu_ns", "run_delay_ns", "slices"]
+        let times = [counter::ON_CPU, counter::RUN_DELAY, counter::SLICES]
             .into_iter()
             .zip(numbers)
             .filter_map(|(name, number)| Some((name.to_owned(), number.ok()?)))
@@ -622,16 +623,16 @@ mod unix {
         let nanoseconds =
             |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
         let usage = [
-            ("user_ns", nanoseconds(used.ru_utime)),
-            ("sys_ns", nanoseconds(used.ru_stime)),
+            (counter::USER, nanoseconds(used.ru_utime)),
+            (counter::SYS, nanoseconds(used.ru_stime)),
             // Linux counts in KiB.
-            ("max_rss_bytes", used.ru_maxrss as f64 * 1_024.0),
-            ("minflt", used.ru_minflt as f64),
-            ("majflt", used.ru_majflt as f64),
-            ("inblock", used.ru_inblock as f64),
-            ("oublock", used.ru_oublock as f64),
-            ("nvcsw", used.ru_nvcsw as f64),
-            ("nivcsw", used.ru_nivcsw as f64),
+            (counter::MAX_RSS, used.ru_maxrss as f64 * 1_024.0),
+            (counter::MINFLT, used.ru_minflt as f64),
+            (counter::MAJFLT, used.ru_majflt as f64),
+            (counter::INBLOCK, used.ru_inblock as f64),
+            (counter::OUBLOCK, used.ru_oublock as f64),
+            (counter::NVCSW, used.ru_nvcsw as f64),
+            (counter::NIVCSW, used.ru_nivcsw as f64),
         ];
         let usage = usage
             .into_iter()
@@ -639,7 +640,7 @@ mod unix {
         // The affinity of this thread is the program's own, unless it changed it; the quota is the group's.
         let cpus = std::thread::available_parallelism()
             .ok()
-            .map(|count| ("permitted_cpus".to_owned(), count.get() as f64));
+            .map(|count| (counter::PERMITTED_CPUS.to_owned(), count.get() as f64));
         Ok((exit, usage.chain(cpus).collect()))
     }
 

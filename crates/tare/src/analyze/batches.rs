@@ -12,8 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use tare_model::Outcome;
 
 use super::collect::Collector;
-use super::decode::{Decoded, decoded};
 use super::input::TrialData;
+use super::kept::Decoded;
+use super::together::decoded;
 use crate::workload::DecodeError;
 
 /// Trials in a batch: a millisecond's work, and less than a MiB.

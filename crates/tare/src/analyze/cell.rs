@@ -13,10 +13,12 @@ use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict};
 use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
 
-use super::collect::{Collector, Group, GroupKey};
-use super::diagnostics::{self, Evidence, flag};
+use super::collect::Collector;
+use super::diagnostics;
 use super::effect;
+use super::flag::{Evidence, flag};
 use super::input::ArmData;
+use super::kept::{Group, GroupKey};
 use super::pairs::{Against, Pair, Pairs};
 use super::parallel;
 use super::reading::Reading;

@@ -6,6 +6,7 @@
 //! What it cannot see: whether the workloads were well chosen.
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, Span};
+use tare_model::fact;
 use tare_model::{Better, CheckResult, ResourceClass};
 use tare_stats::Verdict;
 
@@ -16,7 +17,7 @@ use super::diagnostics::{INCOMPLETE_BLOCKS, NO_RATIO, NOT_MEASURED, TOO_FEW_BLOC
 /// Flags that say that a number is missing rather than doubtful.
 const ABSENCES: &[&str] = &[NOT_MEASURED, TOO_FEW_BLOCKS, NO_RATIO, INCOMPLETE_BLOCKS];
 /// Facts without which a result cannot be placed.
-const NEEDED_FACTS: &[&str] = &["kernel.release", "cpu.model"];
+const NEEDED_FACTS: &[&str] = &[fact::KERNEL_RELEASE, fact::CPU_MODEL];
 
 /// Every item, filled in.
 pub(crate) fn filled_in(dossier: &Dossier, collected: &Collector<'_>) -> Vec<CheckItem> {
@@ -369,7 +370,7 @@ fn time(dossier: &Dossier) -> CheckItem {
 fn scope(dossier: &Dossier) -> CheckItem {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let fact = |name| baseline.and_then(|arm| arm.facts.get(name));
-    match (fact("cpu.model"), fact("kernel.release")) {
+    match (fact(fact::CPU_MODEL), fact(fact::KERNEL_RELEASE)) {
         (Some(cpu), Some(kernel)) => judged(
             "scope",
             true,

@@ -7,101 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::{Absence, Outcome, Params, Path, Spread, Study, Trial};
+use tare_model::{Absence, Outcome, Spread, Study, Trial};
 
 use super::Find;
-use super::decode::{Decoded, decoded};
-use super::evidence::{self, CounterRow};
+use super::counters;
 use super::failures::{Counted, Tally};
 use super::input::TrialData;
-use super::reading::Reading;
-use super::together::Joint;
-use super::turns::Turns;
-use crate::workload::{DecodeError, Remark, Workload};
-
-/// What may be compared: same work, same number at once. The workload's place in the study stands for its
-/// parameters and its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GroupKey {
-    pub(crate) workload_index: u32,
-    pub(crate) instances: u32,
-}
-
-/// All readings of one workload.
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) params: Params,
-    pub(crate) path: Option<Path>,
-    /// Where the instances run, for a workload with a series of them.
-    pub(crate) spread: Option<Spread>,
-    /// `None` where this version of Tare has no such workload.
-    pub(crate) workload: Option<&'static dyn Workload>,
-    /// By arm, in the study's order; then by block.
-    pub(crate) arms: Vec<BTreeMap<u32, Kept>>,
-    /// The blocks in which each arm was tried, whatever came of it.
-    pub(crate) tried: Vec<BTreeSet<u32>>,
-}
-
-/// What is kept of a completed trial.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    /// Place among the block's arms.
-    pub(crate) position: u32,
-    /// The launch of the arms that the trial belongs to.
-    pub(crate) launch: u32,
-    pub(crate) host_ns: u64,
-    /// One for each of the workload's metrics, in their order.
-    pub(crate) readings: Box<[Option<Reading>]>,
-    /// What the arms' taking turns left.
-    pub(crate) turns: Turns,
-    /// What only a probe's report tells.
-    pub(crate) probe: Option<Box<ProbeFacts>>,
-    /// What the workload says of the trial; a box of nothing takes no memory of its own.
-    pub(crate) remarks: Box<[Remark]>,
-    /// What its instances did, one by one, where they were started together.
-    pub(crate) joint: Option<Box<Joint>>,
-    /// Another trial of the same arm and block came before and was replaced.
-    pub(crate) replaced: bool,
-}
-
-impl Group {
-    /// Compares the arms of a block by their slices and drops these, once all arms have come.
-    fn settle(&mut self, block: u32) {
-        let of_block: Option<Vec<&Turns>> = self
-            .arms
-            .iter()
-            .map(|arm| Some(&arm.get(&block)?.turns))
-            .collect();
-        let settled = of_block.and_then(|turns| Turns::settled(&turns));
-        for (arm, turns) in self.arms.iter_mut().zip(settled.into_iter().flatten()) {
-            if let Some(kept) = arm.get_mut(&block) {
-                kept.turns = turns;
-            }
-        }
-    }
-}
-
-/// What a probe reports beside its series.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ProbeFacts {
-    pub(crate) revision: u32,
-    pub(crate) checksum: Option<Box<str>>,
-    pub(crate) elapsed_ns: u64,
-    /// The faster of the two canary loops: the one that was interrupted says nothing about the clock.
-    pub(crate) canary_ns: Option<f64>,
-    pub(crate) steal_ns: Option<f64>,
-    pub(crate) throttled_ns: Option<f64>,
-    pub(crate) major_faults: Option<f64>,
-    pub(crate) clock_cost_ns: Option<f64>,
-    /// The processor to which a worker that took turns was bound.
-    pub(crate) cpu: Option<u32>,
-    /// Batches that are short against the clock.
-    pub(crate) coarse: bool,
-    /// The `T(2k)/T(k)` that is farthest from two.
-    pub(crate) linearity: Option<f64>,
-    /// What causes are told by.
-    pub(crate) counters: Box<CounterRow>,
-}
+use super::kept::{Decoded, Group, GroupKey, Kept};
+use super::together::decoded;
+use crate::workload::DecodeError;
 
 /// Readings under construction.
 pub(crate) struct Collector<'a> {
@@ -251,7 +165,7 @@ impl<'a> Collector<'a> {
                         .charged
                         .iter()
                         .map(|(name, value)| (name.as_str(), *value));
-                    evidence::put(&mut probe.counters, charged);
+                    counters::put(&mut probe.counters, charged);
                 }
                 for (metric, reason) in &decoded.unavailable {
                     self.tally.count(Counted {

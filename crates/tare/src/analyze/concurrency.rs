@@ -24,12 +24,12 @@ use tare_stats::{
     jain, makespan, median, stretch,
 };
 
-use super::collect::{Collector, Group, Kept};
+use super::collect::Collector;
 use super::input::RunHead;
+use super::kept::{Group, Joint, Kept};
 use super::pairs::{Against, Pairs};
 use super::reading::ln_cost;
-use super::together::Joint;
-use super::{LEVEL, cell, diagnostics, effect, void};
+use super::{LEVEL, cell, diagnostics, effect, flag, void};
 
 /// Draws for the intervals of a law of scaling, which are a summary and carry no verdict.
 const DRAWS: usize = 999;
@@ -263,13 +263,13 @@ impl OfMetric<'_> {
             && overlap.point < LITTLE_OVERLAP
         {
             let percent = (overlap.point * 100.0).round();
-            point.flags.push(diagnostics::flag(
+            point.flags.push(flag::flag(
                 diagnostics::LITTLE_OVERLAP,
                 format!("all {instances} were at work in {percent} % of the time only"),
             ));
         }
         if !shares_clock {
-            point.flags.push(diagnostics::flag(
+            point.flags.push(flag::flag(
                 diagnostics::NO_COMMON_CLOCK,
                 "start skew and overlap cannot be told, and the makespan is the host's".to_owned(),
             ));
@@ -478,7 +478,7 @@ fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
     for remark in trials.values().flat_map(|trial| &trial.kept.remarks) {
         match flags.iter_mut().find(|(flag, _)| flag.id == remark.id) {
             Some((_, count)) => *count += 1,
-            None => flags.push((diagnostics::flag(remark.id, remark.detail.clone()), 1)),
+            None => flags.push((flag::flag(remark.id, remark.detail.clone()), 1)),
         }
     }
     let n = trials.len();

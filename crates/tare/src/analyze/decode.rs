@@ -9,19 +9,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use tare_model::counter;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
-use tare_model::{INSTANCES_FORMAT, Outcome, RawOutput, Reason, Sliced, Unit, WorkSpan};
+use tare_model::{RawOutput, Reason, Sliced, Unit, WorkSpan};
 
-use super::Find;
-use super::collect::ProbeFacts;
-use super::evidence::{self, CounterRow};
-use super::input::TrialData;
+use super::counters::{self, CounterRow};
+use super::kept::{Decoded, ProbeFacts};
 use super::reading::{Reading, read};
-use super::together::{self, Joint};
 use super::turns::Turns;
 use crate::workload::probe_output::{self, SeriesView};
-use crate::workload::{DecodeError, Remark, Workload, unreadable};
+use crate::workload::{DecodeError, Workload, unreadable};
 
 /// A `probe/1` report, borrowed from its bytes. What a program printed is not read again.
 #[derive(Deserialize)]
@@ -110,32 +108,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
 
         deserializer.deserialize_map(Pairs)
     }
-}
-
-/// What can be read from one trial.
-pub(super) struct Decoded {
-    pub(super) readings: Box<[Option<Reading>]>,
-    pub(super) turns: Turns,
-    pub(super) unavailable: BTreeMap<String, Reason>,
-    pub(super) probe: Option<ProbeFacts>,
-    pub(super) remarks: Vec<Remark>,
-    pub(super) span: Option<WorkSpan>,
-    /// Time in which its values were taken, where it says so.
-    pub(super) timed_ns: Option<u64>,
-    pub(super) joint: Option<Box<Joint>>,
-}
-
-/// What a trial's bytes say; `None` for one without output, or of a workload that this version does not have.
-pub(super) fn decoded(find: Find<'_>, data: &TrialData) -> Option<Result<Decoded, DecodeError>> {
-    let Outcome::Completed(raw) = &data.outcome else {
-        return None;
-    };
-    let workload = find(data.trial.cell.workload.as_str())?;
-    Some(if raw.format == INSTANCES_FORMAT {
-        together::decode(workload, raw)
-    } else {
-        decode(workload, raw)
-    })
 }
 
 /// Reads one trial.
@@ -280,24 +252,24 @@ fn units(report: &Report<'_>, observations: usize) -> f64 {
 }
 
 fn counters(report: &Report<'_>, observations: usize) -> CounterRow {
-    let mut row = evidence::row(report.counters.iter());
+    let mut row = counters::row(report.counters.iter());
     let wall_ns = match &report.command {
         // The program's own usage, and not that of the worker around it.
         Some(command) => {
-            evidence::put(&mut row, command.usage.iter());
-            evidence::put(
+            counters::put(&mut row, command.usage.iter());
+            counters::put(
                 &mut row,
-                [("children_user_ns", 0.0), ("children_sys_ns", 0.0)],
+                [(counter::CHILDREN_USER, 0.0), (counter::CHILDREN_SYS, 0.0)],
             );
             command.wall_ns
         }
         None => report.elapsed_ns,
     };
     let own = [
-        ("wall_ns", wall_ns as f64),
-        ("units", units(report, observations)),
+        (counter::WALL, wall_ns as f64),
+        (counter::UNITS, units(report, observations)),
     ];
-    evidence::put(&mut row, own);
+    counters::put(&mut row, own);
     row
 }
 
@@ -310,9 +282,9 @@ fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeF
         checksum: report.checksum.as_deref().map(Box::from),
         elapsed_ns: report.elapsed_ns,
         canary_ns: canary.reduce(f64::min),
-        steal_ns: counter("steal_ticks").map(|ticks| ticks * TICK_NS),
-        throttled_ns: counter("throttled_ns"),
-        major_faults: counter("majflt"),
+        steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS),
+        throttled_ns: counter(counter::THROTTLED),
+        major_faults: counter(counter::MAJFLT),
         clock_cost_ns: report.timer.get("cost_ns"),
         cpu: report.sliced.as_ref().and_then(|sliced| sliced.cpu),
         coarse,

@@ -7,19 +7,20 @@
 //! What it cannot see: a disturbance that hits both arms alike is blocked out and leaves no trace; one that
 //! hits every trial of one arm is the arm's cost.
 
+use tare_model::Params;
 use tare_model::dossier::Flag;
 use tare_model::facts::emulation;
-use tare_model::{MetricSpec, Params};
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
 use tare_stats::special::t_quantile;
 use tare_stats::{Verdict, hodges_lehmann_paired, median};
 
 use super::FEWEST_BLOCKS;
-use super::effect::{self, Effect};
+use super::effect;
+use super::flag::{Evidence, flag};
 use super::input::ArmData;
 use super::machine;
-use super::pairs::{Pairs, Side};
+use super::pairs::Side;
 use crate::parity;
 use crate::workload::Workload;
 
@@ -51,27 +52,6 @@ const DIP_FROM: usize = 30;
 const DIP_WORTH_TESTING: f64 = 0.45;
 /// Samples that the dip test draws.
 const DIP_DRAWS: usize = 2_000;
-
-/// What a cell is examined by.
-pub(crate) struct Evidence<'a> {
-    /// ln cost ratios in block order.
-    pub(crate) d: &'a [f64],
-    pub(crate) effect: &'a Effect,
-    pub(crate) margin: f64,
-    pub(crate) pairs: &'a Pairs<'a>,
-    pub(crate) metric: &'static MetricSpec,
-    pub(crate) arm: &'a ArmData,
-    pub(crate) base_arm: Option<&'a ArmData>,
-    pub(crate) seed: u64,
-}
-
-/// A flag.
-pub(crate) fn flag(id: &str, detail: String) -> Flag {
-    Flag {
-        id: id.to_owned(),
-        detail,
-    }
-}
 
 /// Says of every cell, however little was measured, that one of its sides is emulated: such a number is right
 /// and still no measure of what its kind of environment costs.

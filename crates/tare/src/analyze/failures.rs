@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use tare_model::dossier::DossierFailure;
 use tare_model::{Absence, ArmSpec, Failure, Reason};
 
-use super::collect::Collector;
 use super::input::RunHead;
+use super::kept::{Group, GroupKey};
 use crate::parity;
 
 /// Different reasons of one kind, arm and workload that are told apart; further ones are told together.
@@ -76,8 +76,11 @@ impl Tally {
 }
 
 /// The dossier's list.
-pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFailure> {
-    let tally = &collected.tally;
+pub(crate) fn listed(
+    head: &RunHead,
+    tally: &Tally,
+    groups: &BTreeMap<GroupKey, Group>,
+) -> Vec<DossierFailure> {
     let mut list = Vec::new();
     let absent: Vec<&str> = head
         .arms
@@ -99,8 +102,8 @@ pub(crate) fn listed(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierFa
         });
     }
     for (index, spec) in head.study.workloads.iter().enumerate() {
-        let mut groups = collected.groups.keys();
-        if !groups.any(|key| key.workload_index as usize == index) {
+        let mut reached = groups.keys();
+        if !reached.any(|key| key.workload_index as usize == index) {
             list.push(DossierFailure {
                 arm: head.study.baseline.to_string(),
                 workload: Some(spec.id.to_string()),

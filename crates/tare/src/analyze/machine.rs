@@ -8,9 +8,9 @@ use tare_model::dossier::Flag;
 use tare_stats::{hodges_lehmann_paired, median};
 
 use super::FEWEST_BLOCKS;
-use super::collect::{Kept, ProbeFacts};
-use super::diagnostics::{Evidence, flag};
+use super::flag::{Evidence, flag};
 use super::input::ArmData;
+use super::kept::{Kept, ProbeFacts};
 use super::pairs::{Pair, Side};
 use crate::parity;
 

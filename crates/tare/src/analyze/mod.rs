@@ -28,12 +28,15 @@ pub(crate) mod checklist;
 mod claims;
 pub(crate) mod collect;
 mod concurrency;
+mod counters;
 mod decode;
 mod diagnostics;
 pub(crate) mod effect;
 mod evidence;
 mod failures;
+mod flag;
 pub mod input;
+pub(crate) mod kept;
 mod machine;
 mod own_numbers;
 pub(crate) mod pairs;
@@ -42,6 +45,7 @@ pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
+mod rule;
 mod series;
 mod together;
 mod turns;
@@ -186,7 +190,7 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
         .collect();
     let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
     let concurrency = concurrency::series(head, collected);
-    let failures = failures::listed(head, collected);
+    let failures = failures::listed(head, &collected.tally, &collected.groups);
     let parity = parities(head, collected.find());
     let mut dossier = Dossier {
         dossier: DOSSIER_VERSION,
@@ -294,7 +298,7 @@ fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
         // What no number of blocks like these could pass is not the cell's doubt, and is said once for the arm.
         let could_pass = blocks_to_pass(p.len()) <= cell.n_blocks;
         if claims_difference(cell) && q > 1.0 - LEVEL && could_pass {
-            cell.flags.push(diagnostics::flag(
+            cell.flags.push(flag::flag(
                 diagnostics::NOT_AFTER_CORRECTION,
                 format!(
                     "p = {:.4} by itself, q = {q:.4} among the {} cells of the arm",

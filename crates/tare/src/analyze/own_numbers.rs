@@ -10,7 +10,7 @@ use tare_model::dossier::DossierOwnNumbers;
 use tare_model::publication::Rule;
 use tare_model::{Better, ClaimVerdict};
 
-use super::claims::{Look, of_several, three, wanted};
+use super::rule::{Look, of_several, three, wanted};
 use crate::workload::WORKLOADS;
 
 /// What the rule says of the published numbers; `None` where they are not enough for it.

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use tare_model::study::A_PRIME;
 use tare_model::{Better, Study};
 
-use super::collect::{Collector, Group, Kept};
+use super::collect::Collector;
+use super::kept::{Group, Kept};
 use super::reading::{Reading, ln_cost};
 
 /// What one arm left of one metric in one block.

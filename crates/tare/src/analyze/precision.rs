@@ -15,8 +15,9 @@ use tare_model::study::A_PRIME;
 use tare_stats::further_blocks;
 
 use super::cell::target_half_width;
-use super::collect::{Collector, Group};
+use super::collect::Collector;
 use super::input::TrialData;
+use super::kept::Group;
 use super::pairs::{Against, Pairs};
 use super::{Find, effect};
 

@@ -14,7 +14,7 @@ use tare_model::publication::{
     FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber,
 };
 
-use super::claims::Look;
+use super::rule::Look;
 use crate::workload::WORKLOADS;
 
 /// The publication beside this run's values.

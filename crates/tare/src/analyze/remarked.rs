@@ -8,7 +8,7 @@
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
 
-use super::diagnostics::flag;
+use super::flag::flag;
 use super::pairs::{Pairs, Side};
 use crate::workload::Remark;
 
@@ -60,7 +60,7 @@ fn told(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::collect::Kept;
+    use crate::analyze::kept::Kept;
     use crate::analyze::pairs::{Level, Pair};
     use crate::analyze::reading::Reading;
 

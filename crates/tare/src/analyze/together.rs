@@ -7,32 +7,32 @@
 //! trials with one instance, because instances that wait for each other's processor fail them innocently.
 //! What it cannot see: whether the instances were at work at the same time; `concurrency` computes that.
 
-use tare_model::{Better, RawOutput, Spread, Together, WorkSpan};
+use tare_model::{Better, INSTANCES_FORMAT, Outcome, RawOutput, Spread, Together, WorkSpan};
 
-use super::collect::ProbeFacts;
-use super::decode::{Decoded, decode as decode_one};
+use super::Find;
+use super::decode::decode;
+use super::input::TrialData;
+use super::kept::{Decoded, Joint, ProbeFacts};
 use super::reading::Reading;
 use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
-/// What the instances of one trial did, in the order in which they were told to go on.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Joint {
-    /// For each of the workload's metrics what each instance took, in the metric's unit; empty where one of them
-    /// has no value.
-    pub(crate) values: Box<[Box<[f64]>]>,
-    /// When each was at work; empty where one of them does not say.
-    pub(crate) spans: Box<[WorkSpan]>,
-    /// From the first word to go on to the last answer, by the host's clock, nanoseconds.
-    pub(crate) host_ns: f64,
+/// What a trial's bytes say; `None` for one without output, or of a workload that this version does not have.
+pub(super) fn decoded(find: Find<'_>, data: &TrialData) -> Option<Result<Decoded, DecodeError>> {
+    let Outcome::Completed(raw) = &data.outcome else {
+        return None;
+    };
+    let workload = find(data.trial.cell.workload.as_str())?;
+    Some(if raw.format == INSTANCES_FORMAT {
+        joint(workload, raw)
+    } else {
+        decode(workload, raw)
+    })
 }
 
 /// Reads a trial of format `instances/1`.
-pub(super) fn decode(
-    workload: &'static dyn Workload,
-    raw: &RawOutput,
-) -> Result<Decoded, DecodeError> {
+fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, DecodeError> {
     let garbled = |problem: String| DecodeError::Garbled {
         format: raw.format.escape_default().to_string(),
         problem,
@@ -63,10 +63,10 @@ pub(super) fn decode(
     let mut demands = Vec::new();
     let mut spans = Vec::with_capacity(count);
     for (number, record) in (1..).zip(&together.instances) {
-        let tare_model::Outcome::Completed(raw) = &record.outcome else {
+        let Outcome::Completed(raw) = &record.outcome else {
             continue;
         };
-        each.push(decode_one(workload, raw).map_err(|error| of_instance(number, error))?);
+        each.push(decode(workload, raw).map_err(|error| of_instance(number, error))?);
         demands.extend(workload.demand(raw));
         spans.push(workload.span(raw).or(each.last().and_then(|it| it.span)));
     }

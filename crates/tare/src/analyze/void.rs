@@ -8,12 +8,14 @@
 //! kernel has the host's clock, so nothing is asked there: on a busy machine the way alone would void it.
 //! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
 
+use tare_model::fact;
 use tare_model::{Absence, ArmId, ArmSpec, Failure};
 use tare_stats::median;
 
-use super::collect::{Collector, Group, Kept};
+use super::collect::Collector;
 use super::failures::Counted;
 use super::input::RunHead;
+use super::kept::{Group, Kept};
 
 /// Largest disagreement of the two clocks, as a share.
 const CLOCK_SHARE: f64 = 0.001;
@@ -75,7 +77,7 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
 pub(crate) fn has_own_clock(head: &RunHead, spec: &ArmSpec) -> bool {
     let boot = |id: &ArmId| {
         let arm = head.arms.iter().find(|arm| arm.spec.id == *id)?;
-        arm.facts.get("kernel.boot_id")
+        arm.facts.get(fact::KERNEL_BOOT_ID)
     };
     match (boot(&spec.id), boot(&head.study.baseline)) {
         (Some(here), Some(there)) => here != there,

@@ -4,6 +4,8 @@
 //! machine than the one that shares its kernel. What it cannot see: which of several translators it is, unless
 //! its handler is registered under a name that says so.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -16,12 +18,12 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "The kernel hands files for a foreign processor to a translator that the machine has registered. Every \
                 instruction is translated and every system call is converted; instructions on vectors suffer most.",
     needs: &[
-        "image.emulated",
-        "image.architecture",
-        "engine.architecture",
-        "machine",
-        "kernel.boot_id",
-        "binfmt.handlers",
+        fact::IMAGE_EMULATED,
+        fact::IMAGE_ARCHITECTURE,
+        fact::ENGINE_ARCHITECTURE,
+        fact::MACHINE,
+        fact::KERNEL_BOOT_ID,
+        fact::BINFMT_HANDLERS,
     ],
     size: "One sysbench score: 84 075 native, 72 425 under Rosetta (1.16 times as slow), 3 237 under qemu-user (26 \
            times); others report ten- and twentyfold.",
@@ -44,18 +46,18 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         Kind::Network,
         Kind::StartUp,
     ]);
-    let image = case.fact("image.architecture").map(machine);
-    let native = case.fact("engine.architecture").map(machine);
+    let image = case.fact(fact::IMAGE_ARCHITECTURE).map(machine);
+    let native = case.fact(fact::ENGINE_ARCHITECTURE).map(machine);
     let by_image = image.zip(native).filter(|(image, native)| image != native);
     // One kernel cannot have two machines: the one inside is imitated.
-    let by_agent = match (case.same_kernel(), case.differs("machine")) {
+    let by_agent = match (case.same_kernel(), case.differs(fact::MACHINE)) {
         (Some(true), Some((there, here))) => Some((machine(here), machine(there))),
         _ => None,
     };
     let (foreign, native) = by_image.or(by_agent)?;
     let handler = case
-        .fact("binfmt.handlers")
-        .or_else(|| case.baseline.fact("binfmt.handlers"))
+        .fact(fact::BINFMT_HANDLERS)
+        .or_else(|| case.baseline.fact(fact::BINFMT_HANDLERS))
         .and_then(|names| {
             names
                 .split(' ')

@@ -4,6 +4,8 @@
 //! not clear the limit: on a busy machine a group may wait so long for a processor that it never uses its share
 //! up. What it cannot see: the tail of single requests, which is where a quota hurts most.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::quota;
@@ -31,11 +33,11 @@ pub(super) static CAUSE: Entry = Entry {
                 threads use it up in a fraction of the period, and then all of them sleep until the next one begins, \
                 although the average use may be far below the limit.",
     needs: &[
-        "cgroup.cpu.max",
-        "cgroup.cpu.cfs_quota_us",
-        "throttled_ns",
-        "nr_throttled",
-        "run_delay_ns",
+        fact::CGROUP_CPU_MAX,
+        fact::CGROUP_CFS_QUOTA,
+        counter::THROTTLED,
+        counter::NR_THROTTLED,
+        counter::RUN_DELAY,
     ],
     size: "Two threads with bursts of 8 ms: typically 8–15 ms without a limit, 65 ms and at worst 75 ms with a quota of \
            0.2 processors, stopped in 48 of 49 periods.",

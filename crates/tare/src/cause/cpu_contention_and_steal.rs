@@ -3,6 +3,8 @@
 //! What it cannot see: threads other than the first of a process, and neighbours of a hypervisor that reports no
 //! stolen time.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -18,9 +20,9 @@ pub(super) static CAUSE: Entry = Entry {
                 hypervisor has given the processor to another guest. Neither is a cost of the environment, and both \
                 change from one minute to the next.",
     needs: &[
-        "run_delay_ns",
-        "steal_ticks",
-        "cpu.affinity",
+        counter::RUN_DELAY,
+        counter::STEAL,
+        fact::CPU_AFFINITY,
         "settings: cpuset",
         "flags of the cells",
     ],

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: on which node a process's pages lie.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::look::cpus_in;
@@ -22,10 +24,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A set of processors may hold both halves of one core, which share its units, or processors of one node \
                 and memory of another. Engines' filters often deny the calls with which a program could put that right.",
     needs: &[
-        "cpu.affinity",
-        "cpu.cores",
-        "status.Mems_allowed_list",
-        "numa.nodes",
+        fact::CPU_AFFINITY,
+        fact::CPU_CORES,
+        fact::STATUS_MEMS_ALLOWED,
+        fact::NUMA_NODES,
     ],
     size: "As many times as there are fewer processors, for work in several threads; far memory answers later than near \
            memory by a share that depends on the machine.",
@@ -36,18 +38,18 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let cores = |facts: &tare_model::Facts| {
-        let cpus = cpus_in(facts.get("cpu.affinity")?)?;
-        let cores = super::look::number(facts, "cpu.cores")?;
+        let cpus = cpus_in(facts.get(fact::CPU_AFFINITY)?)?;
+        let cores = super::look::number(facts, fact::CPU_CORES)?;
         Some(cpus as f64 / cores)
     };
     let halves = cores(&case.baseline.facts)
         .zip(cores(&case.arm.facts))
         .filter(|(there, here)| here > there);
     let counts = case
-        .differs("cpu.affinity")
+        .differs(fact::CPU_AFFINITY)
         .and_then(|(there, here)| Some((cpus_in(there)?, cpus_in(here)?)));
     let fewer = counts.filter(|(there, here)| here < there);
-    let nodes = case.differs("status.Mems_allowed_list");
+    let nodes = case.differs(fact::STATUS_MEMS_ALLOWED);
     if halves.is_none() && fewer.is_none() && nodes.is_none() {
         return None;
     }
@@ -74,7 +76,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 None => format!("The arm's processors lie otherwise on cores and memory nodes than the baseline's, and {}.", case.told(&cells)),
             },
         )
-        .seen_if(case.differs("cpu.affinity").map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
+        .seen_if(case.differs(fact::CPU_AFFINITY).map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
         .seen_if(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
         .seen_if(nodes.map(|(there, here)| format!("memory nodes `{here}`, in the baseline `{there}`")))
         .seen_all(case.because(&cells, FAMILIES))
@@ -84,7 +86,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 /// Whether the command was seen to be one thread and nothing else.
 fn is_single(case: &Case<'_>) -> bool {
-    case.number("command.threads") == Some(1.0) && case.number("command.processes") == Some(1.0)
+    case.number(fact::COMMAND_THREADS) == Some(1.0)
+        && case.number(fact::COMMAND_PROCESSES) == Some(1.0)
 }
 
 #[cfg(test)]

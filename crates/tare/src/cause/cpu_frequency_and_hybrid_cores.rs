@@ -3,6 +3,8 @@
 //! Guests do not see frequencies; a fixed loop ahead of each trial is what the analysis compares, and its flag is
 //! read here. What it cannot see: on which core a thread ran.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -18,10 +20,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Governors, heat and the number of busy cores change a processor's clock, and some processors have cores \
                 of two speeds. A side that is measured later, or pinned elsewhere, runs the same code faster or slower.",
     needs: &[
-        "cpu.governor",
-        "cpu.efficiency_cores",
-        "cpu.performance_cores",
-        "cpu.affinity",
+        fact::CPU_GOVERNOR,
+        fact::CPU_EFFICIENCY_CORES,
+        fact::CPU_PERFORMANCE_CORES,
+        fact::CPU_AFFINITY,
         "flags of the cells",
     ],
     size: "The ratio of the clocks; between the two kinds of cores often more than half.",
@@ -43,14 +45,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .any(|flag| flag.id == "clock-confounded")
         })
         .collect();
-    let governor = case.differs("cpu.governor");
+    let governor = case.differs(fact::CPU_GOVERNOR);
     let host = |name: &str| {
         case.host
             .get(name)
             .or_else(|| case.baseline.facts.get(name))
             .map(String::as_str)
     };
-    let hybrid = host("cpu.efficiency_cores").zip(host("cpu.performance_cores"));
+    let hybrid = host(fact::CPU_EFFICIENCY_CORES).zip(host(fact::CPU_PERFORMANCE_CORES));
     let fits = case
         .leads(&all)
         .iter()

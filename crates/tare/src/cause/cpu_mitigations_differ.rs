@@ -2,6 +2,8 @@
 //!
 //! Only between two kernels: one kernel has one set of them. What it cannot see: which of them costs.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -16,7 +18,7 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Flushing buffers and switching tables at each entry into the kernel costs with the number of entries. A \
                 guest sees another processor than its host and decides for itself, and may not know that the outer \
                 one guards it already.",
-    needs: &["mitigation.*", "kernel.cmdline", "kernel.boot_id"],
+    needs: &[fact::MITIGATION, fact::KERNEL_CMDLINE, fact::KERNEL_BOOT_ID],
     size: "Nothing for plain computation, up to tens of percent for work that is made of system calls.",
     advice: "Give the guest the host's processor model, so that it sees which weaknesses its processor really has; keep \
              the mitigations.",
@@ -28,7 +30,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if case.same_kernel() == Some(true) {
         return None;
     }
-    let differing = case.all_differing("mitigation.");
+    let differing = case.all_differing(fact::MITIGATION);
     if differing.is_empty() {
         return None;
     }
@@ -46,7 +48,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_all(differing.iter().take(4).map(|(name, there, here)| {
             format!(
                 "`{}`: `{here}`, in the baseline `{there}`",
-                name.trim_start_matches("mitigation.")
+                name.trim_start_matches(fact::beginning(fact::MITIGATION))
             )
         }))
         .seen_all(case.because(&cells, FAMILIES))

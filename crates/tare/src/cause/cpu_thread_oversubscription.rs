@@ -10,6 +10,7 @@ use super::look::{cpus_in, quota, usable_cpus};
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::Better;
+use tare_model::{counter, fact};
 
 /// Variables that size the usual pools.
 pub(super) const VARIABLES: &[&str] = &[
@@ -34,12 +35,12 @@ pub(super) static CAUSE: Entry = Entry {
                 a quota nor the other instances. Threads then spin at barriers while the one that they wait for has \
                 no processor, and every further instance multiplies the work instead of sharing it.",
     needs: &[
-        "user_ns",
-        "nivcsw",
-        "threads",
-        "cpu.affinity",
-        "cgroup.cpu.max",
-        "variable.OMP_NUM_THREADS",
+        counter::USER,
+        counter::NIVCSW,
+        counter::THREADS,
+        fact::CPU_AFFINITY,
+        fact::CGROUP_CPU_MAX,
+        fact::VARIABLE_OMP_THREADS,
         "cells with several instances",
     ],
     size: "Two processors, OpenBLAS, 500×500 inverse: 0.07 s alone, 1.5 s for each of two instances, 2.2 s for each of \
@@ -56,7 +57,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells = case.costs(&[Kind::Matrix, Kind::Compute, Kind::Interpreted]);
     let usable = usable_cpus(&case.arm.facts);
     let pinned = VARIABLES.iter().find_map(|name| {
-        let value = case.fact(&format!("variable.{name}"))?;
+        let value = case.fact(&fact::of(fact::VARIABLE, name))?;
         Some((*name, value.parse::<f64>().ok()?))
     });
     if let (Some((_, threads)), Some(usable)) = (pinned, usable)
@@ -75,7 +76,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         })
         .collect();
     let unfair = unfair_growth(case, &cells);
-    let threads = case.counter(&cells, "threads").map(|(_, threads)| threads);
+    let threads = case
+        .counter(&cells, counter::THREADS)
+        .map(|(_, threads)| threads);
     let crowded = threads
         .zip(usable)
         .filter(|(threads, usable)| *threads > 1.0 && *threads > 1.5 * usable);
@@ -115,7 +118,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     .seen_if(quota(&case.arm.facts).map(|quota| {
         format!(
             "a quota of {quota} processors, while {} are visible to a library",
-            case.fact("cpu.affinity")
+            case.fact(fact::CPU_AFFINITY)
                 .and_then(cpus_in)
                 .map_or_else(|| "more".to_owned(), |count| count.to_string())
         )
@@ -131,7 +134,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 /// Whether one thread did the work: it waits for no other, and its switches are those of a busy machine.
 fn is_single(case: &Case<'_>, cell: usize) -> bool {
-    case.counter(&[cell], "threads")
+    case.counter(&[cell], counter::THREADS)
         .is_some_and(|(_, threads)| threads <= 1.0)
 }
 
@@ -168,7 +171,7 @@ fn unfair_growth(case: &Case<'_>, cells: &[usize]) -> Option<(Vec<usize>, String
 /// A quota smaller than what libraries see, for programs that may have pools at all.
 fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
     let paid = quota(&case.arm.facts)?;
-    let visible = case.fact("cpu.affinity").and_then(cpus_in)? as f64;
+    let visible = case.fact(fact::CPU_AFFINITY).and_then(cpus_in)? as f64;
     // The probes of Tare itself have one thread.
     let cells: Vec<usize> = cells
         .iter()

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: limits of a cloud's volume, which look like a slow disk.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
@@ -10,11 +12,11 @@ use super::{Case, switch};
 
 /// Files that hold limits, in both versions of control groups.
 const LIMITS: &[&str] = &[
-    "cgroup.io.max",
-    "cgroup.blkio.throttle.read_bps_device",
-    "cgroup.blkio.throttle.write_bps_device",
-    "cgroup.blkio.throttle.read_iops_device",
-    "cgroup.blkio.throttle.write_iops_device",
+    fact::CGROUP_IO_MAX,
+    fact::CGROUP_READ_BPS,
+    fact::CGROUP_WRITE_BPS,
+    fact::CGROUP_READ_IOPS,
+    fact::CGROUP_WRITE_IOPS,
 ];
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
 
@@ -25,10 +27,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A control group may be allowed so many bytes or requests a second and waits when they are used up; \
                 a scheduler may hold requests back to be fair to others.",
     needs: &[
-        "cgroup.io.max",
-        "cgroup.blkio.throttle.*",
-        "mount.*.block.scheduler",
-        "asked.Blkio*",
+        fact::CGROUP_IO_MAX,
+        fact::CGROUP_BLKIO,
+        fact::BLOCK_SCHEDULER,
+        fact::ASKED_BLKIO,
     ],
     size: "Exactly the limit: a throughput that hardly varies is its mark.",
     advice: "Raise or remove the limit where the work needs the disk; use no scheduler for fast devices.",
@@ -41,7 +43,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         let here = case.fact(name).filter(|value| !value.is_empty())?;
         (case.baseline.fact(name) != Some(here)).then_some((*name, here))
     });
-    let part = |facts| of_work_mount(facts, "block.scheduler").and_then(chosen);
+    let part = |facts| of_work_mount(facts, fact::BLOCK_SCHEDULER).and_then(chosen);
     let scheduler = part(&case.baseline.facts)
         .zip(part(&case.arm.facts))
         .filter(|(there, here)| there != here);

@@ -4,6 +4,8 @@
 //! against another, or a file system that a program serves (FUSE). Of a user's command the paths that it was seen to
 //! use count, of a probe its folder. What it cannot see: files that a command has open too shortly to be seen.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::Place;
@@ -22,11 +24,11 @@ pub(super) static CAUSE: Entry = Entry {
                 and one to a disk waits for it, so that the same program looks hundreds of times slower without any \
                 cost of the environment.",
     needs: &[
-        "mount.*.fstype",
-        "mount.*.device",
-        "mount.*.options",
-        "command.mount.*",
-        "command.opened",
+        fact::MOUNT_FSTYPE,
+        fact::MOUNT_DEVICE,
+        fact::MOUNT_OPTIONS,
+        fact::COMMAND_MOUNT,
+        fact::COMMAND_OPENED,
     ],
     size: "Writing and flushing 4 KiB: 2.5–3.7 ms on ext4, an overlay or a volume, 2 µs on tmpfs; creating a file 24–31 \
            µs against 6–10 µs.",
@@ -54,7 +56,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         likelihood,
     } = found.max_by(|a, b| a.likelihood.total_cmp(&b.likelihood))?;
     let devices = place
-        .part(case, "device")
+        .part(case, fact::MOUNT_DEVICE)
         .filter(|(there, here)| there != here);
     let cells = case.costs(&[Kind::Disk, Kind::Metadata]);
     let files = place.path.map_or_else(
@@ -99,7 +101,7 @@ fn is_in_memory(fstype: &str) -> bool {
 
 /// What differs under one place, if anything does that this cause is about.
 fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
-    let (there, here) = place.part(case, "fstype")?;
+    let (there, here) = place.part(case, fact::MOUNT_FSTYPE)?;
     // An overlay's own cost is another cause; that it lies on a disk and the baseline in memory is this one.
     let is_layered = |fstype: &str| fstype.contains("overlay");
     let is_shared = |fstype: &str| disk_shared_folder::SHARED.contains(&fstype);
@@ -111,7 +113,7 @@ fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
     let fstype_differs = there != here && !is_layered(here) && !is_layered(there);
     // Numbers of devices mean something on one kernel only.
     let device_differs = place
-        .part(case, "device")
+        .part(case, fact::MOUNT_DEVICE)
         .is_some_and(|(there, here)| there != here)
         && there == here
         && !is_layered(here)

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: whether a file existed in the image; the probe for it writes one that does.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
@@ -23,8 +25,8 @@ pub(super) static CAUSE: Entry = Entry {
                 little is written. Every path through the layers also costs a look-up more, and reading ahead is \
                 shorter there.",
     needs: &[
-        "mount.*.fstype",
-        "mount.*.super_options",
+        fact::MOUNT_FSTYPE,
+        fact::MOUNT_SUPER_OPTIONS,
         "cells of disk.copy-up, fs and disk",
     ],
     size: "Opening a file of 100 MB for writing: 84–89 ms the first time, 0.01 ms the second, 0.003 ms outside. `stat` \
@@ -38,13 +40,13 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_overlay = |fstype: Option<&str>| {
         fstype.is_some_and(|name| name == "overlay" || name == "fuse.fuse-overlayfs")
     };
-    let here = of_work_mount(&case.arm.facts, "fstype");
-    if !is_overlay(here) || is_overlay(of_work_mount(&case.baseline.facts, "fstype")) {
+    let here = of_work_mount(&case.arm.facts, fact::MOUNT_FSTYPE);
+    if !is_overlay(here) || is_overlay(of_work_mount(&case.baseline.facts, fact::MOUNT_FSTYPE)) {
         return None;
     }
     let copied = case.costs_only(&[Kind::CopyUp]);
     let cells = case.costs(&[Kind::CopyUp, Kind::Metadata, Kind::Disk]);
-    let layers = of_work_mount(&case.arm.facts, "super_options")
+    let layers = of_work_mount(&case.arm.facts, fact::MOUNT_SUPER_OPTIONS)
         .and_then(|options| {
             options
                 .split(',')
@@ -75,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen(format!(
             "the file system under the files is `overlay`, in the baseline `{}`",
-            of_work_mount(&case.baseline.facts, "fstype").unwrap_or("not recorded")
+            of_work_mount(&case.baseline.facts, fact::MOUNT_FSTYPE).unwrap_or("not recorded")
         ))
         .seen_if(layers.map(|layers| format!("{layers} lower layers")))
         .seen_all(case.because(&cells, FAMILIES))

@@ -4,6 +4,8 @@
 //! mount was recorded, by an engine that is known to run its containers in a virtual machine. What it cannot
 //! see: a server that is slow for reasons of its own.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::Place;
@@ -49,10 +51,10 @@ pub(super) static CAUSE: Entry = Entry {
                 Asynchronous and direct requests are often carried out one after the other there, so that a deep \
                 queue gains nothing.",
     needs: &[
-        "mount.*.fstype",
-        "mount.*.super_options",
-        "engine.system",
-        "kernel.release",
+        fact::MOUNT_FSTYPE,
+        fact::MOUNT_SUPER_OPTIONS,
+        fact::ENGINE_SYSTEM,
+        fact::KERNEL_RELEASE,
         "cells of disk and fs",
     ],
     size: "4 KiB random reads fell from 157 000 to 3 600 a second and a web page took 3 s instead of 0.2 s (Docker \
@@ -73,21 +75,21 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let places = case.places();
     let is_shared = |place: &&Place<'_>| {
         let differs = place
-            .part(case, "fstype")
+            .part(case, fact::MOUNT_FSTYPE)
             .is_none_or(|(there, here)| there != here);
-        let fstype = place.part_here(case, "fstype");
+        let fstype = place.part_here(case, fact::MOUNT_FSTYPE);
         differs && fstype.is_some_and(|fstype| SHARED.contains(&fstype))
     };
     let place = places.iter().find(is_shared).or(places.first());
-    let here = place.and_then(|place| place.part_here(case, "fstype"));
-    let there = place.and_then(|place| Some(place.part(case, "fstype")?.0));
+    let here = place.and_then(|place| place.part_here(case, fact::MOUNT_FSTYPE));
+    let there = place.and_then(|place| Some(place.part(case, fact::MOUNT_FSTYPE)?.0));
     let fit = case.fit(&cells, FAMILIES);
     let found = match here {
         Some(fstype) if SHARED.contains(&fstype) => {
             if there == here {
                 return None;
             }
-            let options = place.and_then(|place| place.part_here(case, "super_options"));
+            let options = place.and_then(|place| place.part_here(case, fact::MOUNT_SUPER_OPTIONS));
             let options = options.unwrap_or_default();
             let is_drive = options.contains("aname=drvfs") || fstype == "drvfs";
             let whose = if is_drive { " of a Windows drive" } else { "" };
@@ -113,7 +115,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     let found = found
         .seen_if(
-            case.fact("engine.system")
+            case.fact(fact::ENGINE_SYSTEM)
                 .map(|system| format!("the engine says that it is `{system}`")),
         )
         .seen_if(blocked_submission(case))
@@ -127,13 +129,19 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 }
 
 fn is_bound(case: &Case<'_>) -> bool {
-    case.setting("storage").as_deref() == Some("bind") || case.fact("asked.Binds").is_some()
+    case.setting("storage").as_deref() == Some("bind") || case.fact(fact::ASKED_BINDS).is_some()
 }
 
 fn runs_in_a_machine(case: &Case<'_>) -> bool {
-    case.says("engine.system", ON_A_DESKTOP)
-        || case.says("kernel.release", &["microsoft-standard-WSL2", "linuxkit"])
-        || case.says("engine.kernel", &["microsoft-standard-WSL2", "linuxkit"])
+    case.says(fact::ENGINE_SYSTEM, ON_A_DESKTOP)
+        || case.says(
+            fact::KERNEL_RELEASE,
+            &["microsoft-standard-WSL2", "linuxkit"],
+        )
+        || case.says(
+            fact::ENGINE_KERNEL,
+            &["microsoft-standard-WSL2", "linuxkit"],
+        )
 }
 
 /// Submission latency far above completion latency: the requests were carried out while they were handed over.

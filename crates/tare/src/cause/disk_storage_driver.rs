@@ -3,6 +3,8 @@
 //! The containerd image store calls its snapshotter `overlayfs`, which is the ordinary way. What it cannot see:
 //! whether the files at hand lie on the layers; a volume does not.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
@@ -28,10 +30,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Where the kernel's overlay is not available, engines fall back: to copies of whole layers, to an overlay \
                 in user space, to block devices on a file. Nested engines do so by default.",
     needs: &[
-        "engine.storage_driver",
-        "engine.storage_program",
-        "engine.storage_filesystem",
-        "mount.*.fstype",
+        fact::ENGINE_STORAGE_DRIVER,
+        fact::ENGINE_STORAGE_PROGRAM,
+        fact::ENGINE_STORAGE_FILESYSTEM,
+        fact::MOUNT_FSTYPE,
     ],
     size: "From a copy of the image per container to a trip through user space per file access (reports of builds that \
            took several times as long).",
@@ -41,12 +43,12 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let fstype = of_work_mount(&case.arm.facts, "fstype");
+    let fstype = of_work_mount(&case.arm.facts, fact::MOUNT_FSTYPE);
     let is_fuse = |text: Option<&str>| text.is_some_and(|text| text.contains("fuse-overlayfs"));
-    let driver = if is_fuse(case.fact("engine.storage_program")) || is_fuse(fstype) {
+    let driver = if is_fuse(case.fact(fact::ENGINE_STORAGE_PROGRAM)) || is_fuse(fstype) {
         Some("fuse-overlayfs")
     } else {
-        case.fact("engine.storage_driver")
+        case.fact(fact::ENGINE_STORAGE_DRIVER)
     };
     let (name, why) = SLOW.iter().find(|(name, _)| driver == Some(*name))?;
     let on_layers = matches!(case.setting("storage").as_deref(), None | Some("layer"));
@@ -77,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen(format!("the storage driver is `{name}`"))
         .seen_if(fstype.map(|name| format!("the files lie on `{name}`")))
         .seen_if(
-            case.fact("engine.storage_filesystem")
+            case.fact(fact::ENGINE_STORAGE_FILESYSTEM)
                 .map(|name| format!("the layers lie on `{name}`")),
         )
         .by(switch::volume(case)),

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: the calls themselves; that a program spends its time in the kernel is all that is counted.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::triage::Family;
 use super::{Case, switch};
@@ -25,7 +27,7 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Where the engine's service has no limit on open files, its containers get a thousand million. Programs \
                 that close all descriptors before they start another, or that allocate a table of them, take the limit \
                 by its word.",
-    needs: &["rlimit.nofile", "sys_ns", "children_sys_ns"],
+    needs: &[fact::RLIMIT_NOFILE, counter::SYS, counter::CHILDREN_SYS],
     size: "107–121 ns for each close of a descriptor that is not open: 0.1 s for a million, 115–130 s for 2^30 \
            (extrapolated).",
     advice: "Give containers an ordinary limit, by default for the whole engine (soft 1024, hard 524288).",
@@ -50,7 +52,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     // grew by as much as closing those takes that the baseline has not, once at least.
     let loop_ns = (here - there) * CLOSE_NS;
     let in_kernel = |name: &str| case.counter(&cells, name).map(|(base, arm)| arm - base);
-    let grown_ns = in_kernel("sys_ns").map(|own| own + in_kernel("children_sys_ns").unwrap_or(0.0));
+    let grown_ns =
+        in_kernel(counter::SYS).map(|own| own + in_kernel(counter::CHILDREN_SYS).unwrap_or(0.0));
     let is_felt = here >= SEVERAL * there && fits && grown_ns.is_some_and(|ns| ns >= loop_ns);
     if (here < MANY && !is_felt) || (!leads.is_empty() && !fits) {
         return None;
@@ -81,7 +84,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 /// The soft and the hard limit on descriptors.
 fn limits(facts: &tare_model::Facts) -> Option<(f64, f64)> {
-    let mut words = facts.get("rlimit.nofile")?.split_whitespace();
+    let mut words = facts.get(fact::RLIMIT_NOFILE)?.split_whitespace();
     let mut next = || -> Option<f64> {
         match words.next()? {
             "unlimited" => Some(f64::from(1u32 << 30)),

@@ -8,6 +8,7 @@ use super::entry::{Entry, Found};
 use super::look::number;
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::fact;
 use tare_model::unit::bytes;
 
 const SMALL: f64 = 67_108_864.0;
@@ -21,11 +22,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "Shared memory is limited to 64 MiB",
     mechanism: "Engines mount a small `/dev/shm`. Parallel queries, loaders of training data and browsers share memory \
                 through it; when it is full they fail, or take files instead.",
-    needs: &[
-        "shm.size_bytes",
-        "asked.ShmSize",
-        "command.shared_memory_bytes",
-    ],
+    needs: &[fact::SHM_SIZE, fact::ASKED_SHM, fact::COMMAND_SHARED_MEMORY],
     size: "Failures rather than slowness: 64 MiB in a container, gigabytes on its host (several reports).",
     advice: "Give the container as much shared memory as its work needs.",
     price: "What is used there counts as the container's memory; sharing the host's would open all of it instead.",
@@ -34,15 +31,15 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let (there, here) = (
-        number(&case.baseline.facts, "shm.size_bytes")?,
-        case.number("shm.size_bytes")?,
+        number(&case.baseline.facts, fact::SHM_SIZE)?,
+        case.number(fact::SHM_SIZE)?,
     );
     if here > SMALL || there < 4.0 * here {
         return None;
     }
     let cells = case.costs(&[]);
     let wanted =
-        number(&case.baseline.facts, "command.shared_memory_bytes").filter(|wanted| *wanted > here);
+        number(&case.baseline.facts, fact::COMMAND_SHARED_MEMORY).filter(|wanted| *wanted > here);
     Some(
         Found::new(
             cells.clone(),

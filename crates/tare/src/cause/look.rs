@@ -9,6 +9,7 @@ use tare_model::Facts;
 use tare_model::dossier::DossierCell;
 use tare_model::facts::cpu_list;
 pub use tare_model::facts::{cpu_quota as quota, memory_limit};
+use tare_model::{counter, fact};
 
 use super::kind::Kind;
 use super::triage::{Family, Lead, Usage, triage};
@@ -28,9 +29,6 @@ const SMALL: f64 = 1.5;
 const BUSIER: f64 = 3.0;
 /// Likelihood left when the counters speak for other families.
 const AGAINST_COUNTERS: f64 = 0.35;
-
-/// What the facts about the paths of a user's command begin with.
-const MOUNT_OF_COMMAND: &str = "command.mount.";
 
 impl<'a> Case<'a> {
     /// Cells of these kinds, or of an unknown one, that cost more.
@@ -96,8 +94,9 @@ impl<'a> Case<'a> {
         (there != here).then_some((there, here))
     }
 
-    /// Names beginning with `prefix` whose facts differ, with both values.
-    pub fn all_differing(&self, prefix: &str) -> Vec<(&'a str, &'a str, &'a str)> {
+    /// Names of this family whose facts differ, with both values.
+    pub fn all_differing(&self, family: &str) -> Vec<(&'a str, &'a str, &'a str)> {
+        let prefix = fact::beginning(family);
         let facts = self.arm.facts.range(prefix.to_owned()..);
         facts
             .take_while(|(name, _)| name.starts_with(prefix))
@@ -111,15 +110,10 @@ impl<'a> Case<'a> {
     /// Whether both run on one boot of one kernel; `None` where one side does not tell.
     pub fn same_kernel(&self) -> Option<bool> {
         let (there, here) = (
-            self.baseline.fact("kernel.boot_id")?,
-            self.fact("kernel.boot_id")?,
+            self.baseline.fact(fact::KERNEL_BOOT_ID)?,
+            self.fact(fact::KERNEL_BOOT_ID)?,
         );
         Some(there == here)
-    }
-
-    /// Whether the arm's driver is one of these.
-    pub fn is_driver(&self, drivers: &[&str]) -> bool {
-        drivers.contains(&self.arm.driver.as_str())
     }
 
     /// The arm's setting of this name as text.
@@ -131,8 +125,8 @@ impl<'a> Case<'a> {
     /// the time that it took; `None` where there were none or nobody looked.
     pub fn proxy_busy(&self) -> Option<(f64, f64)> {
         let busy = |facts: &Facts| {
-            let took = number(facts, "command.wall_ns").filter(|took| *took > 0.0)?;
-            Some(number(facts, "command.engine_proxy_ns")? / took)
+            let took = number(facts, fact::COMMAND_WALL).filter(|took| *took > 0.0)?;
+            Some(number(facts, fact::COMMAND_PROXY)? / took)
         };
         // Without a proxy on this side nothing was copied there.
         Some((
@@ -144,9 +138,11 @@ impl<'a> Case<'a> {
     /// The device of the arm's own network, and the kind of its queue, that holds packets back; `None` where
     /// there is none or the arm has no network of its own.
     pub fn link_held_back(&self) -> Option<&'a str> {
-        let held = self.fact("net.held_back").filter(|list| *list != "none")?;
+        let held = self
+            .fact(fact::NET_HELD_BACK)
+            .filter(|list| *list != "none")?;
         let shares = matches!(
-            (self.baseline.fact("ns.net"), self.fact("ns.net")),
+            (self.baseline.fact(fact::NS_NET), self.fact(fact::NS_NET)),
             (Some(there), Some(here)) if there == here
         );
         (!shares).then_some(held)
@@ -156,9 +152,9 @@ impl<'a> Case<'a> {
     /// at least, so that half as many packets more are needed for the same data. What networks use by default is
     /// not small beside the largest frames of a data centre.
     pub fn small_packets(&self) -> Option<(f64, f64)> {
-        let here = self.number("net.default.mtu")?;
-        let uplink = number(self.host, "net.default.mtu")
-            .or_else(|| number(&self.baseline.facts, "net.default.mtu"))?;
+        let here = self.number(fact::NET_DEFAULT_MTU)?;
+        let uplink = number(self.host, fact::NET_DEFAULT_MTU)
+            .or_else(|| number(&self.baseline.facts, fact::NET_DEFAULT_MTU))?;
         (here * SMALL <= uplink.min(USUAL_MTU)).then_some((here, uplink))
     }
 
@@ -224,7 +220,9 @@ impl<'a> Case<'a> {
             .filter_map(|index| self.cells.get(*index))
             .find_map(|cell| {
                 let of = |arm: &ArmEvidence| {
-                    let units = arm.counter(&cell.workload, "units").filter(|it| *it > 0.0);
+                    let units = arm
+                        .counter(&cell.workload, counter::UNITS)
+                        .filter(|it| *it > 0.0);
                     Some(arm.counter(&cell.workload, name)? / units.unwrap_or(1.0))
                 };
                 Some((of(self.baseline)?, of(self.arm)?))
@@ -244,15 +242,15 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A part of both mounts, for example `fstype`: the baseline's and the arm's.
+    /// A fact about both mounts, for example [`fact::MOUNT_FSTYPE`]: the baseline's and the arm's.
     pub fn part<'a>(&self, case: &Case<'a>, part: &str) -> Option<(&'a str, &'a str)> {
-        let there = case.baseline.fact(&format!("{}.{part}", self.there))?;
-        Some((there, case.fact(&format!("{}.{part}", self.here))?))
+        let there = case.baseline.fact(&about(&self.there, part))?;
+        Some((there, self.part_here(case, part)?))
     }
 
-    /// A part of the arm's mount, whether or not the baseline tells.
+    /// A fact about the arm's mount, whether or not the baseline tells.
     pub fn part_here<'a>(&self, case: &Case<'a>, part: &str) -> Option<&'a str> {
-        case.fact(&format!("{}.{part}", self.here))
+        case.fact(&about(&self.here, part))
     }
 
     /// The place in words: ``under `/data` ``.
@@ -268,14 +266,14 @@ impl<'a> Case<'a> {
     /// Where the files of what was measured lie: the paths that a user's command was seen to use, else the
     /// probes' own folder.
     pub fn places(&self) -> Vec<Place<'a>> {
-        if self.baseline.fact("command.directory").is_none() {
+        if self.baseline.fact(fact::COMMAND_DIRECTORY).is_none() {
             return match (
                 work_mount(&self.baseline.facts),
                 work_mount(&self.arm.facts),
             ) {
                 (there, Some(here)) => vec![Place {
                     path: None,
-                    there: there.unwrap_or_else(|| "mount.".to_owned()),
+                    there: there.unwrap_or_else(|| fact::beginning(fact::MOUNT).to_owned()),
                     here,
                 }],
                 _ => Vec::new(),
@@ -285,17 +283,20 @@ impl<'a> Case<'a> {
         let known: Vec<&'a str> = base
             .facts
             .keys()
-            .filter_map(|name| name.strip_prefix(MOUNT_OF_COMMAND)?.strip_suffix(".fstype"))
+            .filter_map(|name| {
+                let rest = name.strip_prefix(fact::beginning(fact::COMMAND_MOUNT))?;
+                rest.strip_suffix(fact::ending(fact::MOUNT_FSTYPE))
+            })
             .filter(|path| {
-                arm.facts
-                    .contains_key(&format!("{MOUNT_OF_COMMAND}{path}.fstype"))
+                let mount = fact::of(fact::COMMAND_MOUNT, path);
+                arm.facts.contains_key(&about(&mount, fact::MOUNT_FSTYPE))
             })
             .collect();
         let used = [base, arm]
             .into_iter()
-            .filter_map(|side| side.fact("command.opened"))
+            .filter_map(|side| side.fact(fact::COMMAND_OPENED))
             .flat_map(str::lines)
-            .chain(base.fact("command.directory"));
+            .chain(base.fact(fact::COMMAND_DIRECTORY));
         let mut paths: Vec<&'a str> = used
             .filter_map(|file| {
                 let above = known
@@ -309,11 +310,16 @@ impl<'a> Case<'a> {
         paths.dedup();
         let place = |path: &'a str| Place {
             path: Some(path),
-            there: format!("{MOUNT_OF_COMMAND}{path}"),
-            here: format!("{MOUNT_OF_COMMAND}{path}"),
+            there: fact::of(fact::COMMAND_MOUNT, path),
+            here: fact::of(fact::COMMAND_MOUNT, path),
         };
         paths.into_iter().map(place).collect()
     }
+}
+
+/// The name of a fact about this mount, of the pattern of those about any.
+fn about(mount: &str, pattern: &str) -> String {
+    format!("{mount}{}", fact::ending(pattern))
 }
 
 /// Whether a cell's verdict is a cost.
@@ -356,7 +362,7 @@ pub fn number(facts: &Facts, name: &str) -> Option<f64> {
 
 /// Major and minor number of the kernel's release.
 pub fn kernel(facts: &Facts) -> Option<(u32, u32)> {
-    let mut parts = facts.get("kernel.release")?.split(['.', '-']);
+    let mut parts = facts.get(fact::KERNEL_RELEASE)?.split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
@@ -367,10 +373,10 @@ pub fn cpus_in(list: &str) -> Option<usize> {
 
 /// Processors that may really be used: those of the affinity, as far as a quota pays for them.
 pub fn usable_cpus(facts: &Facts) -> Option<f64> {
-    let allowed = facts.get("cpu.affinity").and_then(|list| cpus_in(list));
+    let allowed = facts.get(fact::CPU_AFFINITY).and_then(|list| cpus_in(list));
     let allowed = allowed
         .map(|count| count as f64)
-        .or_else(|| number(facts, "cpu.count"));
+        .or_else(|| number(facts, fact::CPU_COUNT));
     match (allowed, quota(facts)) {
         (Some(allowed), Some(quota)) => Some(allowed.min(quota)),
         (allowed, quota) => allowed.or(quota),
@@ -380,16 +386,16 @@ pub fn usable_cpus(facts: &Facts) -> Option<f64> {
 /// The mount under the probes' files: name of the fact without its last part. That of `/` where only it is known.
 pub fn work_mount(facts: &Facts) -> Option<String> {
     let mounts = facts.keys().filter_map(|name| {
-        let path = name.strip_prefix("mount.")?.strip_suffix(".fstype")?;
-        Some((path != "/", name.strip_suffix(".fstype")?.to_owned()))
+        let path = fact::what(fact::MOUNT_FSTYPE, name)?;
+        Some((path != "/", fact::of(fact::MOUNT, path)))
     });
     mounts.max().map(|(_, name)| name)
 }
 
-/// A part of the work mount's facts, for example `fstype`.
+/// A fact about the work mount, for example [`fact::MOUNT_FSTYPE`].
 pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
     let mount = work_mount(facts)?;
-    facts.get(&format!("{mount}.{part}")).map(String::as_str)
+    facts.get(&about(&mount, part)).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -446,9 +452,9 @@ mod tests {
             ("mount./.fstype", "overlay"),
             ("mount./tare-work.fstype", "9p"),
         ]);
-        assert_eq!(of_work_mount(&known, "fstype"), Some("9p"));
+        assert_eq!(of_work_mount(&known, fact::MOUNT_FSTYPE), Some("9p"));
         assert_eq!(
-            of_work_mount(&facts(&[("mount./.fstype", "ext4")]), "fstype"),
+            of_work_mount(&facts(&[("mount./.fstype", "ext4")]), fact::MOUNT_FSTYPE),
             Some("ext4")
         );
         assert_eq!(work_mount(&Facts::new()), None);
@@ -476,12 +482,18 @@ mod tests {
             let places = case.places();
             let paths: Vec<&str> = places.iter().filter_map(|place| place.path).collect();
             assert_eq!(paths, expected, "{opened}");
-            assert_eq!(places[0].part(&case, "fstype"), Some(("ext4", "ext4")));
+            assert_eq!(
+                places[0].part(&case, fact::MOUNT_FSTYPE),
+                Some(("ext4", "ext4"))
+            );
         }
         let probes = Composed::of("docker").fact("mount./work.fstype", "xfs");
         let places = probes.case().places();
         assert_eq!(places[0].path, None);
-        assert_eq!(places[0].part_here(&probes.case(), "fstype"), Some("xfs"));
+        assert_eq!(
+            places[0].part_here(&probes.case(), fact::MOUNT_FSTYPE),
+            Some("xfs")
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: whether the hypervisor had to find a page as well.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -17,10 +19,10 @@ pub(super) static CAUSE: Entry = Entry {
                 have to do the same once more. Memory that was given back, by an allocator, a balloon or a report of \
                 free pages, has to be found again.",
     needs: &[
-        "minflt",
-        "sys_ns",
+        counter::MINFLT,
+        counter::SYS,
         "cells of mem.touch",
-        "hypervisor.vendor",
+        fact::HYPERVISOR_VENDOR,
     ],
     size: "2.0–3.7 µs for each first touch of 4 KiB in a guest; a map, touch and unmap took 5.8 µs on a host and as much \
            in every kind of container on it.",
@@ -48,7 +50,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         faulting.clone()
     };
     case.largest(&which)?;
-    let faults = case.counter(&which, "minflt");
+    let faults = case.counter(&which, counter::MINFLT);
     let likelihood = if faulting.is_empty() { 0.5 } else { 0.85 };
     let is_command = which
         .iter()
@@ -69,7 +71,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             None => case.told(&which),
         })
         .seen_if(
-            case.fact("hypervisor.vendor")
+            case.fact(fact::HYPERVISOR_VENDOR)
                 .filter(|name| *name != "none")
                 .map(|name| format!("it runs under `{name}`")),
         )

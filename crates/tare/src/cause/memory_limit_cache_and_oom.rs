@@ -9,6 +9,7 @@ use super::look::memory_limit;
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::unit::bytes;
+use tare_model::{counter, fact};
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCalls];
 
@@ -20,11 +21,11 @@ pub(super) static CAUSE: Entry = Entry {
                 gives pages back at the limit. Work on files then reads from the device again although the machine has \
                 memory to spare, and a program that trusts the machine's memory is killed.",
     needs: &[
-        "cgroup.memory.max",
-        "cgroup.memory.limit_in_bytes",
-        "memory_limit_hits",
-        "majflt",
-        "read_bytes",
+        fact::CGROUP_MEMORY_MAX,
+        fact::CGROUP_MEMORY_LIMIT,
+        counter::MEMORY_LIMIT_HITS,
+        counter::MAJFLT,
+        counter::READ_BYTES,
     ],
     size: "A file of 100 MB, cold: 4.7–5.5 GB/s under a limit of 512 MiB, 1.2–1.5 GB/s under one of 64 MiB.",
     advice: "Let the limit hold the working set and the cache that the work needs, and set the sizes of heaps from the \
@@ -39,7 +40,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     let cells = case.costs(&[Kind::Disk, Kind::Memory, Kind::Touch, Kind::Matrix]);
-    let hits = case.counter(&cells, "memory_limit_hits");
+    let hits = case.counter(&cells, counter::MEMORY_LIMIT_HITS);
     let likelihood = match hits {
         Some((there, here)) if here > there => 0.92,
         Some(_) => return None,

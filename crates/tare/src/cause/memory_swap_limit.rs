@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: swapping of the whole machine.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -16,10 +18,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A memory limit usually comes with one on swap. Where none is left, memory that is not used cannot be put \
                 aside, and the kernel takes the page cache or kills instead.",
     needs: &[
-        "cgroup.memory.swap.max",
-        "cgroup.memory.memsw.limit_in_bytes",
-        "memory_limit_hits",
-        "majflt",
+        fact::CGROUP_SWAP_MAX,
+        fact::CGROUP_MEMSW_LIMIT,
+        counter::MEMORY_LIMIT_HITS,
+        counter::MAJFLT,
     ],
     size: "From a few slow faults to a killed program; an engine gives twice the memory limit by default.",
     advice: "Allow some swap behind the limit, or raise the limit to the working set.",
@@ -29,12 +31,12 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let limit = super::look::memory_limit(&case.arm.facts)?;
-    let no_swap = case.fact("cgroup.memory.swap.max") == Some("0")
+    let no_swap = case.fact(fact::CGROUP_SWAP_MAX) == Some("0")
         || case
-            .number("cgroup.memory.memsw.limit_in_bytes")
+            .number(fact::CGROUP_MEMSW_LIMIT)
             .is_some_and(|both| both <= limit as f64);
     let cells = case.costs(&[Kind::Memory, Kind::Touch, Kind::Disk]);
-    let (there, here) = case.counter(&cells, "memory_limit_hits")?;
+    let (there, here) = case.counter(&cells, counter::MEMORY_LIMIT_HITS)?;
     if !no_swap || here <= there {
         return None;
     }

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: how the time divides between them; a network shared with another container would show it.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -23,9 +25,9 @@ pub(super) static CAUSE: Entry = Entry {
                 packet filter, and the large packets of the loopback are lost. On one machine all of that is copying \
                 and looking up; between machines the wire decides.",
     needs: &[
-        "ns.net",
-        "net.default.driver",
-        "net.default.mtu",
+        fact::NS_NET,
+        fact::NET_DEFAULT_DRIVER,
+        fact::NET_DEFAULT_MTU,
         "settings: network",
         "cells of net",
     ],
@@ -39,12 +41,12 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let separate = case.differs("ns.net").is_some() && case.same_kernel() != Some(false);
-    let veth = case.says("net.default.driver", &["veth"]);
+    let separate = case.differs(fact::NS_NET).is_some() && case.same_kernel() != Some(false);
+    let veth = case.says(fact::NET_DEFAULT_DRIVER, &["veth"]);
     let by_setting = matches!(case.setting("network").as_deref(), Some("bridge" | "veth"));
     // A pair of devices of its own and not a stack in user space.
-    let rootless =
-        case.fact("engine.rootless") == Some("true") || case.says("net.default.driver", &["tun"]);
+    let rootless = case.fact(fact::ENGINE_ROOTLESS) == Some("true")
+        || case.says(fact::NET_DEFAULT_DRIVER, &["tun"]);
     let none = matches!(
         case.setting("network").as_deref(),
         Some("none" | "host" | "published")
@@ -86,11 +88,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             ),
         )
         .seen_if(
-            case.differs("ns.net")
+            case.differs(fact::NS_NET)
                 .map(|_| "the arm has a network namespace of its own".to_owned()),
         )
         .seen_if(
-            case.fact("net.default.driver")
+            case.fact(fact::NET_DEFAULT_DRIVER)
                 .map(|driver| format!("its default route leads through a `{driver}` device")),
         )
         .seen_if(by_setting.then(|| {

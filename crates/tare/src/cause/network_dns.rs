@@ -3,6 +3,8 @@
 //! Only for programs that resolve names: Tare's own probes speak to addresses. What it cannot see: the questions
 //! themselves; a program that waits outside of the processor is all that the counters show.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::triage::Family;
@@ -20,9 +22,9 @@ pub(super) static CAUSE: Entry = Entry {
                 as it stands. Questions for both address families leave at once, one of them can get lost in the \
                 tracking of connections, and the resolver waits five seconds.",
     needs: &[
-        "resolver.nameservers",
-        "resolver.search",
-        "resolver.options",
+        fact::RESOLVER_NAMESERVERS,
+        fact::RESOLVER_SEARCH,
+        fact::RESOLVER_OPTIONS,
         "off-processor time of the command",
     ],
     size: "Steps of 5 s where a question is lost (several reports); otherwise a round trip per suffix.",
@@ -51,16 +53,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     let suffixes = |search: Option<&str>| search.map_or(0, |list| list.split_whitespace().count());
     let (here, there) = (
-        dots(case.fact("resolver.options")),
-        dots(case.baseline.fact("resolver.options")),
+        dots(case.fact(fact::RESOLVER_OPTIONS)),
+        dots(case.baseline.fact(fact::RESOLVER_OPTIONS)),
     );
     let (suffixes_here, suffixes_there) = (
-        suffixes(case.fact("resolver.search")),
-        suffixes(case.baseline.fact("resolver.search")),
+        suffixes(case.fact(fact::RESOLVER_SEARCH)),
+        suffixes(case.baseline.fact(fact::RESOLVER_SEARCH)),
     );
     let multiplied =
         here >= MANY_DOTS && suffixes_here > 0 && (here > there || suffixes_here > suffixes_there);
-    let other_server = case.differs("resolver.nameservers");
+    let other_server = case.differs(fact::RESOLVER_NAMESERVERS);
     if !multiplied && other_server.is_none() {
         return None;
     }

@@ -5,14 +5,15 @@
 //! it cannot be told whose packets pass it, and counts for less. What it cannot see: the rate itself, limits
 //! behind the machine, and filters that drop what comes in too fast.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
+use crate::env;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
-/// What the devices of engines and of pairs on the host begin with.
-const BETWEEN: [&str; 6] = ["docker", "br-", "veth", "podman", "cni", "tare"];
 
 /// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
@@ -23,7 +24,7 @@ pub(super) static CAUSE: Entry = Entry {
                 Orchestrators put such queues on pods by annotation, and they outlive the tests for which they were \
                 made.",
     needs: &[
-        "net.held_back",
+        fact::NET_HELD_BACK,
         "settings: network",
         "off-processor time of the command",
     ],
@@ -41,14 +42,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let own = case.link_held_back();
     let outer: Vec<&str> = case
         .host
-        .get("net.held_back")
+        .get(fact::NET_HELD_BACK)
         .map(|list| {
             list.split(", ")
-                .filter(|entry| BETWEEN.iter().any(|prefix| entry.starts_with(prefix)))
+                .filter(|entry| env::links().any(|prefix| entry.starts_with(prefix)))
                 .collect()
         })
         .unwrap_or_default();
-    let is_separate = case.differs("ns.net").is_some() && case.same_kernel() != Some(false);
+    let is_separate = case.differs(fact::NS_NET).is_some() && case.same_kernel() != Some(false);
     if own.is_none() && (outer.is_empty() || !is_separate) {
         return None;
     }

@@ -4,6 +4,8 @@
 //! packets were counted; much smaller matters for all data that is sent in bulk. What it cannot see: a smaller
 //! size somewhere behind the first link.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::look::number;
@@ -18,7 +20,11 @@ pub(super) static CAUSE: Entry = Entry {
                 in a cloud that is less. Large packets are then cut up, or vanish where the note that they are too \
                 large is filtered: small requests work and bulk data stalls. A network that was given a small \
                 size, for a tunnel that is not there any more, cuts the same data into many packets.",
-    needs: &["net.default.mtu", "tcp_retransmits", "ip_fragment_failures"],
+    needs: &[
+        fact::NET_DEFAULT_MTU,
+        counter::TCP_RETRANSMITS,
+        counter::IP_FRAGMENT_FAILURES,
+    ],
     size: "From repeated packets up to a connection that hangs for good (several reports); as many times the work per \
            byte as there are more packets, where the size is small.",
     advice: "Set the engine's `mtu` to that of the machine's link, for its default network and for each of one's own.",
@@ -32,9 +38,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if let Some((here, uplink)) = case.small_packets() {
         return Some(small(case, here, uplink));
     }
-    let here = case.number("net.default.mtu")?;
-    let uplink = number(case.host, "net.default.mtu")
-        .or_else(|| number(&case.baseline.facts, "net.default.mtu"))?;
+    let here = case.number(fact::NET_DEFAULT_MTU)?;
+    let uplink = number(case.host, fact::NET_DEFAULT_MTU)
+        .or_else(|| number(&case.baseline.facts, fact::NET_DEFAULT_MTU))?;
     // The 65520 bytes of a stack in user space are not sent as they are.
     if here <= uplink || here > 9_000.0 {
         return None;
@@ -47,9 +53,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     // A queue that is full drops packets of any size, and they are repeated too.
     let is_held_back = case.link_held_back().is_some();
-    let counted: Vec<String> = ["ip_fragment_failures", "tcp_retransmits"]
+    let counted: Vec<String> = [counter::IP_FRAGMENT_FAILURES, counter::TCP_RETRANSMITS]
         .into_iter()
-        .filter(|name| !(is_held_back && *name == "tcp_retransmits"))
+        .filter(|name| !(is_held_back && *name == counter::TCP_RETRANSMITS))
         .filter_map(grown)
         .collect();
     if is_held_back && counted.is_empty() {

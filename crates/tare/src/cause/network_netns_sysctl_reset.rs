@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: drops; only that the table is nearly full.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::number;
@@ -19,9 +21,9 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Buffers, queues and algorithms that were tuned on the host do not hold in a new network namespace. The \
                 table in which connections are tracked is shared by all, and when it is full new ones are dropped.",
     needs: &[
-        "sysctl.net.*",
-        "sysctl.net.netfilter.nf_conntrack_count",
-        "sysctl.net.netfilter.nf_conntrack_max",
+        fact::SYSCTL_NET,
+        fact::SYSCTL_CONNTRACK_COUNT,
+        fact::SYSCTL_CONNTRACK_MAX,
     ],
     size: "A throughput bounded by buffer and distance; lost connections where the table is full (reports).",
     advice: "Set the same values for the container, one by one; enlarge the table or leave tracking out for busy ports.",
@@ -31,14 +33,13 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let differing: Vec<(&str, &str, &str)> = case
-        .all_differing("sysctl.net.")
+        .all_differing(fact::SYSCTL_NET)
         .into_iter()
         .filter(|(name, ..)| !name.contains("conntrack"))
         .collect();
     let share = |facts: &tare_model::Facts| {
-        let count = number(facts, "sysctl.net.netfilter.nf_conntrack_count")?;
-        let most =
-            number(facts, "sysctl.net.netfilter.nf_conntrack_max").filter(|most| *most > 0.0)?;
+        let count = number(facts, fact::SYSCTL_CONNTRACK_COUNT)?;
+        let most = number(facts, fact::SYSCTL_CONNTRACK_MAX).filter(|most| *most > 0.0)?;
         Some(count / most)
     };
     let full = share(&case.arm.facts)
@@ -68,7 +69,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_all(differing.iter().take(4).map(|(name, there, here)| {
             format!(
                 "`{}`: `{}`, in the baseline `{}`",
-                name.trim_start_matches("sysctl."),
+                name.trim_start_matches(fact::beginning(fact::SYSCTL)),
                 spaced(here),
                 spaced(there)
             )

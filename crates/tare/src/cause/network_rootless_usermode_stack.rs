@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: which of the ways a rootless engine was told to take where it does not say.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -21,11 +23,11 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "An ordinary user may not make network devices on the host. A helper therefore reads every packet from a \
                 device of the container, takes the part of a router, and sends it on through sockets of its own.",
     needs: &[
-        "engine.rootless",
-        "engine.security",
-        "engine.rootless_network",
-        "net.default.driver",
-        "net.default.mtu",
+        fact::ENGINE_ROOTLESS,
+        fact::ENGINE_SECURITY,
+        fact::ENGINE_ROOTLESS_NETWORK,
+        fact::NET_DEFAULT_DRIVER,
+        fact::NET_DEFAULT_MTU,
     ],
     size: "57.9 Gbit/s on the host, 7.6 Gbit/s through slirp4netns, 56.5 Gbit/s where system calls are passed on \
            instead (one project's own table).",
@@ -37,9 +39,9 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let rootless =
-        case.fact("engine.rootless") == Some("true") || case.says("engine.security", &["rootless"]);
-    let tap = case.says("net.default.driver", &["tun"]);
+    let rootless = case.fact(fact::ENGINE_ROOTLESS) == Some("true")
+        || case.says(fact::ENGINE_SECURITY, &["rootless"]);
+    let tap = case.says(fact::NET_DEFAULT_DRIVER, &["tun"]);
     let stack = case
         .setting("network")
         .filter(|name| name == "slirp4netns" || name == "pasta");
@@ -51,7 +53,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     let cells = case.costs_only(&[Kind::Network]);
-    let helper = stack.or_else(|| case.fact("engine.rootless_network").map(str::to_owned));
+    let helper = stack.or_else(|| case.fact(fact::ENGINE_ROOTLESS_NETWORK).map(str::to_owned));
     Some(
         Found::new(
             cells.clone(),
@@ -72,7 +74,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         })
         .seen_if(tap.then(|| "its default route leads through a tun or tap device".to_owned()))
         .seen_if(
-            case.fact("net.default.mtu")
+            case.fact(fact::NET_DEFAULT_MTU)
                 .map(|mtu| format!("with an MTU of {mtu}")),
         )
         .by(switch::host_network(case)),

@@ -9,6 +9,7 @@ use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::End;
+use tare_model::fact;
 
 const FAMILIES: &[Family] = &[
     Family::Waiting,
@@ -26,10 +27,10 @@ pub(super) static CAUSE: Entry = Entry {
                 connection, with two sockets and two wake-ups more.",
     needs: &[
         "settings: network, port",
-        "asked.PortBindings",
+        fact::ASKED_PORTS,
         "paths of two-ended cells",
-        "command.engine_proxy_ns",
-        "command.wall_ns",
+        fact::COMMAND_PROXY,
+        fact::COMMAND_WALL,
     ],
     size: "Round trip 12 µs to the container's address, 13 µs through the host's address, 29–35 µs through the published \
            port on the loopback; a stream fell from 35 to 14–17 Gbit/s. Another report: 264 000 to 118 000 requests a \
@@ -43,7 +44,7 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_published = case.setting("network").as_deref() == Some("published")
-        || case.fact("asked.PortBindings").is_some();
+        || case.fact(fact::ASKED_PORTS).is_some();
     let busy = case.proxy_busy();
     let is_proxied = case.is_proxied();
     if !(is_published || is_proxied) || !case.is_of_engine() {

@@ -6,6 +6,7 @@ use super::entry::{Entry, Found};
 use super::look::{memory_limit, usable_cpus};
 use super::triage::Family;
 use super::{Case, switch};
+use tare_model::fact;
 use tare_model::unit::bytes;
 
 /// Below these a JVM takes itself for a client and collects its garbage with one thread.
@@ -26,10 +27,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Runtimes read the limits of their control group and choose their garbage collector, the size of their \
                 heap and the number of their threads by them. A limit then changes the algorithm and not only the speed.",
     needs: &[
-        "cgroup.cpu.max",
-        "cgroup.memory.max",
-        "cpu.affinity",
-        "variable.JAVA_TOOL_OPTIONS",
+        fact::CGROUP_CPU_MAX,
+        fact::CGROUP_MEMORY_MAX,
+        fact::CPU_AFFINITY,
+        fact::VARIABLE_JAVA,
     ],
     size: "Slow percentiles several times as high where a collector with one thread replaced a concurrent one (reports).",
     advice: "Name the collector, the heap and the number of processors on both sides instead of letting the runtime \

@@ -3,6 +3,8 @@
 //! Read from what harmless calls answered on both sides: a call that the filter refuses looks like one that the
 //! kernel lacks. What it cannot see: whether the program at hand wanted the call.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::triage::Family;
@@ -23,7 +25,11 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A filter denies or hides newer or sensitive system calls, and libraries fall back without a word: to \
                 threads instead of an io_uring, to memory anywhere instead of memory nearby. Seen from inside, the \
                 kernel looks older than it is.",
-    needs: &["errno.*", "kernel.io_uring_disabled", "kernel.release"],
+    needs: &[
+        fact::ERRNO,
+        fact::KERNEL_IO_URING_DISABLED,
+        fact::KERNEL_RELEASE,
+    ],
     size: "With one engine's default filter clone3 and cachestat were hidden, perf_event_open, get_mempolicy, \
            move_pages and mbind denied; later versions deny io_uring as well.",
     advice: "Allow the single calls that the program needs in a profile of one's own.",
@@ -36,10 +42,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     let refused: Vec<(&str, &str, &str)> = case
-        .all_differing("errno.")
+        .all_differing(fact::ERRNO)
         .into_iter()
         .filter(|(_, there, here)| REFUSED.contains(here) && !REFUSED.contains(there))
-        .map(|(name, there, here)| (name.trim_start_matches("errno."), there, here))
+        .map(|(name, there, here)| {
+            (
+                name.trim_start_matches(fact::beginning(fact::ERRNO)),
+                there,
+                here,
+            )
+        })
         .collect();
     if refused.is_empty() {
         return None;
@@ -51,7 +63,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         Vec::new()
     };
     let memory = if has(&["mbind", "get_mempolicy", "move_pages"])
-        && case.fact("numa.nodes").is_some_and(|nodes| nodes != "0")
+        && case
+            .fact(fact::NUMA_NODES)
+            .is_some_and(|nodes| nodes != "0")
     {
         case.costs_only(&[Kind::Memory, Kind::Matrix])
             .into_iter()

@@ -4,6 +4,8 @@
 //! gVisor's. What
 //! it cannot see: which of its options are on.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -42,11 +44,11 @@ pub(super) static CAUSE: Entry = Entry {
                 add a virtual machine and its file system. What enters the kernel or looks up files pays for it, plain \
                 computation does not.",
     needs: &[
-        "asked.Runtime",
-        "engine.runtime",
-        "oci.runtime",
-        "kernel.release",
-        "kernel.boot_id",
+        fact::ASKED_RUNTIME,
+        fact::ENGINE_RUNTIME,
+        fact::OCI_RUNTIME,
+        fact::KERNEL_RELEASE,
+        fact::KERNEL_BOOT_ID,
     ],
     size: "Severalfold for system calls and file look-ups, next to nothing for computation; the makers' guide says which \
            platform suits which machine.",
@@ -57,7 +59,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let named = ["asked.Runtime", "oci.runtime", "engine.runtime"]
+    let named = [fact::ASKED_RUNTIME, fact::OCI_RUNTIME, fact::ENGINE_RUNTIME]
         .iter()
         .find_map(|name| {
             let value = case.fact(name)?;
@@ -71,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             .find(|(word, _)| value.to_lowercase().contains(word))?;
         Some((value, *what))
     });
-    let release = case.differs("kernel.release").map(|(_, here)| here);
+    let release = case.differs(fact::KERNEL_RELEASE).map(|(_, here)| here);
     let by_kernel = release
         .filter(|release| *release == "4.4.0" || release.contains("gvisor"))
         .map(|release| {
@@ -99,7 +101,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen(format!("the runtime is `{name}`"))
         .seen_if(
-            case.differs("kernel.release")
+            case.differs(fact::KERNEL_RELEASE)
                 .map(|(there, here)| format!("the kernel is `{here}`, in the baseline `{there}`")),
         )
         .seen_all(case.because(&cells, FAMILIES))

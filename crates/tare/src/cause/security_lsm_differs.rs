@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: rules of auditing, which no file tells an ordinary process.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::{is_cost, ratio};
@@ -18,7 +20,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "A security module confines the arm and not the baseline",
     mechanism: "AppArmor and SELinux decide about each file and socket that a process opens. A profile for containers is \
                 a longer list than none.",
-    needs: &["lsm.label", "security.apparmor"],
+    needs: &[fact::LSM_LABEL, fact::SECURITY_APPARMOR],
     size: "About one percent, by its maker's account; relabelling a large volume makes a start slow.",
     advice: "Keep the profile: its price is about one percent.",
     price: "Nothing, as long as it stays; without it the container meets no second line of defence.",
@@ -26,7 +28,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let (there, here) = case.differs("lsm.label")?;
+    let (there, here) = case.differs(fact::LSM_LABEL)?;
     if here.starts_with("unconfined") || case.same_kernel() == Some(false) {
         return None;
     }

@@ -5,6 +5,8 @@
 //! and the pattern do (interpreters suffer, numerical kernels do not). From 5.16 on this cause never speaks.
 //! What it cannot see: mitigations that a program asked for itself.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::{kernel, ratio};
@@ -29,11 +31,11 @@ pub(super) static CAUSE: Entry = Entry {
                 prediction of indirect branches, unless the runtime asked otherwise. Interpreters store and load the \
                 same places all the time, so they slow down without making a single system call.",
     needs: &[
-        "status.Speculation_Store_Bypass",
-        "status.SpeculationIndirectBranch",
-        "status.Seccomp",
-        "mitigation.spec_store_bypass",
-        "kernel.release",
+        fact::STATUS_STORE_BYPASS,
+        fact::STATUS_INDIRECT_BRANCH,
+        fact::STATUS_SECCOMP,
+        fact::MITIGATION_STORE_BYPASS,
+        fact::KERNEL_RELEASE,
         "cells of interpreters and dependent loads",
     ],
     size: "Ruby 1.32 to 2.45 s, pybench 1964 to 2773 ms on a 5.15 kernel (reports). With the mitigation switched on by \
@@ -53,9 +55,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     let version = kernel(&case.arm.facts).or_else(|| kernel(&case.baseline.facts));
-    let policy = case.fact("mitigation.spec_store_bypass");
-    let here = case.fact("status.Speculation_Store_Bypass");
-    let there = case.baseline.fact("status.Speculation_Store_Bypass");
+    let policy = case.fact(fact::MITIGATION_STORE_BYPASS);
+    let here = case.fact(fact::STATUS_STORE_BYPASS);
+    let there = case.baseline.fact(fact::STATUS_STORE_BYPASS);
     let mut evidence = Vec::new();
     let likelihood = match (here, there) {
         (Some(here), there) if here.contains("mitigated") => {
@@ -71,8 +73,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         // The process itself says that it is spared.
         (Some(_), _) => return None,
         (None, _) => {
-            let filtered = case.fact("status.Seccomp") == Some("2")
-                && case.baseline.fact("status.Seccomp") != Some("2");
+            let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
+                && case.baseline.fact(fact::STATUS_SECCOMP) != Some("2");
             let untied = version.is_some_and(|version| version >= UNTIED)
                 || policy.is_some_and(|text| text.contains("prctl") && !text.contains("seccomp"));
             if !filtered || untied {
@@ -152,16 +154,14 @@ fn counterfactual(case: &Case<'_>, is_tied: bool) -> Counterfactual {
             "the filter does not bring it here, and who asks for it is not known",
         );
     }
-    if case.is_driver(&["container"]) {
-        let params = tare_model::Params::new().with("seccomp_spec_allow", true);
-        return Counterfactual::Settings(params);
+    if let Some(sparing) = switch::with_sparing_filter(case) {
+        return sparing;
     }
-    let runtimes = case.fact("engine.runtimes").unwrap_or_default();
-    let has_crun =
-        runtimes.split(' ').any(|name| name == "crun") || case.is_driver(&["oci", "podman"]);
+    let runtimes = case.fact(fact::ENGINE_RUNTIMES).unwrap_or_default();
+    let has_crun = runtimes.split(' ').any(|name| name == "crun");
     let now = case
         .setting("runtime")
-        .or_else(|| case.fact("engine.runtime").map(str::to_owned));
+        .or_else(|| case.fact(fact::ENGINE_RUNTIME).map(str::to_owned));
     if has_crun && now.as_deref() != Some("crun") {
         switch::runtime(case, "crun")
     } else {

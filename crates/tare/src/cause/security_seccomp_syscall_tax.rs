@@ -3,6 +3,8 @@
 //! Only for costs that it can explain: those of a single call, or of a command whose calls were counted and
 //! amount to enough. What it cannot see: calls other than reads and writes where no counter tells them.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::{kernel, ratio, words};
@@ -25,11 +27,11 @@ pub(super) static CAUSE: Entry = Entry {
                 that are always allowed end there; rules that look at arguments, and all rules before, run the whole \
                 program of the filter.",
     needs: &[
-        "status.Seccomp",
-        "status.Seccomp_filters",
-        "kernel.release",
-        "syscr",
-        "syscw",
+        fact::STATUS_SECCOMP,
+        fact::STATUS_SECCOMP_FILTERS,
+        fact::KERNEL_RELEASE,
+        counter::SYSCR,
+        counter::SYSCW,
         "cells of syscall and ipc",
     ],
     size: "15 ns a call with an engine's default filter (getppid 92 to 107 ns, a pipe there and back 372 to 410 ns), \
@@ -41,10 +43,10 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let filtered = case.fact("status.Seccomp") == Some("2")
+    let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
         && case
             .baseline
-            .fact("status.Seccomp")
+            .fact(fact::STATUS_SECCOMP)
             .is_some_and(|mode| mode != "2");
     if !filtered || case.same_kernel() == Some(false) {
         return None;
@@ -124,7 +126,7 @@ fn calls_in(metric: &str) -> f64 {
 }
 
 fn filters(case: &Case<'_>) -> String {
-    match case.fact("status.Seccomp_filters") {
+    match case.fact(fact::STATUS_SECCOMP_FILTERS) {
         Some("1") | None => "a filter".to_owned(),
         Some(count) => format!("{count} filters"),
     }
@@ -132,16 +134,10 @@ fn filters(case: &Case<'_>) -> String {
 
 /// Calls that were counted and extra wall time of a command, per unit of work.
 fn calls_and_extra(case: &Case<'_>, index: usize) -> Option<(f64, f64)> {
-    let (base_wall, wall) = case.counter(&[index], "wall_ns")?;
-    let calls = case
-        .counter(&[index], "syscalls")
-        .map(|(_, calls)| calls)
-        .or_else(|| {
-            let (_, read) = case.counter(&[index], "syscr")?;
-            let (_, written) = case.counter(&[index], "syscw")?;
-            Some(read + written)
-        })?;
-    Some((calls, wall - base_wall))
+    let (base_wall, wall) = case.counter(&[index], counter::WALL)?;
+    let (_, read) = case.counter(&[index], counter::SYSCR)?;
+    let (_, written) = case.counter(&[index], counter::SYSCW)?;
+    Some((read + written, wall - base_wall))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Seen in the cells of `start-up` alone: a trial in a warm arm does not pay it. What it cannot see: how the time
 //! divides between the client, the daemon, the runtime and the kernel; switching the network off shows one part.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
@@ -15,7 +17,11 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Between the command and the first instruction lie the daemon, the runtime, mounts, control groups, \
                 network devices, packet filter rules and a log file, and all of it again backwards at the end. For a \
                 job of less than seconds this constant is most of what a stopwatch outside shows.",
-    needs: &["cells of start-up", "asked.NetworkMode", "engine.runtime"],
+    needs: &[
+        "cells of start-up",
+        fact::ASKED_NETWORK,
+        fact::ENGINE_RUNTIME,
+    ],
     size: "Fork and exec 0.5 ms, all namespaces 1.5 ms, crun 9–16 ms, runc 17–23 ms, a compiled filter 21–28 ms more; \
            an engine's `run` 170 ms with the host's namespaces, 277 ms with a network namespace, 330–350 ms by default.",
     advice: "Report start-up beside the steady state and never subtract it blindly; keep a container warm and start \
@@ -43,8 +49,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             },
         )
         .seen(case.told(&cells))
-        .seen_if(case.fact("asked.NetworkMode").map(|mode| format!("the network is `{mode}`")))
-        .seen_if(case.fact("engine.runtime").map(|runtime| format!("the runtime is `{runtime}`")))
+        .seen_if(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
+        .seen_if(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
         .by(switch::host_network(case)),
     )
 }

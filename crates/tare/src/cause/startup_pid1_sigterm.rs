@@ -3,6 +3,8 @@
 //! Seen where an environment's whole life takes seconds longer than its way to the first answer: what is left is
 //! its end. What it cannot see: why a program that does hear the signal takes long to obey.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::{Case, switch};
 
@@ -21,8 +23,8 @@ pub(super) static CAUSE: Entry = Entry {
                 request to stop is lost and the engine kills it when its patience ends. A shell as entry point does not \
                 pass the signal on either.",
     needs: &[
-        "init.handles_sigterm",
-        "init.name",
+        fact::INIT_SIGTERM,
+        fact::INIT_NAME,
         "start-up.total.time",
         "start-up.ready.time",
     ],
@@ -34,7 +36,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    if case.fact("init.handles_sigterm") == Some("true") {
+    if case.fact(fact::INIT_SIGTERM) == Some("true") {
         return None;
     }
     let find = |metric: &str| {
@@ -51,7 +53,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .setting("stop_after")
         .and_then(|text| text.parse::<f64>().ok());
     let patience = asked.map_or(PATIENCE_NS, |seconds| seconds * 1e9);
-    let is_known = case.fact("init.handles_sigterm") == Some("false");
+    let is_known = case.fact(fact::INIT_SIGTERM) == Some("false");
     let least = if is_known {
         SPENT * patience
     } else {
@@ -71,10 +73,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             "{:.1} s pass between the first answer and the end",
             stop / 1e9
         ))
-        .seen_if(case.fact("init.name").map(|name| {
+        .seen_if(case.fact(fact::INIT_NAME).map(|name| {
             format!(
                 "process 1 is `{name}`, and it {} SIGTERM",
-                if case.fact("init.handles_sigterm").is_some() {
+                if case.fact(fact::INIT_SIGTERM).is_some() {
                     "does not handle"
                 } else {
                     "may not handle"

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: the version of the library that compiles it.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
@@ -15,7 +17,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "Each start compiles the seccomp filter",
     mechanism: "Runtimes translate the list of several hundred allowed system calls, for each of the processor's modes, \
                 into a filter program at every start.",
-    needs: &["status.Seccomp", "cells of start-up"],
+    needs: &[fact::STATUS_SECCOMP, "cells of start-up"],
     size: "21–28 ms a start for 357 names in three modes with libseccomp 2.5.4: runc 17 to 38 ms, crun 16 to 40 ms.",
     advice: "Keep the filter; start programs in a container that is there already, or use a newer libseccomp, which \
              compiles faster.",
@@ -24,10 +26,10 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let filtered = case.fact("status.Seccomp") == Some("2")
+    let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
         && case
             .baseline
-            .fact("status.Seccomp")
+            .fact(fact::STATUS_SECCOMP)
             .is_some_and(|mode| mode != "2");
     // Tare's own launcher carries its filter ready made.
     if !filtered || !case.takes("runtime") {

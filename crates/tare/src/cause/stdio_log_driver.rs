@@ -3,6 +3,8 @@
 //! A user's command writes to the console of its container; what the agent's own pipes carry does not pass the
 //! engine's log at all. What it cannot see: how much a program writes where nothing was counted.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -24,13 +26,13 @@ pub(super) static CAUSE: Entry = Entry {
                 to a file; when the reader falls behind, the pipe of 64 KiB fills and the program sleeps in its write. \
                 A terminal adds work for every line and character.",
     needs: &[
-        "fd.1",
-        "engine.log_driver",
-        "asked.LogConfig",
-        "asked.Tty",
-        "command.stdout",
-        "command.stdout_lines",
-        "wchar",
+        fact::FD_1,
+        fact::ENGINE_LOG_DRIVER,
+        fact::ASKED_LOG,
+        fact::ASKED_TTY,
+        fact::COMMAND_STDOUT,
+        fact::COMMAND_STDOUT_LINES,
+        counter::WCHAR,
     ],
     size: "A line of 100 bytes: 0.2 µs to nothing, 0.4–0.8 µs to a file, 2–3 µs to the default log, 5.2–5.8 µs to a \
            terminal; 0.5–1.2 µs with the log switched off.",
@@ -55,11 +57,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         }
     };
     let (there, here) = (
-        case.baseline.fact("fd.1").map(kind),
-        case.fact("fd.1").map(kind),
+        case.baseline.fact(fact::FD_1).map(kind),
+        case.fact(fact::FD_1).map(kind),
     );
-    let terminal =
-        case.setting("tty").as_deref() == Some("true") || case.fact("asked.Tty") == Some("true");
+    let terminal = case.setting("tty").as_deref() == Some("true")
+        || case.fact(fact::ASKED_TTY) == Some("true");
     let is_costlier = match (there, here) {
         (Some(there), Some(here)) => rank(here) > rank(there),
         _ => false,
@@ -99,7 +101,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             )
         }))
         .seen_if(
-            case.fact("engine.log_driver")
+            case.fact(fact::ENGINE_LOG_DRIVER)
                 .map(|driver| format!("the engine's log driver is `{driver}`")),
         )
         .seen_all(case.because(&cells, FAMILIES))
@@ -114,15 +116,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 /// What a user's command writes to the console of its container, in words, if that may be what it costs: as much
 /// as so many lines may take is at least a part of the extra time.
 fn logged(case: &Case<'_>, cells: &[usize]) -> Option<String> {
-    if case.fact("command.stdout") != Some("console")
+    if case.fact(fact::COMMAND_STDOUT) != Some("console")
         || case.setting("log_driver").as_deref() == Some("none")
-        || case.fact("engine.log_driver") == Some("none") && case.setting("log_driver").is_none()
+        || case.fact(fact::ENGINE_LOG_DRIVER) == Some("none")
+            && case.setting("log_driver").is_none()
     {
         return None;
     }
     let (lines, bytes) = (
-        case.number("command.stdout_lines")?,
-        case.number("command.stdout_bytes")?,
+        case.number(fact::COMMAND_STDOUT_LINES)?,
+        case.number(fact::COMMAND_STDOUT_BYTES)?,
     );
     let cell = cells
         .iter()
@@ -146,7 +149,7 @@ fn rank(kind: &str) -> u8 {
 
 /// Whether the command writes at least a hundred kilobytes.
 fn cells_write(case: &Case<'_>, cells: &[usize]) -> bool {
-    case.counter(cells, "wchar")
+    case.counter(cells, counter::WCHAR)
         .is_none_or(|(_, written)| written > 1e5)
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::fact;
 use tare_model::{Params, Value};
 
 use tare_model::facts::cpu_list;
@@ -44,6 +45,17 @@ fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
 /// Without the filter on system calls: a measurement, never advice.
 pub fn without_seccomp(case: &Case<'_>) -> Counterfactual {
     off(case, Kind::SystemCallFilter)
+}
+
+/// With the filter on system calls, and speculation as it is without; `None` where the driver has no setting for
+/// that, or its value is in force already.
+pub fn with_sparing_filter(case: &Case<'_>) -> Option<Counterfactual> {
+    let (name, set) = env::mechanisms(&case.arm.driver).sparing_filter?;
+    let value = Value::from(set);
+    let in_force = case
+        .setting(name)
+        .or_else(|| case.fact(fact::ENGINE_RUNTIME).map(str::to_owned));
+    (in_force != Some(value.to_string())).then(|| Counterfactual::Settings(one(name, value)))
 }
 
 /// On the host's own network stack.
@@ -105,7 +117,9 @@ pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
         return not_here("only where both sides run on one kernel can one folder be shown to both");
     }
     // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
-    let point = place.part_here(case, "point").filter(|point| *point != "/");
+    let point = place
+        .part_here(case, fact::MOUNT_POINT)
+        .filter(|point| *point != "/");
     let at = point.unwrap_or(path);
     let list = |words: Vec<String>| Value::List(words.into_iter().map(Value::Text).collect());
     let mut binds = case.arm.settings.words("binds");
@@ -219,8 +233,11 @@ pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
 /// On as many other processors, where the arm was given some and the baseline has enough beside them: leaves the
 /// neighbours behind and everything else as it is.
 pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
-    let list =
-        |facts: &tare_model::Facts| facts.get("cpu.affinity").and_then(|list| cpu_list(list));
+    let list = |facts: &tare_model::Facts| {
+        facts
+            .get(fact::CPU_AFFINITY)
+            .and_then(|list| cpu_list(list))
+    };
     let Some((all, own)) = list(&case.baseline.facts)
         .zip(list(&case.arm.facts))
         .filter(|_| case.arm.settings.value("cpuset").is_some())

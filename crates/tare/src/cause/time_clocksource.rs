@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: how often a program reads the time.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -26,9 +28,9 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "With a clock that user space cannot read, or one that the kernel has found unstable, every time stamp \
                 becomes a system call. Databases, tracers and profilers take millions of them.",
     needs: &[
-        "clocksource.current",
-        "clocksource.available",
-        "timer.cost_ns",
+        fact::CLOCKSOURCE_CURRENT,
+        fact::CLOCKSOURCE_AVAILABLE,
+        fact::TIMER_COST,
         "clock.vdso.time",
     ],
     size: "21 ns from user space and 130 ns through a system call, 145–150 ns with a filter; a change from `xen` to \
@@ -45,9 +47,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let rest = case.costs(&[Kind::Output]);
     let cells = if vdso.is_empty() { rest } else { vdso.clone() };
     let slow = case
-        .differs("clocksource.current")
+        .differs(fact::CLOCKSOURCE_CURRENT)
         .filter(|(there, here)| SLOW.contains(here) && !SLOW.contains(there));
-    let cost = |facts: &tare_model::Facts| super::look::number(facts, "timer.cost_ns");
+    let cost = |facts: &tare_model::Facts| super::look::number(facts, fact::TIMER_COST);
     let readings = cost(&case.baseline.facts).zip(cost(&case.arm.facts));
     let lost = readings.filter(|(there, here)| *here > READABLE_NS && *here > 3.0 * there);
     if slow.is_none() && lost.is_none() {

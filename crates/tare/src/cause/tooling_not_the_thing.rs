@@ -4,6 +4,8 @@
 //! by their counters and by the kernel that both ends share. Tare's own probes name what they measure. What it
 //! cannot see: figures without counters and units.
 
+use tare_model::{counter, fact};
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::{Case, switch};
@@ -23,12 +25,12 @@ pub(super) static CAUSE: Entry = Entry {
                 buffer, a stream between two containers of one machine the copying of memory, and a file of a few \
                 kilobytes the clock. Changing the environment then changes something, but not what was named.",
     needs: &[
-        "user_ns",
-        "sys_ns",
-        "wall_ns",
-        "read_bytes",
-        "write_bytes",
-        "kernel.boot_id",
+        counter::USER,
+        counter::SYS,
+        counter::WALL,
+        counter::READ_BYTES,
+        counter::WRITE_BYTES,
+        fact::KERNEL_BOOT_ID,
         "values of the cells",
     ],
     size: "92 Gbit/s between two containers of one machine; 29 MB/s by a copy through netcat and 49 MB/s by a stream on \
@@ -82,14 +84,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 /// A disk workload that is busy on the processor and leaves the device alone, on both sides.
 fn computes(case: &Case<'_>, index: usize) -> Option<String> {
-    let (_, wall) = case.counter(&[index], "wall_ns")?;
+    let (_, wall) = case.counter(&[index], counter::WALL)?;
     let sum = |names: [&str; 2]| {
         let [a, b] = names.map(|name| case.counter(&[index], name).map(|(_, here)| here));
         Some(a? + b?)
     };
-    let busy = sum(["user_ns", "sys_ns"])? / wall;
-    let device = sum(["read_bytes", "write_bytes"])?;
-    let all = sum(["rchar", "wchar"]).unwrap_or(0.0);
+    let busy = sum([counter::USER, counter::SYS])? / wall;
+    let device = sum([counter::READ_BYTES, counter::WRITE_BYTES])?;
+    let all = sum([counter::RCHAR, counter::WCHAR]).unwrap_or(0.0);
     (busy >= BUSY && device <= UNTOUCHED * all).then(|| {
         format!(
             "`{}` is on the processor for {:.0} % of its time and reaches the device with {:.0} % of its bytes",

@@ -3,6 +3,8 @@
 //! Where the kernels differ, everything differs at once, and nothing can be laid at the door of a container. What
 //! it cannot see: which part of the platform costs.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
@@ -14,7 +16,12 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "Another operating system or another kernel means other file systems, another scheduler, other libraries \
                 and other drivers, all at once. A container of Windows on a host of Windows and one of Linux in a \
                 virtual machine share nothing that could be subtracted.",
-    needs: &["os", "kernel.release", "kernel.boot_id", "kernel.version"],
+    needs: &[
+        fact::OS,
+        fact::KERNEL_RELEASE,
+        fact::KERNEL_BOOT_ID,
+        fact::KERNEL_VERSION,
+    ],
     size: "Anything in both directions: with the isolation of processes, containers of Windows took 2.35 times as long as \
            with that of a virtual machine (a report).",
     advice: "Run the baseline on the same kernel as the arm: in the same virtual machine, outside of the container.",
@@ -23,8 +30,8 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let os = case.differs("os");
-    let release = case.differs("kernel.release");
+    let os = case.differs(fact::OS);
+    let release = case.differs(fact::KERNEL_RELEASE);
     let likelihood = match (os, release) {
         (Some(_), _) => 0.8,
         (None, Some(_)) => 0.3,

@@ -5,6 +5,7 @@
 //! of a host under a guest, which no counter inside shows.
 
 use tare_model::dossier::DossierCell;
+use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
@@ -35,9 +36,9 @@ pub(super) static CAUSE: Entry = Entry {
                 processor's own. Whoever runs second finds what the first one read, so that the order decides which \
                 side is fast, and a limit on memory does not apply to pages that somebody else has loaded.",
     needs: &[
-        "read_bytes",
-        "rchar",
-        "command.opened",
+        counter::READ_BYTES,
+        counter::RCHAR,
+        fact::COMMAND_OPENED,
         "cells of disk with their values",
     ],
     size: "64 MiB: 4–7.7 GB/s again from the cache, 0.7–1.2 GB/s from the device. A file that the host had read came at \
@@ -52,8 +53,8 @@ pub(super) static CAUSE: Entry = Entry {
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells = case.differences(&[Kind::Disk]);
     let share = |index: usize| {
-        let (base_device, device) = case.counter(&[index], "read_bytes")?;
-        let (base_all, all) = case.counter(&[index], "rchar")?;
+        let (base_device, device) = case.counter(&[index], counter::READ_BYTES)?;
+        let (base_all, all) = case.counter(&[index], counter::RCHAR)?;
         let share = |device: f64, all: f64| (all >= FEWEST_BYTES).then(|| device / all);
         Some((share(base_device, base_all)?, share(device, all)?))
     };
@@ -132,7 +133,7 @@ fn may_explain(case: &Case<'_>, index: usize) -> bool {
     }
     let counter = |name: &str| case.counter(&[index], name);
     let (Some((base_wall, wall)), Some((base_read, read))) =
-        (counter("wall_ns"), counter("read_bytes"))
+        (counter(counter::WALL), counter(counter::READ_BYTES))
     else {
         return false;
     };
@@ -143,7 +144,7 @@ fn may_explain(case: &Case<'_>, index: usize) -> bool {
 fn treated_alike(case: &Case<'_>, is_baseline_cached: bool) -> Counterfactual {
     let read: Vec<String> = case
         .baseline
-        .fact("command.opened")
+        .fact(fact::COMMAND_OPENED)
         .into_iter()
         .flat_map(str::lines)
         .filter(|file| !file.is_empty())

@@ -5,6 +5,8 @@
 //! Of a command of the user's the bytes that ran are compared, its libraries included.
 //! What it cannot see: scripts and other files that are read and not mapped as code.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::triage::Family;
@@ -24,13 +26,13 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "An image brings its own version of a tool, its own C library, allocator, interpreter and numerical \
                 libraries. What looks like the cost of the environment is then the difference between two programs.",
     needs: &[
-        "program.*.sha256",
-        "library.*.sha256",
-        "command.libc",
-        "tool.*",
-        "libc",
-        "os.name",
-        "agent.sha256",
+        fact::PROGRAM_SHA256,
+        fact::LIBRARY_SHA256,
+        fact::COMMAND_LIBC,
+        fact::TOOL,
+        fact::LIBC,
+        fact::OS_NAME,
+        fact::AGENT_SHA256,
         "settings of the arm",
     ],
     size: "One processor, two versions of stress-ng: 6212 and 1198 units of work a second, while another tool found \
@@ -42,7 +44,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let other_agent = case.differs("agent.sha256").is_some();
+    let other_agent = case.differs(fact::AGENT_SHA256).is_some();
     let all = case.differences(&[
         Kind::Compute,
         Kind::Interpreted,
@@ -62,9 +64,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let mut evidence = Vec::new();
     let mut likelihood: f64 = 0.0;
     let programs = case
-        .all_differing("program.")
+        .all_differing(fact::PROGRAM_SHA256)
         .into_iter()
-        .chain(case.all_differing("tool."));
+        .chain(case.all_differing(fact::TOOL));
     for (name, there, here) in programs.take(4) {
         evidence.push(format!(
             "`{name}`: {} here, {} in the baseline",
@@ -77,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         evidence.push("the agents are not the same bytes".to_owned());
         likelihood = 0.95;
     }
-    for (name, there, here) in case.all_differing("library.").into_iter().take(3) {
+    for (name, there, here) in case.all_differing(fact::LIBRARY_SHA256).into_iter().take(3) {
         evidence.push(format!(
             "`{name}`: {} here, {} in the baseline",
             short(here),
@@ -92,18 +94,18 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             .arm
             .facts
             .iter()
-            .filter(|(name, _)| name.starts_with("tool.") && name.ends_with(".sha256"));
+            .filter(|(name, _)| fact::what(fact::TOOL_SHA256, name).is_some());
         let mut same = hashes.map(|(name, here)| case.baseline.facts.get(name) == Some(here));
         same.next()
             .is_some_and(|first| first && same.all(|equal| equal))
     };
     for (name, weight) in [
-        ("command.libc", 0.8),
-        ("libc", 0.6),
-        ("os", 0.85),
-        ("os.name", 0.45),
+        (fact::COMMAND_LIBC, 0.8),
+        (fact::LIBC, 0.6),
+        (fact::OS, 0.85),
+        (fact::OS_NAME, 0.45),
     ] {
-        if has_equal_tools && name != "command.libc" {
+        if has_equal_tools && name != fact::COMMAND_LIBC {
             continue;
         }
         if let Some((there, here)) = case.differs(name) {
@@ -137,7 +139,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 /// Whether a folder or file of the user's lies over the program inside.
 fn has_folder_over_it(case: &Case<'_>) -> bool {
-    let Some(program) = case.fact("command.program") else {
+    let Some(program) = case.fact(fact::COMMAND_PROGRAM) else {
         return false;
     };
     let binds = case.setting("binds").unwrap_or_default();

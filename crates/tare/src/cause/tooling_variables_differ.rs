@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: variables that a program sets for itself, and files that its locale needs.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::triage::Family;
 use super::{Case, switch};
@@ -19,7 +21,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "Variables that change how programs work are set on one side only",
     mechanism: "Proxies, locales, preloaded libraries and the sizes of pools come with a login and not with a container. \
                 The same program then takes another way.",
-    needs: &["variable.*"],
+    needs: &[fact::VARIABLE],
     size: "Anything from nothing to a proxy on the way of every request.",
     advice: "Set the same variables on both sides.",
     price: "None; variables with passwords do not belong into an image.",
@@ -28,16 +30,15 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let side = |facts: &'_ tare_model::Facts| -> Vec<(String, String)> {
-        let all = facts
-            .range("variable.".to_owned()..)
-            .take_while(|(name, _)| name.starts_with("variable."));
-        all.map(|(name, value)| (name["variable.".len()..].to_owned(), value.clone()))
-            .collect()
+        let variables = facts.iter().filter_map(|(name, value)| {
+            Some((fact::what(fact::VARIABLE, name)?.to_owned(), value.clone()))
+        });
+        variables.collect()
     };
     let (there, here) = (side(&case.baseline.facts), side(&case.arm.facts));
     // Without a record of either side nothing is known.
-    if !case.baseline.facts.contains_key("environment.bytes")
-        || !case.arm.facts.contains_key("environment.bytes")
+    if !case.baseline.facts.contains_key(fact::ENVIRONMENT_BYTES)
+        || !case.arm.facts.contains_key(fact::ENVIRONMENT_BYTES)
     {
         return None;
     }

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::counter;
 use tare_model::unit::TICK_NS;
 
 /// Counters by name, as [`super::ArmEvidence::counters`] holds them for one workload.
@@ -108,40 +109,40 @@ impl Usage {
     /// From counters per trial; divided by the counter `units` where the trials are sized by time.
     pub fn of(counters: &Counters) -> Self {
         let units = counters
-            .get("units")
+            .get(counter::UNITS)
             .copied()
             .filter(|units| *units > 0.0)
             .unwrap_or(1.0);
         let get = |name: &str| counters.get(name).map(|value| value / units);
         let with_children = |name: &str| {
-            let children = get(&format!("children_{name}")).unwrap_or(0.0);
+            let children = get(&format!("{}{name}", counter::CHILDREN)).unwrap_or(0.0);
             get(name).map(|own| own + children)
         };
-        let both = get("syscr")
-            .zip(get("syscw"))
+        let both = get(counter::SYSCR)
+            .zip(get(counter::SYSCW))
             .map(|(read, write)| read + write);
         Self {
-            wall_ns: get("wall_ns"),
-            user_ns: with_children("user_ns"),
-            sys_ns: with_children("sys_ns"),
-            minflt: get("minflt"),
-            majflt: get("majflt"),
-            nivcsw: get("nivcsw"),
-            run_delay_ns: get("run_delay_ns"),
+            wall_ns: get(counter::WALL),
+            user_ns: with_children(counter::USER),
+            sys_ns: with_children(counter::SYS),
+            minflt: get(counter::MINFLT),
+            majflt: get(counter::MAJFLT),
+            nivcsw: get(counter::NIVCSW),
+            run_delay_ns: get(counter::RUN_DELAY),
             // What hides its control group from the inside does not hide it from the host.
-            throttled_ns: get("throttled_ns").or_else(|| get("charged_throttled_ns")),
-            nr_throttled: get("nr_throttled").or_else(|| get("charged_nr_throttled")),
-            steal_ns: counters.get("steal_ticks").map(|ticks| {
+            throttled_ns: get(counter::THROTTLED).or_else(|| get(counter::CHARGED_THROTTLED)),
+            nr_throttled: get(counter::NR_THROTTLED).or_else(|| get(counter::CHARGED_NR_THROTTLED)),
+            steal_ns: counters.get(counter::STEAL).map(|ticks| {
                 if *ticks < FEWEST_TICKS {
                     0.0
                 } else {
                     ticks * TICK_NS / units
                 }
             }),
-            read_bytes: get("read_bytes"),
-            calls: get("syscalls").or(both),
-            threads: counters.get("threads").copied(),
-            charged_ns: get("charged_cpu_ns"),
+            read_bytes: get(counter::READ_BYTES),
+            calls: both,
+            threads: counters.get(counter::THREADS).copied(),
+            charged_ns: get(counter::CHARGED_CPU),
         }
     }
 }

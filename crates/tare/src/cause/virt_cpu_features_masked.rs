@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: whether a program would have used them.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -41,7 +43,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "The guest's processor hides instructions that the host has",
     mechanism: "A processor model that every host can offer hides what newer ones add, so that ciphers, hashes and \
                 numerical libraries take their slow ways, and switching between address spaces flushes more.",
-    needs: &["cpu.flags", "cpu.model", "vm.cpu"],
+    needs: &[fact::CPU_FLAGS, fact::CPU_MODEL, fact::VM_CPU],
     size: "Severalfold for ciphers and matrix kernels that have to do without; nothing for plain code.",
     advice: "Give the guest the host's own processor model.",
     price: "The guest can then move only to hosts with the same instructions, and new flags may also switch mitigations \
@@ -50,7 +52,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let (there, here) = case.differs("cpu.flags")?;
+    let (there, here) = case.differs(fact::CPU_FLAGS)?;
     let here: Vec<&str> = here.split(' ').collect();
     let hidden: Vec<&str> = there
         .split(' ')
@@ -72,7 +74,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen(format!("missing: {}", hidden.join(" ")))
         .seen_if(
-            case.fact("cpu.model")
+            case.fact(fact::CPU_MODEL)
                 .map(|model| format!("the processor calls itself `{model}`")),
         )
         .seen_all(case.because(&cells, FAMILIES))

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: a host's cache from inside, other than by a flush that is too fast to be one.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
@@ -17,9 +19,9 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A hypervisor can serve a disk from the host's memory, pass every request on, or write each one through; \
                 it can also ignore flushes. The same disk is then too good or too bad by an order of magnitude.",
     needs: &[
-        "vm.cache",
-        "mount.*.block.write_cache",
-        "mount.*.block.driver",
+        fact::VM_CACHE,
+        fact::BLOCK_WRITE_CACHE,
+        fact::BLOCK_DRIVER,
         "disk.fsync.time",
     ],
     size: "About ten times slower than the host's disk in several default configurations of several products (a \
@@ -33,10 +35,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_guest = case.takes("nic")
         || (case.same_kernel() == Some(false)
             && case
-                .fact("hypervisor.vendor")
+                .fact(fact::HYPERVISOR_VENDOR)
                 .is_some_and(|name| name != "none"));
-    let has_disk =
-        case.fact("vm.cache").is_some() || of_work_mount(&case.arm.facts, "block.driver").is_some();
+    let has_disk = case.fact(fact::VM_CACHE).is_some()
+        || of_work_mount(&case.arm.facts, fact::BLOCK_DRIVER).is_some();
     if !is_guest || !has_disk {
         return None;
     }
@@ -56,9 +58,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 && cell.base.is_some_and(|base| base.point > TRUE_FLUSH_NS))
             .then_some(value)
         });
-    let mode = case.fact("vm.cache");
+    let mode = case.fact(fact::VM_CACHE);
     let caches = |side: &super::ArmEvidence| {
-        of_work_mount(&side.facts, "block.write_cache").map(str::to_owned)
+        of_work_mount(&side.facts, fact::BLOCK_WRITE_CACHE).map(str::to_owned)
     };
     let modes = caches(case.baseline)
         .zip(caches(case.arm))

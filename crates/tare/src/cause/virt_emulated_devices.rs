@@ -3,6 +3,8 @@
 //! A real machine may hold the same device, so that a guest is asked for first. What it cannot see: devices that
 //! are imitated faithfully and fast.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
@@ -37,12 +39,12 @@ pub(super) static CAUSE: Entry = Entry {
                 one queue and no large packets. A hypervisor's own translation of addresses, run as a program, is \
                 slower still.",
     needs: &[
-        "net.default.driver",
-        "mount.*.block.driver",
-        "mount.*.block.model",
-        "hypervisor.vendor",
-        "vm.nic",
-        "vm.disk",
+        fact::NET_DEFAULT_DRIVER,
+        fact::BLOCK_DRIVER,
+        fact::BLOCK_MODEL,
+        fact::HYPERVISOR_VENDOR,
+        fact::VM_NIC,
+        fact::VM_DISK,
     ],
     size: "394 Mbit/s with 416 repeated packets and 0.8–1.8 ms a round trip between two guests of one computer (adapter \
            not stated); makers rank paravirtual above imitated cards.",
@@ -53,24 +55,24 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_guest = case
-        .fact("hypervisor.vendor")
+        .fact(fact::HYPERVISOR_VENDOR)
         .is_some_and(|name| name != "none")
         || case
-            .fact("cpu.flags")
+            .fact(fact::CPU_FLAGS)
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
         || case.takes("nic");
     if !is_guest {
         return None;
     }
     let card = case
-        .fact("net.default.driver")
-        .or_else(|| case.fact("vm.nic"))
+        .fact(fact::NET_DEFAULT_DRIVER)
+        .or_else(|| case.fact(fact::VM_NIC))
         .filter(|driver| NETWORK.contains(driver));
-    let card = card.filter(|driver| case.baseline.fact("net.default.driver") != Some(driver));
-    let driver = of_work_mount(&case.arm.facts, "block.driver")
-        .or_else(|| case.fact("vm.disk"))
+    let card = card.filter(|driver| case.baseline.fact(fact::NET_DEFAULT_DRIVER) != Some(driver));
+    let driver = of_work_mount(&case.arm.facts, fact::BLOCK_DRIVER)
+        .or_else(|| case.fact(fact::VM_DISK))
         .filter(|driver| DISK.contains(driver));
-    let model = of_work_mount(&case.arm.facts, "block.model")
+    let model = of_work_mount(&case.arm.facts, fact::BLOCK_MODEL)
         .filter(|model| IMITATED_MODELS.iter().any(|known| model.contains(known)));
     let disk = driver
         .filter(|driver| model.is_some() || *driver == "ide")
@@ -92,7 +94,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_if(card.map(|driver| format!("the network device is driven by `{driver}`")))
         .seen_if(disk.map(|name| format!("the disk is `{name}`")))
         .seen_if(
-            case.fact("hypervisor.vendor")
+            case.fact(fact::HYPERVISOR_VENDOR)
                 .map(|name| format!("the hypervisor is `{name}`")),
         )
         .by(if card.is_some() {

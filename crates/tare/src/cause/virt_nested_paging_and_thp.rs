@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: whether the host backs the guest's memory with large pages.
 
+use tare_model::fact;
+
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
@@ -16,10 +18,10 @@ pub(super) static CAUSE: Entry = Entry {
     mechanism: "A miss of the translation cache walks the guest's table and, for each step of it, the host's. Large pages \
                 take most of that away, and whether a process gets them is a setting that may differ between the sides.",
     needs: &[
-        "thp.enabled",
-        "status.THP_enabled",
-        "cpu.flags",
-        "hypervisor.vendor",
+        fact::THP_ENABLED,
+        fact::STATUS_THP_ENABLED,
+        fact::CPU_FLAGS,
+        fact::HYPERVISOR_VENDOR,
     ],
     size: "Random reads in 512 MiB of a guest: 205–225 ns with pages of 4 KiB, 143–151 ns with large ones.",
     advice: "Let large pages be given to those who ask (`madvise`), let allocators and databases ask, and back guests \
@@ -30,12 +32,12 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let pages = case
-        .differs("thp.enabled")
-        .or_else(|| case.differs("status.THP_enabled"));
+        .differs(fact::THP_ENABLED)
+        .or_else(|| case.differs(fact::STATUS_THP_ENABLED));
     let is_guest =
         |flags: Option<&str>| flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-    let nested = is_guest(case.baseline.fact("cpu.flags")) == Some(false)
-        && is_guest(case.fact("cpu.flags")) == Some(true);
+    let nested = is_guest(case.baseline.fact(fact::CPU_FLAGS)) == Some(false)
+        && is_guest(case.fact(fact::CPU_FLAGS)) == Some(true);
     if pages.is_none() && !nested {
         return None;
     }

@@ -3,6 +3,7 @@
 //! A device node says nothing; the driver finds out by booting, and a guest sees the emulator's name in its
 //! processor. What it cannot see: how much of the imitation an accelerator would take away.
 
+use tare_model::fact;
 use tare_model::facts::emulation;
 
 use super::entry::{Entry, Found};
@@ -15,7 +16,7 @@ pub(super) static CAUSE: Entry = Entry {
     title: "The guest's processor is imitated by software",
     mechanism: "Without usable virtualisation in the processor the emulator translates every instruction of the guest. \
                 The guest works, but whatever enters its kernel is many times slower.",
-    needs: &["vm.emulated", "vm.no_kvm", "hypervisor.vendor"],
+    needs: &[fact::VM_EMULATED, fact::VM_NO_KVM, fact::HYPERVISOR_VENDOR],
     size: "A guest without acceleration against its host: an integer loop 2.4 times, a system call 9, fork 23, `stat` \
            41, a page fault 57 times as slow. A device node for acceleration existed there and no guest ran on it.",
     advice: "Use a machine whose processor allows virtualisation, or switch nested virtualisation on; take these figures \
@@ -26,11 +27,11 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let by_driver =
-        emulation(&case.arm.facts).filter(|_| case.fact("image.emulated") != Some("true"));
-    let by_processor = case.says("hypervisor.vendor", &["TCG"])
+        emulation(&case.arm.facts).filter(|_| case.fact(fact::IMAGE_EMULATED) != Some("true"));
+    let by_processor = case.says(fact::HYPERVISOR_VENDOR, &["TCG"])
         && !case
             .baseline
-            .fact("hypervisor.vendor")
+            .fact(fact::HYPERVISOR_VENDOR)
             .is_some_and(|name| name.contains("TCG"));
     if by_driver.is_none() && !by_processor {
         return None;
@@ -63,14 +64,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_if(by_processor.then(|| {
             format!(
                 "the processor names `{}`",
-                case.fact("hypervisor.vendor").unwrap_or_default()
+                case.fact(fact::HYPERVISOR_VENDOR).unwrap_or_default()
             )
         }))
         .seen_if(
-            case.fact("vm.no_kvm")
+            case.fact(fact::VM_NO_KVM)
                 .map(|why| format!("no acceleration: {why}")),
         )
-        .by(match case.fact("vm.no_kvm") {
+        .by(match case.fact(fact::VM_NO_KVM) {
             Some(why) => {
                 switch::not_here(format!("acceleration is not usable on this machine: {why}"))
             }

@@ -8,6 +8,7 @@ use serde_json::json;
 use tare_model::facts::emulation;
 use tare_model::wire::{Reply, Request};
 use tare_model::{Facts, Params, ProbeCall, ProbeReport};
+use tare_model::{counter, fact};
 
 use super::home::Place;
 use super::session::{self, Session};
@@ -97,9 +98,9 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
     let _ = writeln!(
         text,
         "  {} processors, kernel {}, clock source {}",
-        fact("cpu.count"),
-        fact("kernel.release"),
-        fact("clocksource.current")
+        fact(fact::CPU_COUNT),
+        fact(fact::KERNEL_RELEASE),
+        fact(fact::CLOCKSOURCE_CURRENT)
     );
     if let Some(cost_ns) = noise.timer_cost_ns {
         let note = if cost_ns > 150.0 {
@@ -148,7 +149,7 @@ fn worth_knowing(facts: &Facts) -> Vec<String> {
     const LONGEST: usize = 60;
     let told = |name: &str, value: &str| {
         // The capabilities that an engine cannot give its containers, because nobody gave them to it.
-        if name == "engine.capabilities_missing" {
+        if name == fact::ENGINE_CAPABILITIES_MISSING {
             return format!("without {value}, which it was not given itself");
         }
         let name = name.split_once('.').map_or(name, |(_, name)| name);
@@ -265,7 +266,7 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
         };
         best_ns = best_ns.min(*best);
         typical_ns.push(*middle);
-        if let Some(ticks) = report.counters.get("steal_ticks") {
+        if let Some(ticks) = report.counters.get(counter::STEAL) {
             steal_ticks = Some(steal_ticks.unwrap_or(0.0) + ticks);
         }
         timer_cost_ns = report.timer.get("cost_ns").copied().or(timer_cost_ns);

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tare_model::dossier::Dossier;
-use tare_model::{Facts, RunId, Spread, StoppedBy, Study};
+use tare_model::{RunId, Spread, StoppedBy, Study};
 
 use super::again::Again;
 use super::compared::Compared;
 use super::home::Place;
 use super::progress::Progress;
 use super::proof::{self, Proof};
-use super::session::Session;
+use super::session::{Session, host_facts};
 use super::{Exit, Failed, output, recount};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
@@ -443,15 +443,4 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed>
         .hint("ask `tare why` again, with the same input"));
     }
     Ok(run)
-}
-
-/// What is known of the machine before any agent runs; the baseline's facts say the rest.
-pub(super) fn host_facts() -> Facts {
-    let cpus =
-        std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
-    Facts::from([
-        ("host.system".to_owned(), std::env::consts::OS.to_owned()),
-        ("host.machine".to_owned(), std::env::consts::ARCH.to_owned()),
-        ("host.cpus".to_owned(), cpus),
-    ])
 }

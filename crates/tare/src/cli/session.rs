@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tare_model::RunId;
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Params};
+use tare_model::{ArmId, Facts, Params, fact};
 
 use super::home::Place;
 use super::{Exit, Failed, output};
@@ -183,4 +183,21 @@ pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Faile
         Ok(other) => Err(failed(&format!("unexpected answer {other:?}"))),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// What is known of the machine before any agent runs; the baseline's facts say the rest.
+pub(super) fn host_facts() -> Facts {
+    let cpus =
+        std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
+    Facts::from([
+        (
+            fact::HOST_SYSTEM.to_owned(),
+            std::env::consts::OS.to_owned(),
+        ),
+        (
+            fact::HOST_MACHINE.to_owned(),
+            std::env::consts::ARCH.to_owned(),
+        ),
+        (fact::HOST_CPUS.to_owned(), cpus),
+    ])
 }

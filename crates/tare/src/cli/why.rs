@@ -9,8 +9,8 @@ use tare_model::{ArmSpec, Params, RunId, StoppedBy, Study, WhyOutcome};
 
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
-use super::run::{RUNNING, host_facts};
-use super::session::Session;
+use super::run::RUNNING;
+use super::session::{Session, host_facts};
 use super::{Exit, Failed, output, own, recount};
 use crate::analyze::RunData;
 use crate::config::{given, units};
@@ -25,9 +25,6 @@ use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
 use crate::why::{self, Ask, First, carry, conclude};
 use crate::workload::user_command;
-
-/// Environments that are asked about where none is named, the first that is there.
-const USUAL: [&str; 3] = ["docker", "podman", "container"];
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -298,7 +295,7 @@ impl Why {
         };
         let knows = env::DRIVERS.iter().find(|it| it.knows_line(&self.command));
         let (driver, source) = match (named, knows, driver) {
-            (Some(source), _, driver) => (driver.unwrap_or(USUAL[0]), source),
+            (Some(source), _, driver) => (driver.unwrap_or_else(|| env::usual()[0].id()), source),
             // A line for a client is a command like any other where another environment is named for it.
             (None, Some(own), Some(name)) if name != own.id() => return None,
             (None, own, _) => (own?.id(), Source::Line(&self.command)),
@@ -654,13 +651,10 @@ fn tell_round(round: &Round, left_ns: u64) {
 /// The first of the usual environments that is there.
 fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
     let mut reasons = Vec::new();
-    for name in USUAL {
-        let Some(driver) = env::find(name) else {
-            continue;
-        };
+    for driver in env::usual() {
         match driver.detect(cx) {
-            Availability::Ready(_) => return Ok(name.to_owned()),
-            Availability::Absent { why, .. } => reasons.push(format!("{name}: {why}")),
+            Availability::Ready(_) => return Ok(driver.id().to_owned()),
+            Availability::Absent { why, .. } => reasons.push(format!("{}: {why}", driver.id())),
         }
     }
     Err(Failed::new(

@@ -67,3 +67,26 @@ impl fmt::Display for StudyError {
 }
 
 impl std::error::Error for StudyError {}
+
+/// The text of a study file, for messages about it.
+pub(super) struct Source<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn error(
+        &self,
+        span: Option<Range<usize>>,
+        problem: impl Into<String>,
+        hint: Option<String>,
+    ) -> StudyError {
+        StudyError {
+            file: self.name.to_owned(),
+            text: self.text.to_owned(),
+            span,
+            problem: problem.into(),
+            hint,
+        }
+    }
+}

@@ -6,9 +6,8 @@
 use tare_model::{Spread, WorkloadSpec};
 
 use super::Adjustments;
-use super::error::StudyError;
+use super::error::{Source, StudyError};
 use super::file::Workload;
-use super::resolve::Source;
 use crate::suggest;
 use crate::workload::{self, instances};
 

@@ -9,9 +9,8 @@ use tare_model::publication::INSTANCES;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
-use super::error::StudyError;
+use super::error::{Source, StudyError};
 use super::file::{PublicationOf, StudyFile};
-use super::resolve::Source;
 use super::{Adjustments, builtin, file};
 use crate::suggest;
 use crate::workload;

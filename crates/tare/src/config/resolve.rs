@@ -5,7 +5,7 @@ use std::ops::Range;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId, WorkloadSpec};
 
-use super::error::StudyError;
+use super::error::{Source, StudyError};
 use super::file::{Arm, StudyFile, Workload};
 use super::{Adjustments, Table, instances, publication, sweep, units};
 use crate::suggest;
@@ -14,29 +14,6 @@ use crate::{env, workload};
 /// Seed of a study that names none: fixed, so that the same command gives the same plan.
 /// The exact interval at 95 % does not exist below six blocks.
 const FEWEST_BLOCKS: u32 = 1;
-
-/// The text of a study file, for messages about it.
-pub(super) struct Source<'a> {
-    name: &'a str,
-    pub(super) text: &'a str,
-}
-
-impl Source<'_> {
-    pub(super) fn error(
-        &self,
-        span: Option<Range<usize>>,
-        problem: impl Into<String>,
-        hint: Option<String>,
-    ) -> StudyError {
-        StudyError {
-            file: self.name.to_owned(),
-            text: self.text.to_owned(),
-            span,
-            problem: problem.into(),
-            hint,
-        }
-    }
-}
 
 pub(super) fn resolve(
     name: &str,

@@ -8,9 +8,8 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::Table;
-use super::error::StudyError;
+use super::error::{Source, StudyError};
 use super::file::Workload;
-use super::resolve::Source;
 
 /// More points than this are a mistake: each is measured in every arm and block.
 const MOST_POINTS: usize = 200;

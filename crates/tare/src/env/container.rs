@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::launch::{
     Bind, DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
     RUN_VARIABLE, Rootfs, SharedFolder,
@@ -31,7 +32,7 @@ use super::private;
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, Mechanisms,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Mechanisms,
     SettingSpec, SettingsError, StartMode, TURN_PAGE, docker,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
@@ -67,6 +68,18 @@ impl Driver for Container {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn files(&self) -> Files {
+        Files::Hosts
+    }
+
+    fn links(&self) -> &'static [&'static str] {
+        &["tare"]
+    }
+
+    fn choice(&self) -> Option<u8> {
+        Some(3)
     }
 
     fn mechanisms(&self) -> &'static Mechanisms {
@@ -295,18 +308,13 @@ fn clean(cx: &Context<'_>, name: &str, folder: &Path) -> Result<(), EnvError> {
 /// What a report says of a place.
 fn report_facts(report: &LaunchReport) -> Facts {
     let mut facts = Facts::new();
+    let mut put = |name: &str, value: String| facts.insert(fact::of(fact::CONTAINER, name), value);
     let version = report.cgroup_version.as_deref().unwrap_or("none");
-    facts.insert("container.cgroup_version".into(), version.to_owned());
-    facts.insert(
-        "container.user_namespace".into(),
-        report.has_user_namespace.to_string(),
-    );
+    put("cgroup_version", version.to_owned());
+    put("user_namespace", report.has_user_namespace.to_string());
     if let Some(filter) = &report.seccomp {
-        facts.insert(
-            "container.seccomp_instructions".into(),
-            filter.instructions.to_string(),
-        );
-        facts.insert("container.seccomp_skipped".into(), filter.skipped.join(","));
+        put("seccomp_instructions", filter.instructions.to_string());
+        put("seccomp_skipped", filter.skipped.join(","));
     }
     let rules = match report.device_rules {
         Some(DeviceRules::List) => "a list on the control group",
@@ -314,12 +322,12 @@ fn report_facts(report: &LaunchReport) -> Facts {
         None if report.has_user_namespace => "none; the user namespace opens no devices",
         None => "none",
     };
-    facts.insert("container.device_rules".into(), rules.to_owned());
+    put("device_rules", rules.to_owned());
     if let Some(addresses) = report.addresses {
-        facts.insert("container.address".into(), addresses.arm.to_string());
+        put("address", addresses.arm.to_string());
     }
     for Missing { what, why } in &report.missing {
-        facts.insert(format!("container.missing.{}", escaped(what)), escaped(why));
+        put(&format!("missing.{}", escaped(what)), escaped(why));
     }
     facts
 }

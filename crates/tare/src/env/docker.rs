@@ -267,6 +267,14 @@ impl Driver for Docker {
         SETTINGS
     }
 
+    fn links(&self) -> &'static [&'static str] {
+        &["docker", "br-", "veth"]
+    }
+
+    fn choice(&self) -> Option<u8> {
+        Some(1)
+    }
+
     fn mechanisms(&self) -> &'static Mechanisms {
         &mechanisms::MECHANISMS
     }

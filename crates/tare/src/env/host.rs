@@ -9,13 +9,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use super::channel::ProcessChannel;
 use super::siblings::{Number, Numbers};
 use super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, Published,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Published,
     PublishedAt, SettingSpec, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
@@ -54,6 +55,10 @@ impl Driver for Host {
         ]
     }
 
+    fn files(&self) -> Files {
+        Files::Hosts
+    }
+
     fn detect(&self, cx: &Context<'_>) -> Availability {
         let command = cx.agent.command(["version"]);
         let absent = |why: String| Availability::Absent {
@@ -62,7 +67,7 @@ impl Driver for Host {
         };
         match cx.exec.run(&command, &[], DETECT_LIMIT) {
             Ok(finished) if finished.status == Some(0) => Availability::Ready(Facts::from([(
-                "agent.version".to_owned(),
+                fact::AGENT_VERSION.to_owned(),
                 String::from_utf8_lossy(&finished.stdout).trim().to_owned(),
             )])),
             Ok(finished) => absent(format!(
@@ -264,9 +269,10 @@ impl Environment for HostEnvironment {
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let cpus = self.cpus.iter();
-        let cpus = cpus.map(|cpus| ("host.cpus".to_owned(), cpus.clone()));
+        let cpus = cpus.map(|cpus| (fact::HOST_CPUS.to_owned(), cpus.clone()));
         let variables = self.variables.iter();
-        let variables = variables.map(|(name, value)| (format!("host.env.{name}"), value.clone()));
+        let variables =
+            variables.map(|(name, value)| (fact::of(fact::HOST_ENV, name), value.clone()));
         cpus.chain(variables).collect()
     }
 

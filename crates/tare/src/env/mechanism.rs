@@ -3,6 +3,7 @@
 //! The ladder climbs them, counterfactuals switch one of them off, and `tare list environments` prints them; a driver
 //! that lists its mechanisms gets all three. What it cannot see: whether an engine grants what is asked for.
 
+use tare_model::fact;
 use tare_model::{Facts, Params, Value};
 
 /// What a mechanism is, whatever a driver calls its settings.
@@ -118,7 +119,7 @@ pub fn always(_: &Facts) -> bool {
 /// Whether a profile of AppArmor holds the environment's processes.
 pub fn is_confined(facts: &Facts) -> bool {
     facts
-        .get("lsm.label")
+        .get(fact::LSM_LABEL)
         .is_some_and(|label| label.contains("(enforce)"))
 }
 
@@ -137,6 +138,8 @@ pub struct Mechanisms {
     pub all: &'static [Mechanism],
     /// What no setting takes apart, and why, a line each.
     pub together: &'static [&'static str],
+    /// A setting with which the filter on system calls stays and leaves the processor's speculation as it is.
+    pub sparing_filter: Option<(&'static str, Set)>,
 }
 
 /// Those of a driver that says nothing about them.
@@ -147,6 +150,7 @@ pub const UNKNOWN: Mechanisms = Mechanisms {
     whole_with: None,
     all: &[],
     together: &["everything: this environment has no switches for its mechanisms"],
+    sparing_filter: None,
 };
 
 impl Mechanisms {

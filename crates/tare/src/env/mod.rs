@@ -23,6 +23,7 @@ pub mod docker;
 mod grammar;
 pub mod host;
 pub mod image;
+mod known;
 pub mod mechanism;
 pub mod oci;
 pub mod own;
@@ -34,6 +35,7 @@ mod record;
 mod siblings;
 pub mod ssh;
 mod text;
+mod value;
 pub mod vm;
 
 /// Every driver.
@@ -50,6 +52,21 @@ pub static DRIVERS: &[&dyn Driver] = &[
 /// The mechanisms of the driver of this name.
 pub fn mechanisms(id: &str) -> &'static Mechanisms {
     find(id).map_or(&mechanism::UNKNOWN, Driver::mechanisms)
+}
+
+/// What the devices begin with that drivers put between their environments and the network of the host.
+pub fn links() -> impl Iterator<Item = &'static str> {
+    DRIVERS.iter().flat_map(|driver| driver.links()).copied()
+}
+
+/// The drivers that are asked about where none is named, the first choice first.
+pub fn usual() -> Vec<&'static dyn Driver> {
+    let mut usual: Vec<_> = DRIVERS
+        .iter()
+        .filter_map(|driver| Some((driver.choice()?, *driver)))
+        .collect();
+    usual.sort_unstable_by_key(|(choice, _)| *choice);
+    usual.into_iter().map(|(_, driver)| driver).collect()
 }
 
 /// The driver of this name.
@@ -92,6 +109,19 @@ pub struct SettingsError {
     pub hint: Option<String>,
 }
 
+/// Whose files are found inside an environment, where no setting says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// The host's own.
+    Hosts,
+    /// Those of an image or a root of its own.
+    Image,
+    /// None but those that were asked for.
+    Packed,
+    /// Those of another machine.
+    Elsewhere,
+}
+
 /// A kind of environment.
 pub trait Driver: Sync {
     /// Its name: that of its file.
@@ -103,6 +133,18 @@ pub trait Driver: Sync {
     /// What its environments are made of, and how each part is switched off.
     fn mechanisms(&self) -> &'static Mechanisms {
         &mechanism::UNKNOWN
+    }
+    /// Whose files are inside.
+    fn files(&self) -> Files {
+        Files::Image
+    }
+    /// What the devices begin with that it puts between its environments and the network of the host.
+    fn links(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// How early it is asked about where no environment is named, 1 first; `None` if it never is.
+    fn choice(&self) -> Option<u8> {
+        None
     }
     /// Whether it can be used here: by doing it, quickly, leaving nothing.
     fn detect(&self, cx: &Context<'_>) -> Availability;
@@ -355,12 +397,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn engines_are_asked_first_and_the_built_in_container_last() {
+        let usual: Vec<&str> = usual().iter().map(|driver| driver.id()).collect();
+        assert_eq!(usual, ["docker", "podman", "container"]);
+    }
+
+    #[test]
+    fn the_links_of_every_engine_are_known() {
+        let links: Vec<&str> = links().collect();
+        for device in [
+            "docker0",
+            "br-1f",
+            "veth3",
+            "podman1",
+            "cni-podman0",
+            "tare-7",
+        ] {
+            let is_known = links.iter().any(|prefix| device.starts_with(prefix));
+            assert!(is_known, "{device}");
+        }
+        assert!(!links.iter().any(|prefix| "eth0".starts_with(prefix)));
+    }
+
+    #[test]
     fn every_driver_file_is_registered_under_its_name() {
         let helpers = [
             "mod",
             "channel",
             "charged",
             "image",
+            "known",
             "grammar",
             "peer",
             "private",
@@ -368,6 +434,7 @@ mod tests {
             "record",
             "siblings",
             "text",
+            "value",
             "mechanism",
             "own",
         ];

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::launch::{Bind, CAPABILITIES, DockerRelease, Network, PairAddresses};
 use tare_model::{ArmId, Facts, Params};
 
@@ -34,8 +35,8 @@ use super::charged;
 use super::private;
 use super::text::and_cleanup;
 use super::{
-    Availability, Driver, EnvError, Environment, Instance, Mechanisms, SettingSpec, SettingsError,
-    StartMode, TURN_PAGE, Wanted, container, docker,
+    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, SettingSpec,
+    SettingsError, StartMode, TURN_PAGE, Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files, turn_page};
 
@@ -65,6 +66,10 @@ impl Driver for Oci {
         SETTINGS
     }
 
+    fn files(&self) -> Files {
+        Files::Hosts
+    }
+
     fn mechanisms(&self) -> &'static Mechanisms {
         &mechanisms::MECHANISMS
     }
@@ -76,7 +81,10 @@ impl Driver for Oci {
                 fix: None,
             };
         }
-        let mut facts = Facts::from([("oci.cgroups".to_owned(), charged::mounts().0.to_owned())]);
+        let mut facts = Facts::from([(
+            fact::of(fact::OCI, "cgroups"),
+            charged::mounts().0.to_owned(),
+        )]);
         let mut first = None;
         let mut is_ready = false;
         for (name, _) in KNOWN {
@@ -99,7 +107,7 @@ impl Driver for Oci {
                     fact
                 }
             };
-            facts.insert(format!("oci.{name}"), fact);
+            facts.insert(fact::of(fact::OCI, name), fact);
         }
         match first {
             Some(error) if !is_ready => error.into(),
@@ -492,33 +500,24 @@ impl Environment for OciEnvironment {
 
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let mut facts = self.settings.facts();
-        facts.insert("oci.cgroups".into(), charged::mounts().0.to_owned());
-        let release = self.release.unwrap_or_default().name();
-        facts.insert("oci.docker".into(), release.to_owned());
+        let mut put = |name: &str, value: String| facts.insert(fact::of(fact::OCI, name), value);
+        put("cgroups", charged::mounts().0.to_owned());
+        put("docker", self.release.unwrap_or_default().name().to_owned());
         if let Some(runtime) = &self.runtime {
-            facts.insert("oci.version".into(), runtime.version.clone());
-            facts.insert(
-                "oci.path".into(),
-                runtime
-                    .path
-                    .display()
-                    .to_string()
-                    .escape_debug()
-                    .to_string(),
-            );
+            put("version", runtime.version.clone());
+            let path = runtime.path.display().to_string();
+            put("path", path.escape_debug().to_string());
             if runtime.hides_unified {
-                facts.insert(
-                    "oci.hidden".into(),
-                    "the version 2 tree of the hybrid cgroups, which crun refuses".into(),
-                );
+                let what = "the version 2 tree of the hybrid cgroups, which crun refuses";
+                put("hidden", what.to_owned());
             }
         }
         if let Some((_, origin)) = &self.base {
-            facts.insert("oci.spec.origin".into(), origin.escape_debug().to_string());
+            put("spec.origin", origin.escape_debug().to_string());
         }
         for (what, remark) in &self.remarks {
-            facts.insert(
-                format!("oci.changed.{what}"),
+            put(
+                &format!("changed.{what}"),
                 remark.escape_debug().to_string(),
             );
         }

@@ -71,6 +71,14 @@ impl Driver for Podman {
         SETTINGS
     }
 
+    fn links(&self) -> &'static [&'static str] {
+        &["podman", "cni", "veth"]
+    }
+
+    fn choice(&self) -> Option<u8> {
+        Some(2)
+    }
+
     fn mechanisms(&self) -> &'static Mechanisms {
         &mechanisms::MECHANISMS
     }

@@ -11,10 +11,11 @@
 
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::{ArmId, Facts, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Files, SettingSpec, SettingsError};
 use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
@@ -83,10 +84,16 @@ impl Driver for Ssh {
         SETTINGS
     }
 
+    fn files(&self) -> Files {
+        Files::Elsewhere
+    }
+
     /// Whether `ssh` is here; only settings can name a host.
     fn detect(&self, cx: &Context<'_>) -> Availability {
         match version(cx) {
-            Ok(version) => Availability::Ready(Facts::from([("ssh.version".to_owned(), version)])),
+            Ok(version) => {
+                Availability::Ready(Facts::from([(fact::of(fact::SSH, "version"), version)]))
+            }
             Err(error) => error.into(),
         }
     }

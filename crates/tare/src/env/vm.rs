@@ -19,14 +19,14 @@ mod settings;
 
 use std::time::Duration;
 
-use tare_model::facts::{EMULATED, EMULATED_DETAIL};
+use tare_model::fact;
 use tare_model::{ArmId, Facts, Params};
 
 use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
-use super::{Availability, Driver, EnvError, Environment, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Files, SettingSpec, SettingsError};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
@@ -47,6 +47,14 @@ impl Driver for Vm {
 
     fn settings(&self) -> &'static [SettingSpec] {
         SETTINGS
+    }
+
+    fn files(&self) -> Files {
+        Files::Packed
+    }
+
+    fn links(&self) -> &'static [&'static str] {
+        &["tare"]
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -95,17 +103,23 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     kernel.modules(&settings.modules())?;
     let (accelerator, no_kvm) = accelerator::choose(cx, agent, &emulator, &settings, &kernel)?;
     let mut facts = Facts::from([
-        ("vm.accelerator".to_owned(), accelerator.word().to_owned()),
-        ("vm.kernel".to_owned(), kernel.path.display().to_string()),
-        ("vm.qemu_version".to_owned(), emulator.version),
+        (
+            fact::of(fact::VM, "accelerator"),
+            accelerator.word().to_owned(),
+        ),
+        (
+            fact::of(fact::VM, "kernel"),
+            kernel.path.display().to_string(),
+        ),
+        (fact::of(fact::VM, "qemu_version"), emulator.version),
     ]);
     if accelerator == Accelerator::Tcg {
-        facts.insert(format!("vm{EMULATED}"), "true".to_owned());
-        let name = format!("vm{EMULATED}{EMULATED_DETAIL}");
-        facts.insert(name, accelerator::EMULATED.to_owned());
+        facts.insert(fact::VM_EMULATED.to_owned(), "true".to_owned());
+        let how = accelerator::EMULATED.to_owned();
+        facts.insert(fact::VM_EMULATED_DETAIL.to_owned(), how);
     }
     if let Some(why) = no_kvm {
-        facts.insert("vm.no_kvm".to_owned(), why);
+        facts.insert(fact::VM_NO_KVM.to_owned(), why);
     }
     Ok(facts)
 }

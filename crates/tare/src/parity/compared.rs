@@ -4,6 +4,8 @@
 //! versions of control groups first, because their files differ and their meaning does not.
 //! What it cannot see: limits that no file of these tells, such as those of a hypervisor.
 
+use tare_model::fact;
+use tare_model::names::Use;
 use tare_model::{CheckResult, Facts};
 
 /// What is compared.
@@ -11,110 +13,106 @@ pub(super) struct Compared {
     pub(super) id: &'static str,
     /// Facts under one of these names; a name that ends in `*` stands for all that begin so.
     pub(super) names: &'static [&'static str],
-    /// Result of a difference.
-    pub(super) result: CheckResult,
     /// What a difference means.
     pub(super) meaning: &'static str,
     /// Settings of the arm that ask for a difference.
     pub(super) settings: &'static [&'static str],
 }
 
+impl Compared {
+    /// Result of a difference that no setting asks for: what an arm is given must be equal.
+    pub(super) fn result(&self) -> CheckResult {
+        let is_given = |name: &&str| fact::row(name).is_some_and(|row| row.used == Use::Given);
+        if self.names.iter().any(is_given) {
+            CheckResult::Fail
+        } else {
+            CheckResult::Differs
+        }
+    }
+}
+
 pub(super) const COMPARED: &[Compared] = &[
     Compared {
         id: "cpus",
-        names: &["cpu.affinity"],
-        result: CheckResult::Fail,
+        names: &[fact::CPU_AFFINITY],
         meaning: "not the same processors: work in several threads is not comparable",
         settings: &["cpuset", "cpus"],
     },
     Compared {
         id: "memory",
-        names: &["memory.total_bytes"],
-        result: CheckResult::Fail,
+        names: &[fact::MEMORY_TOTAL],
         meaning: "not the same memory: page cache and large buffers are cut off earlier on one side",
         settings: &["memory"],
     },
     Compared {
         id: "cpu-model",
-        names: &["cpu.model"],
-        result: CheckResult::Differs,
+        names: &[fact::CPU_MODEL],
         meaning: "another processor, or another name for it: programs choose their instructions by it",
         settings: &["cpu"],
     },
     Compared {
         id: "governor",
-        names: &["cpu.governor"],
-        result: CheckResult::Fail,
+        names: &[fact::CPU_GOVERNOR],
         meaning: "not the same choice of the processor's frequency",
         settings: &[],
     },
     Compared {
         id: "clocksource",
-        names: &["clocksource.current"],
-        result: CheckResult::Fail,
+        names: &[fact::CLOCKSOURCE_CURRENT],
         meaning: "not the same clock: reading it costs differently, and its steps differ",
         settings: &[],
     },
     Compared {
         id: "huge-pages",
-        names: &["thp.enabled", "status.THP_enabled"],
-        result: CheckResult::Fail,
+        names: &[fact::THP_ENABLED, fact::STATUS_THP_ENABLED],
         meaning: "not the same use of huge pages: first touch and translation cost differently",
         settings: &[],
     },
     Compared {
         id: "mitigations",
-        names: &["mitigation.*"],
-        result: CheckResult::Differs,
+        names: &[fact::MITIGATION],
         meaning: "not the same mitigations: kernel entries cost differently",
         settings: &[],
     },
     Compared {
         id: "store-bypass",
-        names: &["status.Speculation_Store_Bypass"],
-        result: CheckResult::Differs,
+        names: &[fact::STATUS_STORE_BYPASS],
         meaning: "loads may not pass stores on one side: interpreters are slower there",
         settings: &[],
     },
     Compared {
         id: "indirect-branch",
-        names: &["status.SpeculationIndirectBranch"],
-        result: CheckResult::Differs,
+        names: &[fact::STATUS_INDIRECT_BRANCH],
         meaning: "indirect branches are predicted differently",
         settings: &[],
     },
     Compared {
         id: "seccomp",
-        names: &["status.Seccomp", "status.Seccomp_filters"],
-        result: CheckResult::Differs,
+        names: &[fact::STATUS_SECCOMP, fact::STATUS_SECCOMP_FILTERS],
         meaning: "system calls pass a filter on one side",
         settings: &["seccomp", "privileged"],
     },
     Compared {
         id: "open-files",
-        names: &["rlimit.nofile"],
-        result: CheckResult::Differs,
+        names: &[fact::RLIMIT_NOFILE],
         meaning: "not the same limit of open files: programs that close or reserve by it take longer",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "locked-memory",
-        names: &["rlimit.memlock"],
-        result: CheckResult::Differs,
+        names: &[fact::RLIMIT_MEMLOCK],
         meaning: "not the same limit of locked memory: rings and pinned buffers may be refused",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "stack",
-        names: &["rlimit.stack"],
-        result: CheckResult::Differs,
+        names: &[fact::RLIMIT_STACK],
         meaning: "not the same limit of the stack: threads reserve by it",
         settings: &["ulimits", "rlimits"],
     },
     Compared {
         id: "shared-memory",
-        names: &["shm.size_bytes"],
-        result: CheckResult::Differs,
+        names: &[fact::SHM_SIZE],
         meaning: "not the same room in /dev/shm: what shares memory fails earlier on one side",
         settings: &["shm"],
     },
@@ -123,7 +121,7 @@ pub(super) const COMPARED: &[Compared] = &[
 /// Limits of control groups, made comparable between v1 and v2.
 pub(super) struct Limit {
     pub(super) id: &'static str,
-    /// What cannot be read as a whole where this is unreadable.
+    /// The controller that sets it.
     pub(super) controller: &'static str,
     pub(super) read: fn(&Facts) -> Option<String>,
     pub(super) meaning: &'static str,
@@ -133,21 +131,21 @@ pub(super) struct Limit {
 pub(super) const LIMITS: &[Limit] = &[
     Limit {
         id: "cpu-quota",
-        controller: "unreadable.cgroup.cpu",
+        controller: "cpu",
         read: cpu_quota,
         meaning: "not the same share of the processors: long work is stopped at the limit",
         setting: "cpus",
     },
     Limit {
         id: "memory-limit",
-        controller: "unreadable.cgroup.memory",
+        controller: "memory",
         read: memory_limit,
         meaning: "not the same memory: page cache and large buffers are cut off earlier",
         setting: "memory",
     },
     Limit {
         id: "pids-limit",
-        controller: "unreadable.cgroup.pids",
+        controller: "pids",
         read: pids_limit,
         meaning: "not the same number of processes and threads: work that starts many fails earlier",
         setting: "pids",
@@ -160,13 +158,10 @@ const NO_LIMIT: &str = "none";
 /// Processors that the quota amounts to. Without a quota `cpu.max` begins with `max`, `cfs_quota_us` is −1,
 /// and the root group of v2 has no file.
 fn cpu_quota(facts: &Facts) -> Option<String> {
-    let (quota, period) = match facts.get("cgroup.cpu.max") {
+    let (quota, period) = match facts.get(fact::CGROUP_CPU_MAX) {
         Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
-        None => match facts.get("cgroup.cpu.cfs_quota_us") {
-            Some(quota) => (
-                quota.as_str(),
-                facts.get("cgroup.cpu.cfs_period_us")?.as_str(),
-            ),
+        None => match facts.get(fact::CGROUP_CFS_QUOTA) {
+            Some(quota) => (quota.as_str(), facts.get(fact::CGROUP_CFS_PERIOD)?.as_str()),
             None => return Some(NO_LIMIT.to_owned()),
         },
     };
@@ -179,7 +174,7 @@ fn cpu_quota(facts: &Facts) -> Option<String> {
 
 /// Bytes. Without a limit v2 says `max` and v1 a number near 2⁶³.
 fn memory_limit(facts: &Facts) -> Option<String> {
-    let names = ["cgroup.memory.max", "cgroup.memory.limit_in_bytes"];
+    let names = [fact::CGROUP_MEMORY_MAX, fact::CGROUP_MEMORY_LIMIT];
     let Some(text) = names.iter().find_map(|name| facts.get(*name)) else {
         return Some(NO_LIMIT.to_owned());
     };
@@ -196,7 +191,7 @@ fn memory_limit(facts: &Facts) -> Option<String> {
 
 /// Processes and threads.
 fn pids_limit(facts: &Facts) -> Option<String> {
-    match facts.get("cgroup.pids.max").map(String::as_str) {
+    match facts.get(fact::CGROUP_PIDS_MAX).map(String::as_str) {
         None | Some("max") => Some(NO_LIMIT.to_owned()),
         Some(count) => Some(format!("{} processes", count.parse::<u64>().ok()?)),
     }
@@ -211,6 +206,43 @@ mod tests {
         pairs
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect()
+    }
+
+    /// What has a comparison of its own.
+    const BY_THEMSELVES: &[&str] = &[
+        fact::AGENT_SHA256,
+        fact::KERNEL_RELEASE,
+        fact::KERNEL_BOOT_ID,
+        fact::MOUNT_FSTYPE,
+        fact::CGROUP_CPU_MAX,
+        fact::CGROUP_CFS_QUOTA,
+        fact::CGROUP_CFS_PERIOD,
+        fact::CGROUP_MEMORY_MAX,
+        fact::CGROUP_MEMORY_LIMIT,
+        fact::CGROUP_PIDS_MAX,
+        fact::TOOL_PATH,
+        fact::TOOL_SHA256,
+        fact::TOOL_VERSION,
+        fact::TOOL_INTERPRETER,
+        fact::TOOL_INTERPRETER_SHA256,
+    ];
+
+    #[test]
+    fn what_the_table_says_is_compared_is_and_in_one_way() {
+        let compared: Vec<&str> = COMPARED
+            .iter()
+            .flat_map(|what| what.names.iter().copied())
+            .collect();
+        for row in fact::FACTS {
+            let is_compared = compared.contains(&row.name) || BY_THEMSELVES.contains(&row.name);
+            let is_to_be = matches!(row.used, Use::Given | Use::Is);
+            assert_eq!(is_compared, is_to_be, "{}", row.name);
+        }
+        for what in COMPARED {
+            let mut uses = what.names.iter().map(|name| fact::row(name).unwrap().used);
+            let first = uses.next().unwrap();
+            assert!(uses.all(|other| other == first), "{}", what.id);
+        }
     }
 
     #[test]

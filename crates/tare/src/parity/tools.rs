@@ -8,10 +8,12 @@
 
 use std::fmt;
 
+use tare_model::fact;
 use tare_model::tool::{NOT_INSTALLED, ToolAnswer};
 use tare_model::{CheckResult, Facts, Params, Reason};
 
 use super::{Finding, Side};
+use crate::env::{self, Driver, Files};
 
 /// How many digits of a hash tell two programs apart for a reader.
 const DIGITS: usize = 12;
@@ -117,8 +119,7 @@ pub(crate) fn missing(facts: &Facts, program: &str) -> Option<Reason> {
 /// What brings a missing tool into an arm of this driver with these settings.
 pub(crate) fn fix(program: &str, driver: &str, settings: &Params) -> String {
     match settings.text("image") {
-        // Its guest holds nothing of the host's that was not asked for.
-        None if driver == "vm" => format!(
+        None if env::find(driver).map(Driver::files) == Some(Files::Packed) => format!(
             "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
         ),
         Some(image) => format!(
@@ -138,7 +139,7 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
     programs
         .iter()
         .map(|program| {
-            let what = format!("tool.{program}");
+            let what = fact::of(fact::TOOL, program);
             if let Some(mismatch) = mismatches(base, arm, std::slice::from_ref(program)).first() {
                 let text = |value: fn(&Part) -> &String| {
                     let parts = mismatch.parts.iter();
@@ -192,16 +193,18 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use tare_model::tool::tool_fact;
 
     use super::*;
 
     fn facts(version: &str, sha256: &str, interpreter: &str) -> Facts {
         Facts::from([
-            (tool_fact("x", "path"), "/usr/bin/x".to_owned()),
-            (tool_fact("x", "version"), version.to_owned()),
-            (tool_fact("x", "sha256"), sha256.to_owned()),
-            (tool_fact("x", "interpreter_sha256"), interpreter.to_owned()),
+            (fact::of(fact::TOOL_PATH, "x"), "/usr/bin/x".to_owned()),
+            (fact::of(fact::TOOL_VERSION, "x"), version.to_owned()),
+            (fact::of(fact::TOOL_SHA256, "x"), sha256.to_owned()),
+            (
+                fact::of(fact::TOOL_INTERPRETER_SHA256, "x"),
+                interpreter.to_owned(),
+            ),
         ])
     }
 
@@ -242,7 +245,7 @@ mod tests {
         let base = facts("1", "aa", "cc");
         let missing = Facts::from([("unreadable.tool.x".to_owned(), NOT_INSTALLED.to_owned())]);
         let mut unreadable = base.clone();
-        unreadable.remove(&tool_fact("x", "sha256"));
+        unreadable.remove(&fact::of(fact::TOOL_SHA256, "x"));
         for other in [&missing, &unreadable, &Facts::new()] {
             assert_eq!(compared(&base, other), (Vec::new(), CheckResult::NotKnown));
         }

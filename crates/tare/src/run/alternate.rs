@@ -14,7 +14,7 @@ use tare_model::turns::{DONE, next_turn};
 use tare_model::wire::Request;
 use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, Value};
 
-use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
 use super::rig::Arm;

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tare_model::counter;
 use tare_model::unit::TICK_NS;
 
 use crate::cx::files;
@@ -45,30 +46,36 @@ fn of_groups(folders: &[PathBuf]) -> Charges {
     };
     for folder in folders {
         let text = |name: &str| files::read_text(&folder.join(name)).unwrap_or_default();
-        set("charged_cpu_ns", text("cpuacct.usage").trim().parse().ok());
+        set(
+            counter::CHARGED_CPU,
+            text("cpuacct.usage").trim().parse().ok(),
+        );
         let cpu = text("cpu.stat");
         set(
-            "charged_cpu_ns",
+            counter::CHARGED_CPU,
             keyed(&cpu, "usage_usec").map(|us| us * 1e3),
         );
-        set("charged_nr_throttled", keyed(&cpu, "nr_throttled"));
-        // v1 counts nanoseconds under one name, v2 microseconds under another.
-        set("charged_throttled_ns", keyed(&cpu, "throttled_time"));
         set(
-            "charged_throttled_ns",
+            counter::CHARGED_NR_THROTTLED,
+            keyed(&cpu, counter::NR_THROTTLED),
+        );
+        // v1 counts nanoseconds under one name, v2 microseconds under another.
+        set(counter::CHARGED_THROTTLED, keyed(&cpu, "throttled_time"));
+        set(
+            counter::CHARGED_THROTTLED,
             keyed(&cpu, "throttled_usec").map(|us| us * 1e3),
         );
         set(
-            "charged_memory_limit_hits",
+            counter::CHARGED_MEMORY_LIMIT_HITS,
             text("memory.failcnt").trim().parse().ok(),
         );
         set(
-            "charged_memory_limit_hits",
+            counter::CHARGED_MEMORY_LIMIT_HITS,
             keyed(&text("memory.events"), "max"),
         );
         if let Some((read, written)) = device_bytes(folder) {
-            set("charged_read_bytes", Some(read));
-            set("charged_write_bytes", Some(written));
+            set(counter::CHARGED_READ, Some(read));
+            set(counter::CHARGED_WRITE, Some(written));
         }
     }
     charges
@@ -112,13 +119,13 @@ fn of_process(folder: &Path) -> Charges {
             .collect();
         if ticks.len() == 4 {
             let ns = ticks.iter().sum::<f64>() * TICK_NS;
-            charges.insert("charged_cpu_ns".to_owned(), ns);
+            charges.insert(counter::CHARGED_CPU.to_owned(), ns);
         }
     }
     let io = files::read_text(&folder.join("io")).unwrap_or_default();
     for (name, key) in [
-        ("charged_read_bytes", "read_bytes:"),
-        ("charged_write_bytes", "write_bytes:"),
+        (counter::CHARGED_READ, "read_bytes:"),
+        (counter::CHARGED_WRITE, "write_bytes:"),
     ] {
         if let Some(value) = keyed(&io, key) {
             charges.insert(name.to_owned(), value);

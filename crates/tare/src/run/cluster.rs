@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use tare_model::cluster::{ClusterView, SHARED, node_name};
 use tare_model::{Failure, Outcome, ProbeCall, Reason, Value};
 
-use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
 use super::pair::SERVER;
 use crate::env::Instance;
 

@@ -10,8 +10,9 @@ use tare_model::together::ended_with_another;
 use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Outcome};
 
-use super::dispatch::{Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, Silence, Word, about};
-use super::rig::SLICE;
+use super::exchange::{
+    Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, SLICE, Silence, Word, about,
+};
 use crate::env::{ChannelError, Instance};
 
 /// How long an end is listened to whose time is over already.

@@ -16,7 +16,7 @@ use tare_model::{
     INSTANCES_FORMAT, InstanceRecord, Outcome, ProbeCall, RawOutput, Reason, Spread, Together,
 };
 
-use super::dispatch::{Cancelled, Dispatcher, Measured};
+use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::group::{Group, Member, State};
 use super::rig::{Arm, NoStart, greet};
 use crate::cx::Context;
@@ -25,50 +25,6 @@ use crate::env::{EnvError, Instance, StartMode};
 /// Where the number of an instance stands in the number of its worker: above that of the trial and above the
 /// mark of a pair's server.
 const INSTANCE_SHIFT: u32 = 33;
-
-/// The instances of an arm beside its first.
-#[derive(Default)]
-pub(super) struct Extra {
-    /// How many there should be.
-    wanted: u32,
-    instances: Vec<Box<dyn Instance>>,
-    /// Why there are fewer.
-    shortage: Option<Reason>,
-}
-
-impl Extra {
-    /// None yet; so many are to be started with the arm.
-    pub(super) fn new(wanted: u32) -> Self {
-        Self {
-            wanted,
-            ..Self::default()
-        }
-    }
-
-    /// The instances for `count` workers: `first` alone for processes, as many as workers otherwise.
-    pub(super) fn ends<'a>(
-        &'a mut self,
-        first: &'a mut dyn Instance,
-        spread: Spread,
-        count: u32,
-    ) -> Result<Vec<&'a mut dyn Instance>, Reason> {
-        let needed = match spread {
-            Spread::Processes => 0,
-            Spread::Environments => count.saturating_sub(1) as usize,
-        };
-        if self.instances.len() < needed {
-            return Err(self
-                .shortage
-                .clone()
-                .unwrap_or_else(|| Reason::NoEnvironment("its instances are not running".into())));
-        }
-        let mut ends = vec![first];
-        for instance in &mut self.instances[..needed] {
-            ends.push(instance.as_mut());
-        }
-        Ok(ends)
-    }
-}
 
 impl Arm {
     /// Starts the instances beside the first. An arm that cannot have as many is an arm all the same: then the

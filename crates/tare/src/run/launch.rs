@@ -7,7 +7,7 @@
 use tare_model::{Facts, Outcome, Trial};
 
 use super::RunError;
-use super::dispatch::Measured;
+use super::exchange::Measured;
 use super::rig::{Arm, NoStart, Trouble, tell_starting};
 use super::session::{Break, Session};
 use crate::cx::Event;

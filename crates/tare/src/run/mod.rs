@@ -21,6 +21,8 @@ mod charges;
 mod cluster;
 mod dispatch;
 mod error;
+mod exchange;
+mod extra;
 mod group;
 mod instances;
 mod interpreter;
@@ -31,6 +33,7 @@ mod pair;
 mod parity;
 mod rig;
 mod session;
+mod turn_state;
 mod turns;
 
 pub use error::RunError;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value};
 
-use super::dispatch::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
 use super::rig::Arm;
 use crate::env::{Channel, Instance, Published, PublishedAt};
 

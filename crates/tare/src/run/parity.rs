@@ -9,6 +9,7 @@
 //! given up.
 //! What it cannot see: what no fact tells.
 
+use tare_model::fact;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::RunError;
@@ -165,7 +166,7 @@ impl View {
             id: self.id.as_str(),
             settings: &self.settings,
             facts: &self.facts,
-            agent_sha256: self.facts.get("agent.sha256").map(String::as_str),
+            agent_sha256: self.facts.get(fact::AGENT_SHA256).map(String::as_str),
         }
     }
 }

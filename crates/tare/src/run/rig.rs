@@ -10,22 +10,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use tare_model::cluster::node_name;
+use tare_model::fact;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
 
 use super::RunError;
-use super::dispatch::Cancelled;
-use super::instances::Extra;
+use super::exchange::{Cancelled, SLICE};
+use super::extra::Extra;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::{
     Availability, Channel, ChannelError, Charged, Driver, EnvError, Environment, Instance,
     StartMode, Wanted,
 };
 use crate::store::PEER;
-
-/// The longest that the host waits for a reply without looking for Ctrl-C.
-pub(super) const SLICE: Duration = Duration::from_millis(250);
 
 /// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
 /// its version, and reads its file.
@@ -133,8 +131,8 @@ impl Arm {
             self.cuts = cuts;
             let workdir = instance.workdir();
             let mut facts = ask_facts(cx, instance.channel(), workdir, &self.tools)?;
-            facts.insert("agent.build".into(), agent.build.clone());
-            facts.insert("agent.sha256".into(), agent.sha256.clone());
+            facts.insert(fact::AGENT_BUILD.into(), agent.build.clone());
+            facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
             Ok(facts)
         });
         if facts.is_err() {
@@ -156,7 +154,8 @@ impl Arm {
 
     /// Which nodes there are, and where they meet.
     fn tell_of_siblings(&self, facts: &mut Facts) {
-        let mut tell = |name: String, value: String| facts.insert(format!("cluster.{name}"), value);
+        let mut tell =
+            |name: String, value: String| facts.insert(fact::of(fact::CLUSTER, &name), value);
         let siblings = match &self.siblings {
             Ok(siblings) => siblings,
             Err(reason) => {

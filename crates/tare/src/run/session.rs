@@ -13,10 +13,10 @@ use tare_model::{
 };
 
 use super::charges;
-use super::dispatch::{Cancelled, Dispatcher};
+use super::exchange::{Cancelled, Dispatcher};
 use super::pace::Pace;
 use super::rig::{Needs, Rig};
-use super::turns::TurnState;
+use super::turn_state::TurnState;
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event, turn_page};
 use crate::env::{Charged, Wanted};

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::command::COMMAND_PROBE;
+use tare_model::fact;
 use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
 use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
@@ -200,7 +201,7 @@ impl Session<'_> {
         }
         let mut common: Option<Vec<usize>> = None;
         for trial in trials {
-            let own = cpu_list(self.inside.get(&trial.cell.arm)?.get("cpu.affinity")?)?;
+            let own = cpu_list(self.inside.get(&trial.cell.arm)?.get(fact::CPU_AFFINITY)?)?;
             common = Some(match common {
                 None => own,
                 Some(cpus) => cpus.into_iter().filter(|cpu| own.contains(cpu)).collect(),
@@ -218,28 +219,4 @@ fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
     }
     let memory = facts::memory_limit(arm).filter(|_| facts::memory_limit(baseline).is_none());
     memory.map(|_| "a memory limit, which slices of several arms would share")
-}
-
-/// What a session knows of taking turns.
-#[derive(Debug)]
-pub(super) struct TurnState {
-    /// Whether any workload takes turns.
-    pub(super) are_taken: bool,
-    /// Whether the page was found to be of use so far.
-    pub(super) has_page: bool,
-    /// Which workloads' loops have checked themselves.
-    checked: Vec<bool>,
-    /// Which workloads' programs may be stopped on their way, if a look at them finds nothing against that.
-    pub(super) may_be_stopped: Vec<bool>,
-}
-
-impl TurnState {
-    pub(super) fn new(may_be_stopped: Vec<bool>) -> Self {
-        Self {
-            are_taken: false,
-            has_page: true,
-            checked: vec![false; may_be_stopped.len()],
-            may_be_stopped,
-        }
-    }
 }

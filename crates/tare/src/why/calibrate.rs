@@ -14,6 +14,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
 };
+use tare_model::{counter, fact};
 
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
@@ -33,9 +34,6 @@ const GRACE: Duration = Duration::from_secs(3);
 const FOLDERS_MOST: usize = 32;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
-
-/// The counter of what engines' port proxies did meanwhile, nanoseconds on a processor.
-pub const PROXIED: &str = "engine_proxy_ns";
 
 /// What was seen of the command in one place.
 #[derive(Debug, Clone, PartialEq)]
@@ -338,21 +336,21 @@ fn facts_of(
 /// files lie.
 fn named(facts: Facts, of_command: &[&String]) -> Facts {
     let is_of_command = |name: &str| {
-        name.strip_prefix("mount.").is_some_and(|rest| {
-            let mut paths = of_command.iter();
-            paths.any(|path| {
-                rest.strip_prefix(path.as_str())
-                    .is_some_and(|part| part.starts_with('.'))
+        name.strip_prefix(fact::beginning(fact::MOUNT))
+            .is_some_and(|rest| {
+                let mut paths = of_command.iter();
+                paths.any(|path| {
+                    rest.strip_prefix(path.as_str())
+                        .is_some_and(|part| part.starts_with('.'))
+                })
             })
-        })
     };
     facts
         .into_iter()
         .map(|(name, value)| {
-            if is_of_command(&name) {
-                (format!("command.{name}"), value)
-            } else {
-                (name, value)
+            match fact::what(fact::MOUNT, &name).filter(|_| is_of_command(&name)) {
+                Some(part) => (fact::of(fact::COMMAND_MOUNT, part), value),
+                None => (name, value),
             }
         })
         .collect()
@@ -443,7 +441,10 @@ fn reported(
             let (report, mut counters) =
                 probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))?;
             if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
-                counters.insert(PROXIED.to_owned(), after.saturating_sub(before) as f64);
+                counters.insert(
+                    counter::ENGINE_PROXY.to_owned(),
+                    after.saturating_sub(before) as f64,
+                );
             }
             Ok((report, counters))
         }

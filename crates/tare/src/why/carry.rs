@@ -17,15 +17,12 @@ use tare_model::{CommandCall, Params, Value};
 use super::Trouble;
 use crate::cause::switch::target;
 use crate::cx::{files, vars};
-use crate::env::{Driver, private};
+use crate::env::{Driver, Files, private};
 
 /// The host's userland.
 const USERLAND: [&str; 9] = [
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt",
 ];
-
-/// Environments whose root is made of the host's files.
-const OVER_THE_HOSTS: [&str; 2] = ["container", "oci"];
 
 /// How a program comes to its libraries where the root is another one.
 const USERLAND_SHOWN: &str =
@@ -183,7 +180,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     if !can {
         return settings.clone();
     }
-    let has_own_root = !OVER_THE_HOSTS.contains(&driver.id()) && settings.value("image").is_none();
+    let has_own_root = driver.files() != Files::Hosts && settings.value("image").is_none();
     let mut binds = settings.words("binds");
     let taken: Vec<String> = binds
         .iter()
@@ -217,7 +214,7 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
         let mut told = carried.told.clone();
-        if OVER_THE_HOSTS.contains(&id) {
+        if driver.files() == Files::Hosts {
             // Nothing has to be shown there: its root is made of the host's files.
             for line in &mut told {
                 *line = line.replace(
@@ -234,8 +231,8 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         .filter_map(|bind| bind.split(':').next())
         .map(|path| format!("`{path}`"))
         .collect();
-    let instead = match id {
-        "ssh" => "what that machine has under the same paths is used",
+    let instead = match driver.files() {
+        Files::Elsewhere => "what that machine has under the same paths is used",
         _ => "inside there is nothing under the same paths",
     };
     let variables = carried.told.iter().filter(|line| !is_about_files(line));

@@ -5,6 +5,7 @@
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
 use tare_model::arm::{Asked, Suspect};
+use tare_model::counter;
 use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
@@ -450,30 +451,30 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
 
 fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
     const TOLD: [&str; 24] = [
-        "children_user_ns",
-        "children_sys_ns",
-        "run_delay_ns",
-        "throttled_ns",
-        "nr_throttled",
-        "steal_ticks",
-        "pressure_cpu_ns",
-        "pressure_memory_ns",
-        "pressure_io_ns",
-        "memory_limit_hits",
-        "minflt",
-        "majflt",
-        "nvcsw",
-        "nivcsw",
-        "syscr",
-        "syscw",
-        "read_bytes",
-        "write_bytes",
-        "charged_cpu_ns",
-        "charged_throttled_ns",
-        "charged_nr_throttled",
-        "charged_memory_limit_hits",
-        "charged_read_bytes",
-        "charged_write_bytes",
+        counter::CHILDREN_USER,
+        counter::CHILDREN_SYS,
+        counter::RUN_DELAY,
+        counter::THROTTLED,
+        counter::NR_THROTTLED,
+        counter::STEAL,
+        counter::PRESSURE_CPU,
+        counter::PRESSURE_MEMORY,
+        counter::PRESSURE_IO,
+        counter::MEMORY_LIMIT_HITS,
+        counter::MINFLT,
+        counter::MAJFLT,
+        counter::NVCSW,
+        counter::NIVCSW,
+        counter::SYSCR,
+        counter::SYSCW,
+        counter::READ_BYTES,
+        counter::WRITE_BYTES,
+        counter::CHARGED_CPU,
+        counter::CHARGED_THROTTLED,
+        counter::CHARGED_NR_THROTTLED,
+        counter::CHARGED_MEMORY_LIMIT_HITS,
+        counter::CHARGED_READ,
+        counter::CHARGED_WRITE,
     ];
     let of = |arm: &str| {
         let mut all = readings.counters(arm);
@@ -483,7 +484,10 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
     let (base, env) = (of(baseline), of(env));
     TOLD.iter()
         .map(|name| DossierCounter {
-            name: name.strip_prefix("children_").unwrap_or(name).to_owned(),
+            name: name
+                .strip_prefix(counter::CHILDREN)
+                .unwrap_or(name)
+                .to_owned(),
             base: base.get(*name).copied(),
             env: env.get(*name).copied(),
         })

@@ -14,6 +14,7 @@
 
 use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
+use tare_model::fact;
 use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
 use tare_stats::Interval;
 
@@ -214,7 +215,7 @@ fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option
 fn with_host_program(env: &ArmSpec) -> Params {
     let mut settings = env.settings.clone();
     let had_image = settings.0.remove("image").is_some();
-    let program = env.role.seen.get("command.program");
+    let program = env.role.seen.get(fact::COMMAND_PROGRAM);
     let program = program.map_or("", String::as_str);
     let mut binds: Vec<String> = settings
         .words("binds")

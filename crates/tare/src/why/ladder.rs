@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use tare_model::arm::Rung;
 use tare_model::dossier::{DossierLadder, DossierRung, Span};
+use tare_model::fact;
 use tare_model::{ArmSpec, Facts, Params, Value};
 use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
 
@@ -195,7 +196,7 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
         .map(|line| (*line).to_owned())
         .collect();
     // The kernel answers for a process's label only where it has a module that gives one.
-    match facts.get("lsm.label") {
+    match facts.get(fact::LSM_LABEL) {
         Some(_) if is_confined(facts) && mechanisms.of(Kind::AccessControl).is_some() => {}
         Some(label) => together.push(format!(
             "AppArmor and SELinux: the label is `{}` in every step",

@@ -17,6 +17,7 @@ use tare_model::{
     ArmId, ArmSpec, Better, CommandCall, CommandChange, Lifecycle, Margins, Params, RunId, Study,
     Summary, Verdict, WorkloadId, WorkloadSpec,
 };
+use tare_model::{counter, fact};
 
 use crate::cause::Case;
 use crate::env;
@@ -53,7 +54,12 @@ const SUSPECTS_MOST: usize = 6;
 /// The least time that a run of the command may take before it is given up.
 const LEAST_LIMIT_NS: u64 = 60_000_000_000;
 /// What is kept of the mounts under the command's files.
-const PARTS_OF_MOUNT: [&str; 4] = [".fstype", ".device", ".point", ".super_options"];
+const PARTS_OF_MOUNT: [&str; 4] = [
+    fact::MOUNT_FSTYPE,
+    fact::MOUNT_DEVICE,
+    fact::MOUNT_POINT,
+    fact::MOUNT_SUPER_OPTIONS,
+];
 
 const HOST: &str = "host";
 
@@ -194,40 +200,50 @@ fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
     let lines = look.report.stdout.0.iter().filter(|byte| **byte == b'\n');
     let lines = lines.count();
     let mut facts = BTreeMap::from([
-        ("command.program".to_owned(), look.report.program.clone()),
         (
-            "command.stdout_bytes".to_owned(),
+            fact::COMMAND_PROGRAM.to_owned(),
+            look.report.program.clone(),
+        ),
+        (
+            fact::COMMAND_STDOUT_BYTES.to_owned(),
             look.report.stdout.0.len().to_string(),
         ),
-        ("command.stdout_lines".to_owned(), lines.to_string()),
-        ("command.wall_ns".to_owned(), look.wall_ns.to_string()),
+        (fact::COMMAND_STDOUT_LINES.to_owned(), lines.to_string()),
+        (fact::COMMAND_WALL.to_owned(), look.wall_ns.to_string()),
     ]);
-    if let Some(time) = look.counters.get(calibrate::PROXIED) {
-        facts.insert("command.engine_proxy_ns".to_owned(), time.to_string());
+    if let Some(time) = look.counters.get(counter::ENGINE_PROXY) {
+        facts.insert(fact::COMMAND_PROXY.to_owned(), time.to_string());
     }
     let mounts = look.facts.iter();
     facts.extend(
         mounts
             .filter(|(name, _)| {
-                let is_wanted = |part: &&str| name.ends_with(*part);
-                name.starts_with("command.mount.") && PARTS_OF_MOUNT.iter().any(is_wanted)
+                let is_wanted = |part: &&str| name.ends_with(fact::ending(part));
+                fact::what(fact::COMMAND_MOUNT, name).is_some()
+                    && PARTS_OF_MOUNT.iter().any(is_wanted)
             })
             .map(|(name, value)| (name.clone(), value.clone())),
     );
-    let is_program = |name: &str| name.starts_with("tool.") || name.starts_with("unreadable.tool.");
+    let is_program = |name: &str| {
+        let mut families = [fact::TOOL, fact::UNREADABLE_TOOL].into_iter();
+        families.any(|family| fact::what(family, name).is_some())
+    };
     let programs = look.facts.iter().filter(|(name, _)| is_program(name));
     facts.extend(programs.map(|(name, value)| (name.clone(), value.clone())));
     if let Some(seen) = &look.report.seen {
         let mapped: Vec<&str> = seen.mapped.iter().map(String::as_str).collect();
         let opened: Vec<&str> = seen.opened.iter().map(String::as_str).collect();
-        facts.insert("command.opened".to_owned(), opened.join("\n"));
-        facts.insert("command.threads".to_owned(), seen.threads.to_string());
+        facts.insert(fact::COMMAND_OPENED.to_owned(), opened.join("\n"));
+        facts.insert(fact::COMMAND_THREADS.to_owned(), seen.threads.to_string());
         let shared = seen.shared_memory_bytes.to_string();
-        facts.insert("command.shared_memory_bytes".to_owned(), shared);
-        facts.insert("command.processes".to_owned(), seen.processes.to_string());
-        facts.insert("command.mapped".to_owned(), mapped.join("\n"));
+        facts.insert(fact::COMMAND_SHARED_MEMORY.to_owned(), shared);
+        facts.insert(
+            fact::COMMAND_PROCESSES.to_owned(),
+            seen.processes.to_string(),
+        );
+        facts.insert(fact::COMMAND_MAPPED.to_owned(), mapped.join("\n"));
         for (name, value) in &seen.status {
-            facts.insert(format!("status.{name}"), value.clone());
+            facts.insert(fact::of(fact::STATUS, name), value.clone());
         }
         facts.extend(bytes_of(seen));
     }
@@ -241,13 +257,13 @@ fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
         .sha256
         .iter()
         .filter(|(path, _)| Some(*path) != seen.executed.as_ref())
-        .map(|(path, digits)| (format!("library.{}.sha256", name(path)), digits.clone()))
+        .map(|(path, digits)| (fact::of(fact::LIBRARY_SHA256, &name(path)), digits.clone()))
         .collect();
     let Some(program) = &seen.executed else {
         return facts;
     };
     if let Some(digits) = seen.sha256.get(program) {
-        facts.insert("program.command.sha256".to_owned(), digits.clone());
+        facts.insert(fact::of(fact::PROGRAM_SHA256, "command"), digits.clone());
     }
     let mut names = seen.mapped.iter().map(|path| name(path));
     let library = names.find_map(|name| {
@@ -256,7 +272,7 @@ fn bytes_of(seen: &tare_model::command::Seen) -> BTreeMap<String, String> {
         (is_musl || is_glibc).then_some(if is_musl { "musl" } else { "glibc" })
     });
     let library = library.unwrap_or("none, or a static one");
-    facts.insert("command.libc".to_owned(), library.to_owned());
+    facts.insert(fact::COMMAND_LIBC.to_owned(), library.to_owned());
     facts
 }
 

@@ -10,19 +10,21 @@ use std::collections::BTreeMap;
 use tare_model::command::Stdout;
 use tare_model::dossier::Span;
 use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport, Study};
+use tare_model::{counter, fact};
 use tare_stats::{Interval, median};
 
-use crate::analyze::collect::{Collector, Group};
+use crate::analyze::collect::Collector;
+use crate::analyze::kept::Group;
 use crate::analyze::pairs::{self, Against};
 use crate::analyze::{RunData, TrialData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
 
 /// Counters of the worker itself that say nothing about the command it started.
-const WORKERS_OWN: [&str; 3] = ["run_delay_ns", "on_cpu_ns", "slices"];
+const WORKERS_OWN: [&str; 3] = [counter::RUN_DELAY, counter::ON_CPU, counter::SLICES];
 
 /// Facts that are variables of the agent's process begin so.
-const VARIABLE: &str = "variable.";
+const VARIABLE: &str = fact::beginning(fact::VARIABLE);
 
 /// Values by block.
 pub type ByBlock = BTreeMap<u32, f64>;
@@ -140,10 +142,10 @@ pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
         }
         let own = command.usage.iter().filter(|(name, _)| {
             // The children's times stand in `children_*` already, and would be counted twice.
-            !matches!(name.as_str(), "user_ns" | "sys_ns")
+            !matches!(name.as_str(), counter::USER | counter::SYS)
         });
         counters.extend(own.map(|(name, value)| (name.clone(), *value)));
-        counters.insert("wall_ns".to_owned(), command.wall_ns as f64);
+        counters.insert(counter::WALL.to_owned(), command.wall_ns as f64);
     }
     counters
 }
@@ -187,22 +189,22 @@ pub fn put_together(
     if call.clean {
         facts.retain(|name, _| !name.starts_with(VARIABLE));
         let given = call.variables.iter();
-        facts.extend(given.map(|(name, text)| (format!("{VARIABLE}{name}"), text.clone())));
+        facts.extend(given.map(|(name, text)| (fact::of(fact::VARIABLE, name), text.clone())));
     }
-    let threads = facts.get("command.threads");
+    let threads = facts.get(fact::COMMAND_THREADS);
     if let Some(threads) = threads.and_then(|text| text.parse().ok()) {
         let of_command = counters.entry(user_command_id()).or_default();
-        of_command.insert("threads".to_owned(), threads);
+        of_command.insert(counter::THREADS.to_owned(), threads);
     }
     if let Some(directory) = &call.directory {
-        facts.insert("command.directory".to_owned(), directory.clone());
+        facts.insert(fact::COMMAND_DIRECTORY.to_owned(), directory.clone());
     }
     // What the command writes to; the agent's own output is another.
     let stdout = match spec.change.stdout {
         Some(Stdout::Console) => "console",
         _ => "kept",
     };
-    facts.insert("command.stdout".to_owned(), stdout.to_owned());
+    facts.insert(fact::COMMAND_STDOUT.to_owned(), stdout.to_owned());
     ArmEvidence {
         arm: spec.id.to_string(),
         driver: spec.driver.clone(),

@@ -9,6 +9,7 @@
 
 use regex::Regex;
 use tare_model::command::Pick;
+use tare_model::counter;
 use tare_model::{
     Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
     Sample, Unit, Value, command,
@@ -162,7 +163,7 @@ impl Workload for AnyCommand {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         let mut samples = vec![command_output::sample(&WALL, vec![report.wall_ns as f64])?];
-        let cpu_ns = ["user_ns", "sys_ns"]
+        let cpu_ns = [counter::USER, counter::SYS]
             .iter()
             .filter_map(|name| report.usage.get(*name))
             .sum::<f64>();

@@ -7,6 +7,7 @@
 //! the cache. Both are said of every trial.
 //! What it cannot see: the clock below its own `Time Resolution`.
 
+use tare_model::counter;
 use tare_model::{
     Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
 };
@@ -363,7 +364,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     let reading = |column: &usize| READING.contains(column);
     let tests = row.bytes_per_s.iter().filter(|(column, _)| reading(column));
     let application = row.file_bytes * tests.clone().count() as f64;
-    let counted = whole.counters.get("read_bytes").copied();
+    let counted = whole.counters.get(counter::READ_BYTES).copied();
     if let Some(remark) =
         counted.and_then(|device| sanity::device_bytes("read", application, device))
     {

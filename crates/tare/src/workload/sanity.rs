@@ -7,6 +7,7 @@
 //! This file is no workload.
 
 use tare_model::CommandReport;
+use tare_model::counter;
 
 /// One doubt about one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,8 +110,8 @@ pub fn of_command(report: &CommandReport) -> Vec<Remark> {
 /// for, since a quota may have a fraction and may be overdrawn within its period.
 fn processor_time(report: &CommandReport) -> Option<Remark> {
     let usage = |name: &str| report.usage.get(name).copied();
-    let used_ns = usage("user_ns")? + usage("sys_ns")?;
-    let cpus = usage("permitted_cpus")?;
+    let used_ns = usage(counter::USER)? + usage(counter::SYS)?;
+    let cpus = usage(counter::PERMITTED_CPUS)?;
     let wall_ns = report.wall_ns as f64;
     (used_ns > wall_ns * (cpus + 1.0) + TICK_NS).then(|| {
         Remark::new(
@@ -159,7 +160,7 @@ pub fn device_bytes(what: &str, application: f64, device: f64) -> Option<Remark>
 
 /// Says so if more threads were run than there are processors for them.
 pub fn threads(threads: f64, report: &CommandReport) -> Option<Remark> {
-    let cpus = *report.usage.get("permitted_cpus")?;
+    let cpus = *report.usage.get(counter::PERMITTED_CPUS)?;
     (threads > cpus).then(|| {
         Remark::new(
             MORE_THREADS_THAN_CPUS,

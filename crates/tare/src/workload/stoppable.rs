@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::command::{InSlices, Tie};
+use tare_model::counter;
 use tare_model::{CommandReport, ProbeReport, RawOutput};
 
 /// The shortest slice, nanoseconds: a hundred times what stopping and going on take.
@@ -51,7 +52,7 @@ pub fn judged(raw: &RawOutput) -> Result<InSlices, String> {
 /// # Errors
 /// As for [`judged`].
 pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<InSlices, String> {
-    if counters.get("throttled_ns").is_some_and(|ns| *ns > 0.0) {
+    if counters.get(counter::THROTTLED).is_some_and(|ns| *ns > 0.0) {
         return Err("was throttled by a processor quota".to_owned());
     }
     let seen = report.seen.as_ref();
@@ -78,7 +79,7 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
     let idle_ns = wall_ns * seen.idle_ns as f64 / seen.watched_ns as f64;
     // Of several, the times do not tell whether one of them was always at work.
     let off_ns = if is_alone {
-        let off_ns = wall_ns - used("user_ns") - used("sys_ns") - used("run_delay_ns");
+        let off_ns = wall_ns - used(counter::USER) - used(counter::SYS) - used(counter::RUN_DELAY);
         // On a busy machine its parent is late to hear of its end, which nobody saw it wait for.
         if off_ns > OFF_SURELY * wall_ns {
             off_ns
@@ -92,7 +93,7 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
         let share = 100.0 * off_ns / wall_ns;
         return Err(format!("waits for {share:.0} % of its time"));
     }
-    let device_bytes = (used("inblock") + used("oublock")) * BLOCK_BYTES;
+    let device_bytes = (used(counter::INBLOCK) + used(counter::OUBLOCK)) * BLOCK_BYTES;
     if device_bytes > DEVICE_BYTES {
         let mib = device_bytes / DEVICE_BYTES;
         return Err(format!("reads or writes {mib:.0} MiB on devices"));
@@ -126,7 +127,7 @@ pub fn confirmed(paused: &CommandReport, whole: &CommandReport) -> Result<(), St
 
 /// Its processor time, nanoseconds; 0 where nobody counted it.
 fn worked_ns(report: &CommandReport) -> f64 {
-    let used = ["user_ns", "sys_ns"].iter();
+    let used = [counter::USER, counter::SYS].iter();
     used.filter_map(|name| report.usage.get(*name)).sum()
 }
 

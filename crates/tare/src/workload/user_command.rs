@@ -9,6 +9,7 @@ use std::cell::RefCell;
 
 use regex::Regex;
 use tare_model::command::Pick;
+use tare_model::counter;
 use tare_model::{
     Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
     Sample, Unit,
@@ -180,7 +181,7 @@ impl Workload for UserCommand {
         )?];
         let usage = |name: &str| report.usage.get(name).copied();
         // The clock of processor time may not have ticked during a short command: then there is no value.
-        if let (Some(user), Some(system)) = (usage("user_ns"), usage("sys_ns"))
+        if let (Some(user), Some(system)) = (usage(counter::USER), usage(counter::SYS))
             && user + system > 0.0
         {
             samples.push(command_output::sample(&METRICS[1], vec![user + system])?);

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use super::profile::{Action, ArgumentTest, Profile, Verdict};
+use tare_model::call_list::{Action, ArgumentTest};
+
+use super::profile::{Profile, Verdict};
 
 /// `AUDIT_ARCH_…` of this architecture (include/uapi/linux/audit.h).
 #[cfg(target_arch = "x86_64")]
@@ -202,7 +204,9 @@ pub(super) fn compile(
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::{Machine, of_docker, read};
+    use tare_model::call_list::{Machine, of_docker};
+
+    use super::super::profile::read;
     use super::super::table::number;
     use super::*;
 

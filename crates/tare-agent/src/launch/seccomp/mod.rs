@@ -8,6 +8,7 @@ mod bpf;
 mod profile;
 mod table;
 
+use tare_model::call_list;
 use tare_model::launch::{DockerRelease, LaunchError, Seccomp, SeccompReport};
 
 use super::{refused, sys};
@@ -33,7 +34,7 @@ impl Filter {
     ) -> Result<Option<Self>, LaunchError> {
         let text = match which {
             Seccomp::Off => return Ok(None),
-            Seccomp::DockerDefault => profile::of_docker(release),
+            Seccomp::DockerDefault => call_list::of_docker(release),
         };
         let error = |problem: String| LaunchError {
             step: "assemble the system-call filter".into(),
@@ -42,7 +43,7 @@ impl Filter {
             hint: Some("use seccomp = \"off\"".into()),
         };
         let kernel = sys::kernel_release();
-        let machine = profile::Machine {
+        let machine = call_list::Machine {
             capabilities,
             kernel: &kernel,
         };
@@ -52,7 +53,7 @@ impl Filter {
                 wrong.line, wrong.problem
             ))
         })?;
-        let default = profile::Action::Errno(libc::EPERM as u16);
+        let default = call_list::Action::Errno(libc::EPERM as u16);
         let program = bpf::compile(&profile, default).map_err(|wrong| {
             error(match wrong {
                 bpf::CompileError::Architecture => {

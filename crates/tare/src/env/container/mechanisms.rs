@@ -47,4 +47,5 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
         NETWORK,
     ],
     together: &["namespaces of mounts, processes, names and IPC with the change of root: one step"],
+    sparing_filter: Some(("seccomp_spec_allow", Set::Flag(true))),
 };

@@ -3,6 +3,7 @@
 //! Every mechanism has a switch of its own. What is not said follows from what is: without the mount namespace
 //! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
 
+use tare_model::fact;
 use tare_model::launch::{
     Bind, DOCKER_CAPABILITIES, DockerRelease, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp,
     Stdio, UserNamespace, capability_number,
@@ -10,6 +11,7 @@ use tare_model::launch::{
 use tare_model::{Facts, Params, Value};
 
 use crate::env::grammar::{self, parse_bind, parse_size};
+use crate::env::value::{choice, shown, switch, words, wrong};
 use crate::env::{SettingSpec, SettingsError};
 
 /// Processor time.
@@ -147,68 +149,6 @@ pub(super) struct Settings {
     pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
     pub(super) binds: Vec<Bind>,
-}
-
-pub(in crate::env) fn wrong(
-    setting: &str,
-    problem: String,
-    hint: impl Into<String>,
-) -> SettingsError {
-    SettingsError {
-        setting: setting.to_owned(),
-        problem,
-        hint: Some(hint.into()),
-    }
-}
-
-pub(in crate::env) fn shown(value: &Value) -> String {
-    value.to_string().escape_debug().to_string()
-}
-
-/// The value as one of the named choices.
-pub(in crate::env) fn choice<T: Copy>(
-    settings: &Params,
-    name: &str,
-    choices: &[(&str, T)],
-) -> Result<Option<T>, SettingsError> {
-    let Some(value) = settings.value(name) else {
-        return Ok(None);
-    };
-    let text = value.to_string();
-    let found = choices.iter().find(|(word, _)| *word == text);
-    found.map(|(_, choice)| Some(*choice)).ok_or_else(|| {
-        let words: Vec<String> = choices
-            .iter()
-            .map(|(word, _)| format!("\"{word}\""))
-            .collect();
-        wrong(
-            name,
-            format!("`{}` is no value of `{name}`", shown(value)),
-            format!("one of {}", words.join(", ")),
-        )
-    })
-}
-
-pub(in crate::env) fn switch(settings: &Params, name: &str) -> Result<Option<bool>, SettingsError> {
-    match settings.value(name) {
-        None => Ok(None),
-        Some(Value::Bool(value)) => Ok(Some(*value)),
-        Some(value) => Err(wrong(
-            name,
-            format!("`{}` is neither true nor false", shown(value)),
-            "true or false, without quotes",
-        )),
-    }
-}
-
-/// The words of a list, or of a text with commas.
-pub(in crate::env) fn words(value: &Value) -> Vec<String> {
-    value
-        .to_string()
-        .split(',')
-        .map(|word| word.trim().to_owned())
-        .filter(|word| !word.is_empty())
-        .collect()
 }
 
 fn namespaces(settings: &Params) -> Result<Namespaces, SettingsError> {
@@ -611,7 +551,7 @@ impl Settings {
         switches
             .into_iter()
             .chain(limits)
-            .map(|(name, value)| (format!("container.{name}"), value))
+            .map(|(name, value)| (fact::of(fact::CONTAINER, name), value))
             .collect()
     }
 }

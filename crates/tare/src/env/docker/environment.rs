@@ -14,6 +14,7 @@ use bollard::models::{
     MountVolumeOptions,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
+use tare_model::fact;
 use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::{self, Contents};
@@ -498,7 +499,10 @@ impl Environment for DockerEnvironment {
         let mut facts = engine.facts;
         let mut own = None;
         let (name, image) = if let Some(like) = &self.settings.like {
-            facts.insert("agent.delivery".into(), "copied into each container".into());
+            facts.insert(
+                fact::AGENT_DELIVERY.into(),
+                "copied into each container".into(),
+            );
             let (template, image) = Template::of(cx, &api, like)?;
             let is_here = engine.elsewhere.is_none();
             let there = |share: &Share| own::is_there(&api, is_here, share);
@@ -507,10 +511,13 @@ impl Environment for DockerEnvironment {
             own = Some(Box::new(body));
             (template.image().to_owned(), image)
         } else if let Some(name) = &self.settings.image {
-            facts.insert("agent.delivery".into(), "copied into each container".into());
+            facts.insert(
+                fact::AGENT_DELIVERY.into(),
+                "copied into each container".into(),
+            );
             (name.clone(), image::inspect(&api, name)?)
         } else {
-            facts.insert("agent.delivery".into(), "part of the image".into());
+            facts.insert(fact::AGENT_DELIVERY.into(), "part of the image".into());
             let architecture = self.architecture(&engine.architecture);
             let contents = Contents {
                 wanted: self.settings.wanted.clone(),
@@ -523,11 +530,11 @@ impl Environment for DockerEnvironment {
         };
         let architecture = image.architecture.clone().unwrap_or_default();
         if packed::machine(&architecture) != packed::machine(&engine.architecture) {
-            facts.insert("image.emulated".into(), "true".into());
+            facts.insert(fact::IMAGE_EMULATED.into(), "true".into());
         }
         // Missing is told here, before anything is started.
         let agent = packed::agent_for(cx.agents, &architecture)?;
-        facts.insert("agent.sha256".into(), agent.sha256.clone());
+        facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
         if own.is_none() {
             facts::of_settings(&mut facts, &self.settings, profile.as_ref());

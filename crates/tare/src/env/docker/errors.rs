@@ -12,6 +12,7 @@ use bollard::errors::Error as ApiError;
 
 use super::super::EnvError;
 
+use super::super::known::Known;
 pub(super) use super::super::text::{and_cleanup, printable};
 
 /// The system error at the bottom of an API error, if one is there.
@@ -81,129 +82,109 @@ pub(super) fn explain(asked: Asked<'_>, error: &ApiError) -> EnvError {
     }
 }
 
-/// An explanation: fragments that must all occur, what they mean, and what would help.
-struct Known {
-    fragments: &'static [&'static str],
-    why: &'static str,
-    fix: &'static str,
-}
-
 static KNOWN: &[Known] = &[
     Known {
-        fragments: &["unable to apply caps", "operation not permitted"],
+        said: &[&["unable to apply caps", "operation not permitted"]],
         why: "the engine does not hold every capability that it is to give away, so neither `privileged` \
               nor `cap_add = \"ALL\"` can work here",
         fix: "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
     },
     Known {
-        fragments: &["pivot", "device or resource busy"],
+        said: &[&["pivot", "device or resource busy"]],
         why: "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
               over it (an OCI runtime that ran without a mount namespace leaves one behind)",
         fix: "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
     },
     Known {
-        fragments: &["no space left on device"],
+        said: &[&["no space left on device"]],
         why: "the disk that holds the engine's data is full",
         fix: "see `docker system df`; `docker system prune` removes what is not used",
     },
     Known {
-        fragments: &["unknown or invalid runtime name"],
+        said: &[
+            &["unknown or invalid runtime name"],
+            &["unknown runtime specified"],
+        ],
         why: "the engine knows no runtime of that name",
         fix: "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
     },
     Known {
-        fragments: &["unknown runtime specified"],
-        why: "the engine knows no runtime of that name",
-        fix: "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
-    },
-    Known {
-        fragments: &["bind source path does not exist"],
+        said: &[&["bind source path does not exist"]],
         why: "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
         fix: "use `storage = \"volume\"`",
     },
     Known {
-        fragments: &["requested cpus are not available"],
+        said: &[&["requested cpus are not available"]],
         why: "`cpuset` names a CPU that the engine's machine does not have",
         fix: "see `nproc` on the engine's machine",
     },
     Known {
-        fragments: &["range of cpus is from"],
+        said: &[&["range of cpus is from"]],
         why: "`cpus` is more than the engine's machine has",
         fix: "see `nproc` on the engine's machine",
     },
     Known {
-        fragments: &["port is already allocated"],
+        said: &[
+            &["port is already allocated"],
+            &["bind: address already in use"],
+        ],
         why: "the port that `port` names is taken on this machine",
         fix: "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
     },
     Known {
-        fragments: &["bind: address already in use"],
-        why: "the port that `port` names is taken on this machine",
-        fix: "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
-    },
-    Known {
-        fragments: &["cannot join network of a non running container"],
+        said: &[&["cannot join network of a non running container"]],
         why: "the container whose network was to be joined does not run",
         fix: "start it first; `docker ps` lists the running ones",
     },
     Known {
-        fragments: &["setting rlimit", "operation not permitted"],
+        said: &[&["setting rlimit", "operation not permitted"]],
         why: "`ulimits` asks for more than the engine itself may have",
         fix: "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
     },
     Known {
-        fragments: &["failed to create shim", "seccomp"],
+        said: &[&["failed to create shim", "seccomp"]],
         why: "the runtime cannot load the seccomp profile",
         fix: "leave `seccomp` out to see whether the container starts without it, then mend the profile",
     },
     Known {
-        fragments: &["decoding seccomp profile failed"],
+        said: &[&["decoding seccomp profile failed"]],
         why: "the engine cannot read the seccomp profile",
         fix: "see the format in Docker's documentation",
     },
     Known {
-        fragments: &["apparmor", "could not be applied"],
+        said: &[&["apparmor", "could not be applied"]],
         why: "the engine's machine has no AppArmor profile of that name loaded",
         fix: "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
     },
     Known {
-        fragments: &["does not match the specified platform"],
+        said: &[
+            &["does not match the specified platform"],
+            &["was found but does not match"],
+        ],
         why: "the image is for another platform than `platform` names",
         fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
     },
     Known {
-        fragments: &["was found but does not match"],
-        why: "the image is for another platform than `platform` names",
-        fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
-    },
-    Known {
-        fragments: &["logging plugin", "not found"],
+        said: &[&["logging plugin", "not found"], &["no log driver named"]],
         why: "the engine has no log driver of that name",
         fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
     },
     Known {
-        fragments: &["no log driver named"],
-        why: "the engine has no log driver of that name",
-        fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
-    },
-    Known {
-        fragments: &["cgroup"],
+        said: &[&["cgroup"]],
         why: "the engine could not set up the container's cgroup",
         fix: "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
               `cat /proc/cgroups`",
     },
     Known {
-        fragments: &["exec format error"],
+        said: &[&["exec format error"]],
         why: "the agent is built for another processor than the engine's machine has",
         fix: "build the agent for that target",
     },
     Known {
-        fragments: &["unable to find user"],
-        why: "the image has no such `user`",
-        fix: "give `user` as a number",
-    },
-    Known {
-        fragments: &["no matching entries in passwd file"],
+        said: &[
+            &["unable to find user"],
+            &["no matching entries in passwd file"],
+        ],
         why: "the image has no such `user`",
         fix: "give `user` as a number",
     },
@@ -212,13 +193,7 @@ static KNOWN: &[Known] = &[
 /// Turns the engine's answer to a request into an error for the reader.
 pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError {
     let answer = printable(message);
-    let lower = message.to_lowercase();
-    if let Some(known) = KNOWN.iter().find(|known| {
-        known
-            .fragments
-            .iter()
-            .all(|fragment| lower.contains(fragment))
-    }) {
+    if let Some(known) = Known::find(KNOWN, message) {
         return EnvError::Absent {
             why: format!("cannot {what}: {} (the engine says: {answer})", known.why),
             fix: Some(known.fix.into()),

@@ -6,6 +6,7 @@
 
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect, SystemInfo, SystemVersion};
 use tare_model::Facts;
+use tare_model::fact;
 
 use super::api::Api;
 use super::errors::printable;
@@ -27,42 +28,50 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
     let mut facts = Facts::new();
     put(
         &mut facts,
-        "engine.endpoint",
+        fact::ENGINE_ENDPOINT,
         Some(api.endpoint.to_string()),
     );
-    put(&mut facts, "engine.version", version.version.as_ref());
-    put(&mut facts, "engine.api", version.api_version.as_ref());
+    put(&mut facts, fact::ENGINE_VERSION, version.version.as_ref());
+    put(&mut facts, fact::ENGINE_API, version.api_version.as_ref());
     for component in version.components.iter().flatten() {
         let name = component.name.to_lowercase();
         if name != "engine" {
-            let name = format!("engine.{}.version", printable(&name));
+            let name = fact::of(fact::ENGINE_PART_VERSION, &printable(&name));
             put(&mut facts, &name, Some(&component.version));
         }
     }
-    put(&mut facts, "engine.storage_driver", info.driver.as_ref());
+    put(
+        &mut facts,
+        fact::ENGINE_STORAGE_DRIVER,
+        info.driver.as_ref(),
+    );
     for pair in info.driver_status.iter().flatten() {
         if let [name, value] = pair.as_slice()
             && name == "Backing Filesystem"
         {
-            put(&mut facts, "engine.storage_filesystem", Some(value));
+            put(&mut facts, fact::ENGINE_STORAGE_FILESYSTEM, Some(value));
         }
     }
     put(
         &mut facts,
-        "engine.cgroup_driver",
+        fact::ENGINE_CGROUP_DRIVER,
         info.cgroup_driver.as_ref(),
     );
     put(
         &mut facts,
-        "engine.cgroup_version",
+        fact::ENGINE_CGROUP_VERSION,
         info.cgroup_version.as_ref(),
     );
     put(
         &mut facts,
-        "engine.log_driver",
+        fact::ENGINE_LOG_DRIVER,
         info.logging_driver.as_ref(),
     );
-    put(&mut facts, "engine.runtime", info.default_runtime.as_ref());
+    put(
+        &mut facts,
+        fact::ENGINE_RUNTIME,
+        info.default_runtime.as_ref(),
+    );
     let mut runtimes: Vec<&str> = info
         .runtimes
         .iter()
@@ -70,34 +79,42 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
         .map(|(name, _)| name.as_str())
         .collect();
     runtimes.sort_unstable();
-    put(&mut facts, "engine.runtimes", Some(runtimes.join(" ")));
+    put(&mut facts, fact::ENGINE_RUNTIMES, Some(runtimes.join(" ")));
     put(
         &mut facts,
-        "engine.security",
+        fact::ENGINE_SECURITY,
         info.security_options
             .as_ref()
             .map(|options| options.join(" ")),
     );
-    put(&mut facts, "engine.kernel", info.kernel_version.as_ref());
-    put(&mut facts, "engine.system", info.operating_system.as_ref());
-    put(&mut facts, "engine.os_type", info.os_type.as_ref());
     put(
         &mut facts,
-        "engine.architecture",
+        fact::ENGINE_KERNEL,
+        info.kernel_version.as_ref(),
+    );
+    put(
+        &mut facts,
+        fact::ENGINE_SYSTEM,
+        info.operating_system.as_ref(),
+    );
+    put(&mut facts, fact::ENGINE_OS_TYPE, info.os_type.as_ref());
+    put(
+        &mut facts,
+        fact::ENGINE_ARCHITECTURE,
         info.architecture.as_ref(),
     );
-    put(&mut facts, "engine.cpus", info.ncpu);
-    put(&mut facts, "engine.memory_bytes", info.mem_total);
+    put(&mut facts, fact::ENGINE_CPUS, info.ncpu);
+    put(&mut facts, fact::ENGINE_MEMORY, info.mem_total);
     put(
         &mut facts,
-        "engine.warnings",
+        fact::ENGINE_WARNINGS,
         info.warnings.as_ref().map(|warnings| warnings.join("; ")),
     );
     if let Some((set, missing)) = bounding_set(api) {
-        put(&mut facts, "engine.CapBnd", Some(set));
+        put(&mut facts, fact::ENGINE_CAP_BND, Some(set));
         put(
             &mut facts,
-            "engine.capabilities_missing",
+            fact::ENGINE_CAPABILITIES_MISSING,
             Some(missing.join(" ")),
         );
     }
@@ -106,15 +123,15 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
 
 /// Name, id, digests and size of the image.
 pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
-    put(facts, "image.name", Some(name));
-    put(facts, "image.id", image.id.as_ref());
+    put(facts, fact::IMAGE_NAME, Some(name));
+    put(facts, fact::IMAGE_ID, image.id.as_ref());
     put(
         facts,
-        "image.digests",
+        fact::IMAGE_DIGESTS,
         image.repo_digests.as_ref().map(|digests| digests.join(" ")),
     );
-    put(facts, "image.size_bytes", image.size);
-    put(facts, "image.architecture", image.architecture.as_ref());
+    put(facts, fact::IMAGE_SIZE, image.size);
+    put(facts, fact::IMAGE_ARCHITECTURE, image.architecture.as_ref());
 }
 
 /// What was asked for; a profile by its hash, and what AppArmor there is to answer.
@@ -126,15 +143,15 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
     of_host_config(facts, &request::host_config(settings, named.as_ref()));
     put(
         facts,
-        "seccomp.profile_sha256",
+        fact::SECCOMP_PROFILE_SHA256,
         profile.map(|profile| &profile.sha256),
     );
-    put(facts, "asked.Tty", settings.tty.then_some(true));
-    put(facts, "asked.Platform", settings.platform.as_ref());
-    put(facts, "asked.Context", settings.context.as_ref());
+    put(facts, fact::ASKED_TTY, settings.tty.then_some(true));
+    put(facts, fact::ASKED_PLATFORM, settings.platform.as_ref());
+    put(facts, fact::ASKED_CONTEXT, settings.context.as_ref());
     // Without it every profile is the same, and a cost of none says nothing about AppArmor.
     let has_apparmor = facts
-        .get("engine.security")
+        .get(fact::ENGINE_SECURITY)
         .is_some_and(|options| options.contains("name=apparmor"));
     let state = match (has_apparmor, &settings.apparmor) {
         (false, _) => "absent on the engine's machine; the setting changes nothing",
@@ -142,7 +159,7 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
         (true, None) if settings.privileged => "unconfined",
         (true, None) => "docker-default",
     };
-    put(facts, "security.apparmor", Some(state));
+    put(facts, fact::SECURITY_APPARMOR, Some(state));
 }
 
 /// What an arm that is like a container of the user's was asked for. Where its output goes may hold somebody's keys.
@@ -156,7 +173,7 @@ pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
         options.into_iter().filter(is_short).collect()
     });
     of_host_config(facts, &config);
-    put(facts, "asked.User", body.user.as_ref());
+    put(facts, fact::ASKED_USER, body.user.as_ref());
 }
 
 /// Under the names of the API's `HostConfig`.
@@ -168,7 +185,7 @@ fn of_host_config(facts: &mut Facts, config: &HostConfig) {
                 serde_json::Value::String(text) => text,
                 other => other.to_string(),
             };
-            put(facts, &format!("asked.{name}"), Some(text));
+            put(facts, &fact::of(fact::ASKED, &name), Some(text));
         }
     }
 }

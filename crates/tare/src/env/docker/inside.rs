@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
+use tare_model::fact;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
@@ -246,8 +247,8 @@ impl Environment for InsideEnvironment {
         let agent = packed::agent_for(cx.agents, &architecture)?;
         let mut facts = engine.facts;
         let how = "copied into the running container, and removed from it";
-        facts.insert("agent.delivery".into(), how.into());
-        facts.insert("agent.sha256".into(), agent.sha256.clone());
+        facts.insert(fact::AGENT_DELIVERY.into(), how.into());
+        facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
         facts::of_own(&mut facts, &own::body_of(&api, &self.container)?);
         self.prepared = Some(Prepared {

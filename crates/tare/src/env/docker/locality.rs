@@ -10,6 +10,7 @@
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
 
+use tare_model::fact;
 use tare_model::{Facts, Reason};
 
 use bollard::models::ContainerInspectResponse;
@@ -21,28 +22,28 @@ use crate::cx::{CONTROL_LIMIT, files};
 /// Why the engine's machine is not this one, as far as its own words tell.
 pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
     let fact = |name: &str| engine.get(name).map_or("", String::as_str);
-    if fact("engine.system") == "Docker Desktop" {
+    if fact(fact::ENGINE_SYSTEM) == "Docker Desktop" {
         return Some(
             "Docker Desktop keeps its containers in a virtual machine whose bridge is not reachable from here"
                 .into(),
         );
     }
-    if fact("engine.security").contains("rootless") {
+    if fact(fact::ENGINE_SECURITY).contains("rootless") {
         return Some(
             "a rootless engine keeps its bridge in a network namespace of its own, not reachable from here".into(),
         );
     }
-    if fact("engine.endpoint").starts_with("tcp://") {
+    if fact(fact::ENGINE_ENDPOINT).starts_with("tcp://") {
         return Some("the engine is reached over TCP and may be on another machine".into());
     }
     if !cfg!(target_os = "linux") {
         return Some("the engine's machine is a virtual one".into());
     }
     let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).ok()?;
-    (kernel.trim() != fact("engine.kernel")).then(|| {
+    (kernel.trim() != fact(fact::ENGINE_KERNEL)).then(|| {
         format!(
             "the engine runs on another kernel ({}) than this machine ({})",
-            fact("engine.kernel"),
+            fact(fact::ENGINE_KERNEL),
             kernel.trim()
         )
     })

@@ -29,4 +29,6 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
         "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
         "bridge, address translation and name server: they come as one",
     ],
+    // Which runtimes there are, the engine says.
+    sparing_filter: None,
 };

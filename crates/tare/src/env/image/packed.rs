@@ -6,6 +6,7 @@
 //! What it cannot see: how an engine stores it.
 
 use sha2::{Digest, Sha256};
+use tare_model::fact;
 use tare_model::{ArmId, Facts, RunId};
 
 use super::host_files::{self, Found, HostEntry, Wanted};
@@ -90,7 +91,7 @@ pub(in crate::env) fn root(
     if let Some(bytes) = contents.lower_file {
         root = root.with_lower_file(bytes);
     }
-    facts.insert("image.content_sha256".into(), root.sha256());
+    facts.insert(fact::IMAGE_CONTENT_SHA256.into(), root.sha256());
     Ok(root)
 }
 
@@ -104,14 +105,14 @@ fn of_packed(facts: &mut Facts, found: &Found) {
         n_bytes += bytes.len();
         for (program, path) in &found.programs {
             if *path == file.path {
-                let name = format!("program.{}.sha256", printable(program));
+                let name = fact::of(fact::PROGRAM_SHA256, &printable(program));
                 facts.insert(name, hex(&Sha256::digest(bytes)));
             }
         }
     }
     let n_files = found.files.len();
-    facts.insert("image.packed_files".into(), n_files.to_string());
-    facts.insert("image.packed_bytes".into(), n_bytes.to_string());
+    facts.insert(fact::IMAGE_PACKED_FILES.into(), n_files.to_string());
+    facts.insert(fact::IMAGE_PACKED_BYTES.into(), n_bytes.to_string());
 }
 
 /// What is laid into a container of a foreign image.

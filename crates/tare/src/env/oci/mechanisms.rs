@@ -54,4 +54,5 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     together: &[
         "mount namespace, change of root and overlay: a runtime does not start without them",
     ],
+    sparing_filter: Some(("runtime", Set::Text("crun"))),
 };

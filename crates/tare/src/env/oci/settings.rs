@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
+use tare_model::fact;
 use tare_model::launch::{Bind, Limits, Network};
 use tare_model::{Facts, Params, Value};
 
-use crate::env::container::settings::{
-    CPUS, CPUSET, MEMORY, PIDS, binds, capabilities, choice, limits, shown, switch, words, wrong,
-};
+use crate::env::container::settings::{CPUS, CPUSET, MEMORY, PIDS, binds, capabilities, limits};
+use crate::env::value::{choice, shown, switch, words, wrong};
 use crate::env::{SettingSpec, SettingsError};
 
 /// What the driver takes.
@@ -324,7 +324,7 @@ impl Settings {
         let mut facts = Facts::new();
         let mut fact = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                facts.insert(format!("oci.{name}"), value.escape_debug().to_string());
+                facts.insert(fact::of(fact::OCI, name), value.escape_debug().to_string());
             }
         };
         fact("runtime", Some(self.runtime.clone()));

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::agent_for;
@@ -15,7 +16,7 @@ use super::super::image::{AGENT_PATH, ImageTar};
 use super::super::record;
 use super::super::{Availability, EnvError};
 use super::caller::Caller;
-use super::environment::info;
+use super::facts::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
 use super::{Place, Podman, errors, image};
@@ -50,7 +51,9 @@ fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Fac
         match ran {
             Err(error) if errors::is_hybrid(&error) && caller.runtime.is_none() => {
                 let chosen = errors::chosen(errors::HYBRID);
-                engine.facts.insert("engine.runtime.chosen".into(), chosen);
+                engine
+                    .facts
+                    .insert(fact::ENGINE_RUNTIME_CHOSEN.into(), chosen);
                 let caller = Caller {
                     runtime: Some("runc".into()),
                     ..caller.clone()

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use tare_model::fact;
 use tare_model::{ArmId, Facts, Reason};
 
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
@@ -20,7 +21,7 @@ use super::super::text::and_cleanup;
 use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
 use super::account::Account;
 use super::caller::Caller;
-use super::facts::{self, Engine};
+use super::facts::{self, Engine, info};
 use super::instance::{
     Belongings, PodmanInstance, remove_containers, remove_folder, remove_volumes,
 };
@@ -309,16 +310,16 @@ impl PodmanEnvironment {
         facts::of_container(facts, &rehearsed);
         facts::of_options(facts, &self.settings.options());
         let mut put = |name: &str, value: &str| facts.insert(name.into(), value.into());
-        put("agent.delivery", delivery);
-        put("agent.sha256", &agent.sha256);
+        put(fact::AGENT_DELIVERY, delivery);
+        put(fact::AGENT_SHA256, &agent.sha256);
         if let Some(why) = chosen {
-            put("engine.runtime.chosen", &errors::chosen(why));
+            put(fact::ENGINE_RUNTIME_CHOSEN, &errors::chosen(why));
         }
         if let Some(account) = &caller.account {
-            put("engine.user", &account.name);
+            put(fact::ENGINE_USER, &account.name);
         }
         if machine(&prepared.architecture) != machine(&engine.architecture) {
-            put("image.emulated", "true");
+            put(fact::IMAGE_EMULATED, "true");
         }
         prepared.engine = engine;
         self.caller = Some(caller);
@@ -393,13 +394,6 @@ impl PodmanEnvironment {
             _ => address::bridge(container),
         }
     }
-}
-
-/// Describes podman.
-pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
-    let arguments = ["info", "--format=json"];
-    let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
-    Ok(facts::of_engine(&answer))
 }
 
 /// Describes a container.

@@ -6,17 +6,11 @@
 //! wording: explanations say only what the words prove.
 
 use super::super::EnvError;
+use super::super::known::Known;
 use super::super::text::printable;
 
 /// The packages of a rootless podman on Debian and its relatives.
 pub(super) const INSTALL: &str = "`sudo apt-get install podman uidmap slirp4netns fuse-overlayfs`";
-
-/// An explanation: fragments in lower case that must all occur, what they mean, and what would help.
-struct Known {
-    fragments: &'static [&'static str],
-    why: &'static str,
-    fix: &'static str,
-}
 
 const SUBORDINATE: &str = "the user has no range of subordinate user or group ids, so inside there is no other user \
      than root";
@@ -31,127 +25,114 @@ const RUNTIME_FIX: &str =
 
 static KNOWN: &[Known] = &[
     Known {
-        fragments: &["rlimit", "operation not permitted"],
+        said: &[&["rlimit", "operation not permitted"]],
         why: RLIMIT,
         fix: RLIMIT_FIX,
     },
     Known {
-        fragments: &["cgroups in hybrid mode not supported"],
+        said: &[&["cgroups in hybrid mode not supported"]],
         why: HYBRID,
         fix: "`runtime = \"runc\"` (`sudo apt-get install runc`)",
     },
     Known {
-        fragments: &["newuidmap", "executable file not found"],
+        said: &[
+            &["newuidmap", "executable file not found"],
+            &["newgidmap", "executable file not found"],
+        ],
         why: "the programs that map a user's subordinate ids are not installed",
         fix: "`sudo apt-get install uidmap`",
     },
     Known {
-        fragments: &["newgidmap", "executable file not found"],
-        why: "the programs that map a user's subordinate ids are not installed",
-        fix: "`sudo apt-get install uidmap`",
-    },
-    Known {
-        fragments: &["unable to setup user: invalid argument"],
+        said: &[
+            &["unable to setup user: invalid argument"],
+            &["insufficient uids or gids"],
+        ],
         why: SUBORDINATE,
         fix: SUBORDINATE_FIX,
     },
     Known {
-        fragments: &["insufficient uids or gids"],
-        why: SUBORDINATE,
-        fix: SUBORDINATE_FIX,
-    },
-    Known {
-        fragments: &["container-init", "not found"],
+        said: &[&["container-init", "not found"]],
         why: "the small init that `init = true` asks for is not installed",
         fix: "`sudo apt-get install catatonit`",
     },
     Known {
-        fragments: &["slirp4netns", "not find"],
+        said: &[&["slirp4netns", "not find"], &["slirp4netns", "not found"]],
         why: "the program for the network of a rootless container is not installed",
         fix: "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
     },
     Known {
-        fragments: &["slirp4netns", "not found"],
-        why: "the program for the network of a rootless container is not installed",
-        fix: "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
-    },
-    Known {
-        fragments: &["pasta", "not find"],
+        said: &[&["pasta", "not find"]],
         why: "the program for the network of a rootless container is not installed",
         fix: "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     },
     Known {
-        fragments: &["pasta", "not found"],
+        said: &[&["pasta", "not found"]],
         why: "podman is older than its `pasta` network (4.4), or that program is not installed",
         fix: "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     },
     Known {
-        fragments: &["failed to find plugin"],
+        said: &[&["failed to find plugin"]],
         why: "the programs that set up a bridge for containers are not installed",
         fix: "`sudo apt-get install containernetworking-plugins`",
     },
     Known {
-        fragments: &["netavark", "not find"],
+        said: &[&["netavark", "not find"]],
         why: "the program that sets up a bridge for containers is not installed",
         fix: "`sudo apt-get install netavark aardvark-dns`",
     },
     Known {
-        fragments: &["default oci runtime", "not found"],
+        said: &[
+            &["default oci runtime", "not found"],
+            &["no valid executable found for oci runtime"],
+        ],
         why: "podman finds no OCI runtime of that name",
         fix: RUNTIME_FIX,
     },
     Known {
-        fragments: &["no valid executable found for oci runtime"],
-        why: "podman finds no OCI runtime of that name",
-        fix: RUNTIME_FIX,
-    },
-    Known {
-        fragments: &["opening seccomp profile failed"],
+        said: &[&["opening seccomp profile failed"]],
         why: "the file that `seccomp` names is not there, or podman's user may not read it",
         fix: "put it where that user may read it",
     },
     Known {
-        fragments: &["seccomp profile", "failed"],
+        said: &[&["seccomp profile", "failed"]],
         why: "the file that `seccomp` names is no seccomp profile",
         fix: "see /usr/share/containers/seccomp.json for one that is",
     },
     Known {
-        fragments: &["cannot connect to podman"],
+        said: &[&["cannot connect to podman"]],
         why: "the machine that podman runs its containers in is not running",
         fix: "`podman machine init`, then `podman machine start`",
     },
     Known {
-        fragments: &["unable to apply caps"],
+        said: &[&["unable to apply caps"]],
         why: "podman does not hold every capability that it is to give away",
         fix: "use `cap_add` with those that are needed, or `--set podman.as=USER`: a user namespace has them all",
     },
     Known {
-        fragments: &["no space left on device"],
+        said: &[&["no space left on device"]],
         why: "the disk that holds podman's data is full",
         fix: "see `podman system df`; `podman system prune` removes what is not used",
     },
     Known {
-        fragments: &["no matching entries in passwd file"],
+        said: &[
+            &["no matching entries in passwd file"],
+            &["unable to find user"],
+        ],
         why: "the image has no such `user`",
         fix: "give `user` as a number",
     },
     Known {
-        fragments: &["unable to find user"],
-        why: "the image has no such `user`",
-        fix: "give `user` as a number",
-    },
-    Known {
-        fragments: &["exec format error"],
+        said: &[&["exec format error"]],
         why: "the agent is built for another processor than podman's machine has",
         fix: "build the agent for that target",
     },
     Known {
-        fragments: &["database configuration mismatch"],
+        said: &[&["database configuration mismatch"]],
         why: "podman was used before with another folder or storage driver than its configuration names now",
         fix: "undo the change in storage.conf or containers.conf; `podman system reset` removes everything",
     },
     Known {
-        fragments: &["cgroup"],
+        said: &[&["cgroup"]],
         why: "the control group of the container could not be set up",
         fix: "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
     },
@@ -185,12 +166,7 @@ pub(super) fn words(stderr: &str) -> String {
 
 /// What a refusal means and what would help, where its words are known.
 pub(super) fn meaning(stderr: &str) -> Option<(&'static str, &'static str)> {
-    let said = words(stderr).to_lowercase();
-    let is_known = |known: &&Known| known.fragments.iter().all(|part| said.contains(part));
-    KNOWN
-        .iter()
-        .find(is_known)
-        .map(|known| (known.why, known.fix))
+    Known::find(KNOWN, &words(stderr)).map(|known| (known.why, known.fix))
 }
 
 /// Turns podman's refusal into an error for the reader; `what` is an infinitive.

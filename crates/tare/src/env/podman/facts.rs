@@ -3,10 +3,16 @@
 //! Only what `podman info` and `podman inspect` answer; foreign text is escaped, and what a version does not
 //! tell is left out. What cannot be seen from here is the configuration files behind the answers.
 
+use std::time::Duration;
+
 use serde_json::Value as Json;
 use tare_model::Facts;
+use tare_model::fact;
 
+use super::super::EnvError;
 use super::super::text::printable;
+use super::caller::Caller;
+use crate::cx::Context;
 
 /// What decides how podman is used, from `podman info`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,40 +56,48 @@ fn put(facts: &mut Facts, json: &Json, names: &[(&str, &str)]) {
     }
 }
 
+/// Describes podman.
+pub(super) fn info(cx: &Context<'_>, caller: &Caller, limit: Duration) -> Result<Engine, EnvError> {
+    let arguments = ["info", "--format=json"];
+    let answer = caller.ask(cx, "describe itself", &arguments, limit)?;
+    Ok(of_engine(&answer))
+}
+
 /// Reads `podman info --format json`.
-pub(super) fn of_engine(info: &Json) -> Engine {
+fn of_engine(info: &Json) -> Engine {
     let mut facts = Facts::new();
+    let [conmon, runtime] = ["conmon", "runtime"].map(|of| fact::of(fact::ENGINE_PART_VERSION, of));
     put(
         &mut facts,
         info,
         &[
-            ("engine.version", "/version/Version"),
-            ("engine.architecture", "/host/arch"),
-            ("engine.cgroup_driver", "/host/cgroupManager"),
-            ("engine.cgroup_version", "/host/cgroupVersion"),
-            ("engine.cgroup_controllers", "/host/cgroupControllers"),
-            ("engine.conmon.version", "/host/conmon/version"),
-            ("engine.kernel", "/host/kernel"),
-            ("engine.log_driver", "/host/logDriver"),
-            ("engine.networks", "/host/networkBackend"),
-            ("engine.remote", "/host/serviceIsRemote"),
-            ("engine.rootless", "/host/security/rootless"),
-            ("engine.rootless_network", "/host/rootlessNetworkCmd"),
-            ("engine.runtime", "/host/ociRuntime/name"),
-            ("engine.runtime.version", "/host/ociRuntime/version"),
-            ("engine.seccomp", "/host/security/seccompEnabled"),
+            (fact::ENGINE_VERSION, "/version/Version"),
+            (fact::ENGINE_ARCHITECTURE, "/host/arch"),
+            (fact::ENGINE_CGROUP_DRIVER, "/host/cgroupManager"),
+            (fact::ENGINE_CGROUP_VERSION, "/host/cgroupVersion"),
+            (fact::ENGINE_CGROUP_CONTROLLERS, "/host/cgroupControllers"),
+            (&conmon, "/host/conmon/version"),
+            (fact::ENGINE_KERNEL, "/host/kernel"),
+            (fact::ENGINE_LOG_DRIVER, "/host/logDriver"),
+            (fact::ENGINE_NETWORKS, "/host/networkBackend"),
+            (fact::ENGINE_REMOTE, "/host/serviceIsRemote"),
+            (fact::ENGINE_ROOTLESS, "/host/security/rootless"),
+            (fact::ENGINE_ROOTLESS_NETWORK, "/host/rootlessNetworkCmd"),
+            (fact::ENGINE_RUNTIME, "/host/ociRuntime/name"),
+            (&runtime, "/host/ociRuntime/version"),
+            (fact::ENGINE_SECCOMP, "/host/security/seccompEnabled"),
             (
-                "engine.seccomp_profile",
+                fact::ENGINE_SECCOMP_PROFILE,
                 "/host/security/seccompProfilePath",
             ),
-            ("engine.storage_driver", "/store/graphDriverName"),
+            (fact::ENGINE_STORAGE_DRIVER, "/store/graphDriverName"),
             (
-                "engine.storage_filesystem",
+                fact::ENGINE_STORAGE_FILESYSTEM,
                 "/store/graphStatus/Backing Filesystem",
             ),
-            ("engine.storage_folder", "/store/graphRoot"),
+            (fact::ENGINE_STORAGE_FOLDER, "/store/graphRoot"),
             (
-                "engine.storage_program",
+                fact::ENGINE_STORAGE_PROGRAM,
                 "/store/graphOptions/overlay.mount_program/Executable",
             ),
         ],
@@ -97,20 +111,20 @@ pub(super) fn of_engine(info: &Json) -> Engine {
             sizes.sum::<u64>()
         });
         if let Some(ids) = sizes {
-            facts.insert("engine.user_ids".into(), ids.to_string());
+            facts.insert(fact::ENGINE_USER_IDS.into(), ids.to_string());
         }
     }
     let fact = |name: &str| facts.get(name).cloned().unwrap_or_default();
     Engine {
-        architecture: fact("engine.architecture"),
+        architecture: fact(fact::ENGINE_ARCHITECTURE),
         is_rootless,
         is_remote: is_true("/host/serviceIsRemote"),
-        cgroup_version: if fact("engine.cgroup_version") == "v1" {
+        cgroup_version: if fact(fact::ENGINE_CGROUP_VERSION) == "v1" {
             1
         } else {
             2
         },
-        controllers: fact("engine.cgroup_controllers")
+        controllers: fact(fact::ENGINE_CGROUP_CONTROLLERS)
             .split(' ')
             .filter(|name| !name.is_empty())
             .map(str::to_owned)
@@ -121,15 +135,15 @@ pub(super) fn of_engine(info: &Json) -> Engine {
 
 /// Reads the first of `podman image inspect`.
 pub(super) fn of_image(facts: &mut Facts, name: &str, image: &Json) {
-    facts.insert("image.name".into(), printable(name));
+    facts.insert(fact::IMAGE_NAME.into(), printable(name));
     put(
         facts,
         image,
         &[
-            ("image.id", "/Id"),
-            ("image.digests", "/RepoDigests"),
-            ("image.size_bytes", "/Size"),
-            ("image.architecture", "/Architecture"),
+            (fact::IMAGE_ID, "/Id"),
+            (fact::IMAGE_DIGESTS, "/RepoDigests"),
+            (fact::IMAGE_SIZE, "/Size"),
+            (fact::IMAGE_ARCHITECTURE, "/Architecture"),
         ],
     );
 }
@@ -140,9 +154,9 @@ pub(super) fn of_container(facts: &mut Facts, container: &Json) {
         facts,
         container,
         &[
-            ("engine.runtime", "/OCIRuntime"),
-            ("engine.network_mode", "/HostConfig/NetworkMode"),
-            ("engine.log_driver", "/HostConfig/LogConfig/Type"),
+            (fact::ENGINE_RUNTIME, "/OCIRuntime"),
+            (fact::ENGINE_NETWORK_MODE, "/HostConfig/NetworkMode"),
+            (fact::ENGINE_LOG_DRIVER, "/HostConfig/LogConfig/Type"),
         ],
     );
 }
@@ -153,7 +167,7 @@ pub(super) fn of_options(facts: &mut Facts, options: &[String]) {
         let Some((name, value)) = option.trim_start_matches('-').split_once('=') else {
             continue;
         };
-        let asked: &mut String = facts.entry(format!("asked.{name}")).or_default();
+        let asked: &mut String = facts.entry(fact::of(fact::ASKED, name)).or_default();
         if !asked.is_empty() {
             asked.push(' ');
         }

@@ -1,6 +1,6 @@
 //! What Podman does to a program, and the flags that take it away.
 
-use crate::env::mechanism::{Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER};
+use crate::env::mechanism::{Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set};
 
 pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     base: |_| "Podman with all off: namespaces, root, control groups, capabilities".to_owned(),
@@ -12,4 +12,5 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
         "namespaces, the root, control groups and fewer capabilities: one step; `--env oci` takes them apart",
         "bridge, address translation and name server: they come as one",
     ],
+    sparing_filter: Some(("runtime", Set::Text("crun"))),
 };

@@ -12,10 +12,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use tare_model::Facts;
+use tare_model::fact;
 
 use super::super::EnvError;
 use super::super::channel::wait_for_last_words;
@@ -110,6 +111,14 @@ impl Report {
             n_skipped: 0,
         }
     }
+}
+
+/// A connection that several hold: the environment, and its instances for the words of its end.
+pub(super) type Shared = Arc<Mutex<Connection>>;
+
+/// The connection for a moment. A panic while it was held has changed nothing of it.
+pub(super) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An open connection. Its guard ends, and the folders there are removed, when it is dropped.
@@ -419,15 +428,15 @@ impl Log {
             let mut fact = |name: &str, value: &str| {
                 let value = value.trim().escape_debug().to_string();
                 if !value.is_empty() {
-                    log.facts.entry(name.to_owned()).or_insert(value);
+                    log.facts.entry(fact::of(fact::SSH, name)).or_insert(value);
                 }
             };
             if let Some(rest) = line.strip_prefix("debug1: kex: server->client cipher: ") {
-                fact("ssh.cipher", rest.split(' ').next().unwrap_or_default());
+                fact("cipher", rest.split(' ').next().unwrap_or_default());
             } else if let Some(rest) = line.strip_prefix("debug1: Server host key: ") {
-                fact("ssh.host_key", rest);
+                fact("host_key", rest);
             } else if let Some((_, version)) = line.split_once("remote software version ") {
-                fact("ssh.server", version);
+                fact("server", version);
             } else if let Some(rest) = line.strip_prefix("Authenticated to ") {
                 has_authenticated = true;
                 // `host ([address]:port) using "method".`, or `host (via proxy) using …`
@@ -436,14 +445,14 @@ impl Log {
                         && connecting.contains(&address)
                     {
                         log.address = address.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
-                        fact("ssh.address", address);
-                        fact("ssh.port", rest.split(')').next().unwrap_or_default());
+                        fact("address", address);
+                        fact("port", rest.split(')').next().unwrap_or_default());
                     }
                 } else {
-                    fact("ssh.address", "through a proxy");
+                    fact("address", "through a proxy");
                 }
                 if let Some((_, method)) = rest.split_once(" using ") {
-                    fact("ssh.method", method.trim_matches(['"', '.']));
+                    fact("method", method.trim_matches(['"', '.']));
                 }
             }
         }

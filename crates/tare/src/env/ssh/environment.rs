@@ -1,27 +1,21 @@
 //! A configured `ssh`: connected when it is prepared, and again when the connection was lost.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use tare_model::fact;
 use tare_model::{ArmId, Facts};
 
 use super::super::record;
+use super::super::text::and_cleanup;
 use super::super::{EnvError, Environment, Instance, StartMode};
 use super::ID;
 use super::command::control_path;
-use super::connection::{Connection, own_boot};
+use super::connection::{Connection, Shared, lock, own_boot};
 use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
 use super::place::{Place, folder_name};
 use super::settings::Settings;
 use crate::cx::{Context, files};
-
-/// A connection that several hold: the environment, and its instances for the words of its end.
-pub(super) type Shared = Arc<Mutex<Connection>>;
-
-/// The connection for a moment. A panic while it was held has changed nothing of it.
-pub(super) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Connected, with the agent in its place.
 struct Ready {
@@ -42,7 +36,7 @@ pub(super) struct SshEnvironment {
 
 impl SshEnvironment {
     pub(super) fn new(arm: ArmId, settings: Settings) -> Self {
-        let facts = Facts::from([("ssh.host".to_owned(), settings.host.clone())]);
+        let facts = Facts::from([(fact::of(fact::SSH, "host"), settings.host.clone())]);
         Self {
             arm,
             settings,
@@ -102,13 +96,7 @@ impl SshEnvironment {
                     agent: path,
                 })
             }
-            Err(first) => Err(match self.close(cx, &mut connection) {
-                Ok(()) => first,
-                Err(then) => EnvError::AndCleanup {
-                    first: first.into(),
-                    then: then.into(),
-                },
-            }),
+            Err(first) => Err(and_cleanup(first, self.close(cx, &mut connection))),
         }
     }
 
@@ -155,19 +143,19 @@ impl SshEnvironment {
             _ => "unknown: there is no boot id to compare",
         };
         for (name, value) in [
-            ("ssh.version", version.to_owned()),
-            ("ssh.folder", report.folder.escape_debug().to_string()),
-            ("ssh.work", report.work.escape_debug().to_string()),
-            ("ssh.same_machine", same.to_owned()),
+            ("version", version.to_owned()),
+            ("folder", report.folder.escape_debug().to_string()),
+            ("work", report.work.escape_debug().to_string()),
+            ("same_machine", same.to_owned()),
             (
-                "ssh.shared_connection",
+                "shared_connection",
                 connection.control.is_some().to_string(),
             ),
-            ("ssh.greeting_bytes", report.n_skipped.to_string()),
-            ("ssh.agent_sha256", sha256.to_owned()),
-            ("ssh.connections", self.number.to_string()),
+            ("greeting_bytes", report.n_skipped.to_string()),
+            ("agent_sha256", sha256.to_owned()),
+            ("connections", self.number.to_string()),
         ] {
-            self.facts.insert(name.to_owned(), value);
+            self.facts.insert(fact::of(fact::SSH, name), value);
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tare_model::facts::{EMULATED, EMULATED_DETAIL};
+use tare_model::fact;
 use tare_model::guest::GuestReport;
 use tare_model::launch::SiblingLink;
 use tare_model::wire::{Reply, Request};
@@ -22,6 +22,7 @@ use crate::cx::{CONTROL_LIMIT, Context, Running, files};
 use crate::env::channel::{LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
+use crate::env::text::and_cleanup;
 use crate::env::{Channel, ChannelError, Charged, EnvError, Environment, Instance, StartMode};
 
 /// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
@@ -224,13 +225,8 @@ impl Environment for VmEnvironment {
         let booted = match boot(cx, cx.agent, &machine, self.settings.boot_limit) {
             Ok(booted) => booted,
             Err(first) => {
-                return Err(match files::remove_folder(&folder) {
-                    Ok(()) => first,
-                    Err(then) => EnvError::AndCleanup {
-                        first: Box::new(first),
-                        then: Box::new(then.into()),
-                    },
-                });
+                let removed = files::remove_folder(&folder).map_err(EnvError::from);
+                return Err(and_cleanup(first, removed));
             }
         };
         let Booted {
@@ -261,7 +257,11 @@ impl Environment for VmEnvironment {
     fn describe(&self, _cx: &Context<'_>) -> Facts {
         let mut facts = self.settings.facts();
         let mut add = |name: &str, value: &str| {
-            facts.insert(format!("vm.{name}"), value.to_owned());
+            let name = match fact::what(fact::VM, name) {
+                Some(_) => name.to_owned(),
+                None => fact::of(fact::VM, name),
+            };
+            facts.insert(name, value.to_owned());
         };
         if let Some(prepared) = &self.prepared {
             add("qemu_version", &prepared.emulator.version);
@@ -271,22 +271,21 @@ impl Environment for VmEnvironment {
             }
             add("accelerator", prepared.accelerator.word());
             let is_emulated = prepared.accelerator == Accelerator::Tcg;
-            // The names of these facts end as the analysis expects them.
-            add(EMULATED.trim_start_matches('.'), &is_emulated.to_string());
+            add(fact::VM_EMULATED, &is_emulated.to_string());
             if is_emulated {
-                add(
-                    &format!("{}{EMULATED_DETAIL}", EMULATED.trim_start_matches('.')),
-                    accelerator::EMULATED,
-                );
+                add(fact::VM_EMULATED_DETAIL, accelerator::EMULATED);
             }
             if let Some(why) = &prepared.no_kvm {
-                add("no_kvm", why);
+                add(fact::VM_NO_KVM, why);
             }
             let default = match prepared.accelerator {
                 Accelerator::Kvm => "host",
                 Accelerator::Tcg => "max",
             };
-            add("cpu", self.settings.cpu.as_deref().unwrap_or(default));
+            add(
+                fact::VM_CPU,
+                self.settings.cpu.as_deref().unwrap_or(default),
+            );
             let link = match prepared.link {
                 Link::None => "none",
                 Link::Tap => "tap",

@@ -6,10 +6,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::{Facts, Params, Value};
 
 use crate::env::grammar::{self, parse_size};
 use crate::env::reader::{FILES, PACKAGES, PROGRAMS, Reader};
+use crate::env::value::{self, shown, wrong};
 use crate::env::{SettingSpec, SettingsError, Wanted};
 
 /// What the driver takes.
@@ -166,18 +168,6 @@ pub(super) struct Settings {
     pub(super) wanted: Wanted,
 }
 
-fn wrong(setting: &str, problem: String, hint: impl Into<String>) -> SettingsError {
-    SettingsError {
-        setting: setting.to_owned(),
-        problem,
-        hint: Some(hint.into()),
-    }
-}
-
-fn shown(value: &Value) -> String {
-    value.to_string().escape_debug().to_string()
-}
-
 /// The word for a choice.
 fn word<T: Copy + PartialEq>(choices: &[(&'static str, T)], choice: T) -> &'static str {
     choices
@@ -186,28 +176,13 @@ fn word<T: Copy + PartialEq>(choices: &[(&'static str, T)], choice: T) -> &'stat
         .map_or("", |(word, _)| word)
 }
 
-/// The value as one of the named choices; the first is the default unless one is given.
+/// The value as one of the named choices; the first is the default.
 fn choice<T: Copy>(
     settings: &Params,
     name: &str,
     choices: &[(&str, T)],
 ) -> Result<T, SettingsError> {
-    let Some(value) = settings.value(name) else {
-        return Ok(choices[0].1);
-    };
-    let text = value.to_string();
-    let found = choices.iter().find(|(word, _)| *word == text);
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let words: Vec<String> = choices
-            .iter()
-            .map(|(word, _)| format!("\"{word}\""))
-            .collect();
-        wrong(
-            name,
-            format!("`{}` is no value of `{name}`", shown(value)),
-            format!("one of {}", words.join(", ")),
-        )
-    })
+    Ok(value::choice(settings, name, choices)?.unwrap_or(choices[0].1))
 }
 
 /// A name that the emulator understands: it may not begin or continue another option.
@@ -399,15 +374,21 @@ impl Settings {
     /// What was asked for.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::from([
-            ("vm.machine".to_owned(), self.machine.clone()),
-            ("vm.cpus".to_owned(), self.cpus.to_string()),
-            ("vm.memory_bytes".to_owned(), self.memory_bytes.to_string()),
-            ("vm.disk".to_owned(), word(DISKS, self.disk).to_owned()),
-            ("vm.nic".to_owned(), word(NICS, self.nic).to_owned()),
+            (fact::of(fact::VM, "machine"), self.machine.clone()),
+            (fact::of(fact::VM, "cpus"), self.cpus.to_string()),
+            (
+                fact::of(fact::VM, "memory_bytes"),
+                self.memory_bytes.to_string(),
+            ),
+            (fact::VM_DISK.to_owned(), word(DISKS, self.disk).to_owned()),
+            (fact::VM_NIC.to_owned(), word(NICS, self.nic).to_owned()),
         ]);
         if self.disk != Disk::None {
-            facts.insert("vm.cache".into(), self.cache.to_owned());
-            facts.insert("vm.disk_bytes".into(), self.disk_bytes.to_string());
+            facts.insert(fact::VM_CACHE.into(), self.cache.to_owned());
+            facts.insert(
+                fact::of(fact::VM, "disk_bytes"),
+                self.disk_bytes.to_string(),
+            );
         }
         facts
     }

@@ -9,6 +9,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use tare_model::dossier::{Dossier, DossierArm};
+use tare_model::fact;
 use tare_model::study::A_PRIME;
 use tare_model::{StoppedBy, WhyOutcome};
 
@@ -236,8 +237,8 @@ fn scope(dossier: &Dossier) -> String {
         tail::timed_share(dossier),
         dossier.cost.trials,
         tail::how_it_ended(dossier.stopped_by),
-        fact("cpu.model"),
-        fact("kernel.release")
+        fact(fact::CPU_MODEL),
+        fact(fact::KERNEL_RELEASE)
     )
 }
 

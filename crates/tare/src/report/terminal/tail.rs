@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
+use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::words;
@@ -414,8 +415,8 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     workloads.dedup();
     let text = format!(
         "This holds for this machine ({}), this kernel ({}) and these workloads ({}), and for nothing else.",
-        fact("cpu.model", "processor not recorded"),
-        fact("kernel.release", "release not recorded"),
+        fact(fact::CPU_MODEL, "processor not recorded"),
+        fact(fact::KERNEL_RELEASE, "release not recorded"),
         if workloads.is_empty() {
             "none".to_owned()
         } else {

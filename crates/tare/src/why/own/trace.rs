@@ -4,6 +4,7 @@
 //! What it cannot see: what processes other than the first waited for.
 
 use std::collections::BTreeMap;
+use tare_model::counter;
 
 use super::super::readings::{Readings, user_command_id};
 
@@ -37,10 +38,10 @@ impl Trace {
         let more = |name: &str| of(env, name) - of(base, name);
         Self {
             longer: more("wall_ns"),
-            on_processor: more("children_user_ns") + more("children_sys_ns"),
-            throttled: more("throttled_ns").max(more("charged_throttled_ns")),
-            run_delay: more("run_delay_ns"),
-            reads: more("majflt") > 10.0 || more("read_bytes") > f64::from(1 << 20),
+            on_processor: more(counter::CHILDREN_USER) + more(counter::CHILDREN_SYS),
+            throttled: more(counter::THROTTLED).max(more(counter::CHARGED_THROTTLED)),
+            run_delay: more(counter::RUN_DELAY),
+            reads: more(counter::MAJFLT) > 10.0 || more(counter::READ_BYTES) > f64::from(1 << 20),
         }
     }
 

@@ -6,6 +6,7 @@
 //! Sources: io_submit(2), fio(1) on `iodepth`, Little 1961.
 //! What it cannot see: how deep the device's own queue was.
 
+use tare_model::counter;
 use tare_model::{ProbeReport, RawOutput};
 
 use super::output::{Devices, Job, Output};
@@ -91,7 +92,7 @@ fn cpu_share(job: &Job) -> Option<Remark> {
 /// program (proc_pid_io(5)) knows reads; it counts a write when a page becomes dirty, so that only the
 /// devices' own count says whether they were written.
 fn touched(job: &Job, devices: Option<Devices>, whole: &ProbeReport) -> [Option<Remark>; 2] {
-    let counted = whole.counters.get("read_bytes").copied();
+    let counted = whole.counters.get(counter::READ_BYTES).copied();
     let of_devices = devices.and_then(|devices| devices.read_bytes);
     let read = match (counted, of_devices) {
         (Some(a), Some(b)) => Some(f64::max(a, b)),

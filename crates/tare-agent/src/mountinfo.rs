@@ -1,0 +1,100 @@
+//! The table of mounts that this process sees: `/proc/self/mountinfo`.
+//!
+//! Source: proc_pid_mountinfo(5). What it cannot see: mounts of other namespaces, and what lies hidden below others.
+
+use std::path::Path;
+
+/// One line of it, as far as it is wanted; escapes are undone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mount<'a> {
+    /// Numbers of the device.
+    pub device: &'a str,
+    /// Which folder of the file system is shown.
+    pub root: String,
+    /// Where it is shown.
+    pub point: String,
+    /// Options of the mount.
+    pub options: &'a str,
+    /// Kind of the file system.
+    pub fstype: &'a str,
+    /// What is mounted.
+    pub source: String,
+    /// Options of the file system.
+    pub super_options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    /// Reads a line; `None` if it is none.
+    pub fn parse(line: &'a str) -> Option<Self> {
+        let (left, right) = line.split_once(" - ")?;
+        let mut left = left.split(' ').skip(2);
+        let mut right = right.split(' ');
+        Some(Self {
+            device: left.next()?,
+            root: unescape(left.next()?),
+            point: unescape(left.next()?),
+            options: left.next()?,
+            fstype: right.next()?,
+            source: unescape(right.next()?),
+            super_options: right.next()?,
+        })
+    }
+
+    /// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
+    /// because it hides the others.
+    pub fn under(path: &Path, mounts: &'a str) -> Option<Self> {
+        mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .filter(|mount| path.starts_with(&mount.point))
+            .max_by_key(|mount| mount.point.len())
+    }
+}
+
+/// Undoes the octal escapes of space, tab, line feed and backslash.
+fn unescape(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = (*first == b'\\')
+            .then(|| tail.get(..3))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        if let Some(byte) = escaped {
+            plain.push(byte);
+            rest = &tail[3..];
+        } else {
+            plain.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+21 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+30 21 0:30 / /mnt/a\\040b rw,nosuid shared:3 - tmpfs none rw,size=4k
+31 21 0:31 / /mnt rw - overlay over rw,lowerdir=/x
+32 21 0:32 /sub /mnt ro - xfs /dev/vdb rw
+";
+
+    #[test]
+    fn a_path_lies_on_the_longest_and_last_mount_above_it() {
+        let kind = |path: &str| Mount::under(Path::new(path), MOUNTS).unwrap().fstype;
+        assert_eq!(kind("/etc"), "ext4");
+        assert_eq!(kind("/mnt/a b/c"), "tmpfs");
+        assert_eq!(kind("/mnt/a"), "xfs");
+        assert_eq!(kind("/mntx"), "ext4");
+    }
+
+    #[test]
+    fn escapes_of_mountinfo_are_undone() {
+        assert_eq!(unescape(r"/a\040b\134c"), r"/a b\c");
+        assert_eq!(unescape(r"/a\04"), r"/a\04");
+    }
+}

@@ -1,0 +1,189 @@
+//! Lists of allowed system calls as data: their notation, and Docker's own lists.
+//!
+//! The notation stands in the header of `docker-20.10.txt`. Conditions about the machine and the kept capabilities are
+//! decided here; conditions about a call's arguments are left for whoever makes a filter of the list. The built-in
+//! container and the OCI runtimes' specification read the same lists, so that both filter the same calls.
+//! What it cannot see: which numbers names have, and which names a machine does not know.
+
+use crate::launch::DockerRelease;
+
+/// The default list of a release of Docker.
+pub fn of_docker(release: DockerRelease) -> &'static str {
+    match release {
+        DockerRelease::V20 => include_str!("call_list/docker-20.10.txt"),
+        DockerRelease::V28 => include_str!("call_list/docker-28.txt"),
+        DockerRelease::V29 => include_str!("call_list/docker-29.txt"),
+    }
+}
+
+/// What the filter answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// The call goes through.
+    Allow,
+    /// The call fails with this error number.
+    Errno(u16),
+}
+
+/// A condition about an argument: the argument, masked, equals a value; all 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArgumentTest {
+    /// Position, 0 to 5.
+    pub index: u32,
+    /// Bits that count.
+    pub mask: u64,
+    /// What they must be.
+    pub value: u64,
+}
+
+/// What a list's conditions are decided by.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine<'a> {
+    /// Names of the capabilities that are kept.
+    pub capabilities: &'a [String],
+    /// The kernel's release.
+    pub kernel: &'a str,
+}
+
+/// Where a list is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// What happens to its calls.
+    pub action: Action,
+    /// If all of these hold.
+    pub tests: Vec<ArgumentTest>,
+    /// Whether its conditions hold on the machine.
+    pub applies: bool,
+    /// Its calls, with spaces between them.
+    pub names: &'a str,
+}
+
+fn version(text: &str) -> (u32, u32) {
+    let mut parts = text
+        .split(|letter: char| !letter.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn whole(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn argument_test(text: &str) -> Option<ArgumentTest> {
+    let (left, value) = text.strip_prefix("arg")?.split_once('=')?;
+    let (index, mask) = match left.split_once('&') {
+        Some((index, mask)) => (index, whole(mask)?),
+        None => (left, u64::MAX),
+    };
+    Some(ArgumentTest {
+        index: index.parse().ok().filter(|index| *index < 6)?,
+        mask,
+        value: whole(value)?,
+    })
+}
+
+impl<'a> Line<'a> {
+    fn read(text: &'a str, machine: Machine<'_>) -> Result<Self, String> {
+        let (left, names) = text.split_once(':').ok_or("no colon")?;
+        let mut words = left.split_whitespace();
+        let action = match words.next() {
+            Some("allow") => Action::Allow,
+            Some(word) => word
+                .strip_prefix("errno=")
+                .and_then(|number| number.parse().ok())
+                .map(Action::Errno)
+                .ok_or_else(|| format!("`{word}` is no action"))?,
+            None => return Err("no action before the colon".into()),
+        };
+        let mut line = Line {
+            action,
+            tests: Vec::new(),
+            applies: true,
+            names,
+        };
+        for word in words {
+            let has = |name: &str| machine.capabilities.iter().any(|kept| kept == name);
+            if let Some(test) = argument_test(word) {
+                line.tests.push(test);
+                continue;
+            }
+            line.applies &= match word.split_once('=') {
+                Some(("arch", name)) => name == std::env::consts::ARCH,
+                Some(("cap", name)) => has(name),
+                Some(("nocap", name)) => !has(name),
+                Some(("kernel", least)) => version(machine.kernel) >= version(least),
+                _ => return Err(format!("`{word}` is no condition")),
+            };
+        }
+        Ok(line)
+    }
+}
+
+/// Reads a list: its lines with what the machine decides of them.
+///
+/// # Errors
+/// The first line that cannot be read.
+pub fn read<'a>(text: &'a str, machine: Machine<'_>) -> Result<Vec<Line<'a>>, ListError> {
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            let read = Line::read(line, machine);
+            lines.push(read.map_err(|problem| ListError {
+                line: number,
+                problem,
+            })?);
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_of_dockers_can_be_read_whatever_is_kept() {
+        let all = crate::launch::CAPABILITIES.map(str::to_owned);
+        for (_, release) in DockerRelease::ALL {
+            for capabilities in [&all[..], &[]] {
+                for kernel in ["3.10", "99.0"] {
+                    let machine = Machine {
+                        capabilities,
+                        kernel,
+                    };
+                    let lines = read(of_docker(release), machine).unwrap();
+                    assert!(lines.iter().filter(|line| line.applies).count() > 3);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_line() {
+        let machine = Machine {
+            capabilities: &[],
+            kernel: "6.1",
+        };
+        for text in [
+            "\nallow getppid",
+            "\nallwo : getppid",
+            "\nallow arg9=1 : getppid",
+            "\nallow kernal=4 : getppid",
+        ] {
+            assert_eq!(read(text, machine).unwrap_err().line, 2, "{text}");
+        }
+    }
+}

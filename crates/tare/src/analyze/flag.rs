@@ -1,0 +1,29 @@
+//! A flag on a cell, and what a cell is examined by.
+
+use tare_model::MetricSpec;
+use tare_model::dossier::Flag;
+
+use super::effect::Effect;
+use super::input::ArmData;
+use super::pairs::Pairs;
+
+/// What a cell is examined by.
+pub(crate) struct Evidence<'a> {
+    /// ln cost ratios in block order.
+    pub(crate) d: &'a [f64],
+    pub(crate) effect: &'a Effect,
+    pub(crate) margin: f64,
+    pub(crate) pairs: &'a Pairs<'a>,
+    pub(crate) metric: &'static MetricSpec,
+    pub(crate) arm: &'a ArmData,
+    pub(crate) base_arm: Option<&'a ArmData>,
+    pub(crate) seed: u64,
+}
+
+/// A flag.
+pub(crate) fn flag(id: &str, detail: String) -> Flag {
+    Flag {
+        id: id.to_owned(),
+        detail,
+    }
+}

@@ -1,0 +1,392 @@
+//! What a rule of a publication's needs: where a value stands in the dossier, what ratio is made of two of them, and
+//! how several ratios come out.
+//!
+//! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
+//! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
+//! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
+
+use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
+use tare_model::facts::emulation;
+use tare_model::publication::{INSTANCES, Publication, Quantity, Rule};
+use tare_model::{Better, ClaimVerdict};
+
+use super::cell::counted;
+use super::diagnostics::EMULATED;
+
+/// How a rule about several ratios comes out.
+pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
+    match rule {
+        Rule::All { .. } if fails > 0 => ClaimVerdict::Fails,
+        Rule::All { .. } if holds == n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * holds > n => ClaimVerdict::Holds,
+        Rule::Most { .. } if 2 * fails >= n => ClaimVerdict::Fails,
+        _ => ClaimVerdict::Undecided,
+    }
+}
+
+/// Three significant digits.
+pub(super) fn three(value: f64) -> String {
+    let places = if value > 0.0 {
+        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
+    } else {
+        0
+    };
+    format!("{value:.places$}")
+}
+
+/// Bounds in words.
+pub(super) fn wanted((low, high): (f64, f64)) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("between {low} and {high}"),
+        (true, false) => format!("at least {low}"),
+        (false, _) => format!("at most {high}"),
+    }
+}
+
+/// Where to look values up.
+pub(super) struct Look<'a> {
+    pub(super) publication: &'a Publication,
+    pub(super) dossier: &'a Dossier,
+}
+
+impl Look<'_> {
+    pub(super) fn quantity(&self, name: &str) -> Option<&Quantity> {
+        self.publication
+            .quantities
+            .iter()
+            .find(|quantity| quantity.name == name)
+    }
+
+    pub(super) fn baseline(&self) -> &str {
+        let arm = self.dossier.arms.iter().find(|arm| arm.baseline);
+        arm.map_or("", |arm| arm.id.as_str())
+    }
+
+    fn cell(&self, name: &str, arm: &str, instances: u32) -> Option<&DossierCell> {
+        let quantity = self.quantity(name)?;
+        let is_baseline = arm == self.baseline();
+        self.dossier
+            .cells
+            .iter()
+            .chain(&self.dossier.aa)
+            .filter(|cell| {
+                cell.metric == quantity.metric
+                    && cell.instances == instances
+                    && cell.params.covers(&quantity.params)
+                    && quantity
+                        .path
+                        .as_ref()
+                        .is_none_or(|path| cell.path.is_some_and(|own| own.name() == path))
+            })
+            .find(|cell| {
+                if is_baseline {
+                    cell.base.is_some()
+                } else {
+                    cell.arm == arm
+                }
+            })
+    }
+
+    /// Why a value is missing.
+    fn why(&self, name: &str, arm: &str, instances: u32) -> String {
+        let label = self
+            .quantity(name)
+            .map_or(name, |quantity| quantity.label.as_str());
+        let of_arm = self.dossier.arms.iter().find(|it| it.id == arm);
+        match of_arm {
+            None => format!("the run has no arm `{arm}`"),
+            Some(found) if !found.available => {
+                let reason = found.reason.as_deref().unwrap_or("no reason is recorded");
+                format!("`{arm}` is not available: {reason}")
+            }
+            Some(_) if instances > 1 => {
+                format!("“{label}” was not measured in `{arm}` with {instances} instances at once")
+            }
+            // One reason for all that a workload would have given there.
+            Some(_) => self
+                .failure(name, arm)
+                .unwrap_or_else(|| format!("“{label}” was not measured in `{arm}`")),
+        }
+    }
+
+    /// What befell the workload that gives this quantity, where nothing came of it.
+    fn failure(&self, name: &str, arm: &str) -> Option<String> {
+        let metric = &self.quantity(name)?.metric;
+        let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
+        let workload = &cells.find(|cell| cell.metric == *metric)?.workload;
+        let mut failures = self.dossier.failures.iter();
+        let failure = failures
+            .find(|failure| failure.arm == arm && failure.workload.as_ref() == Some(workload))?;
+        Some(format!(
+            "`{workload}` was not measured in `{arm}`: {}",
+            failure.reason
+        ))
+    }
+
+    /// Whether software imitates the arm's processor.
+    pub(super) fn is_emulated(&self, arm: &str) -> bool {
+        let mut arms = self.dossier.arms.iter();
+        arms.any(|it| it.id == arm && emulation(&it.facts).is_some())
+    }
+
+    /// The value in one arm.
+    pub(super) fn value(
+        &self,
+        name: &str,
+        arm: &str,
+        instances: u32,
+    ) -> Result<(Span, &DossierCell), String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm, instances))?;
+        let span = if arm == self.baseline() {
+            cell.base
+        } else {
+            cell.env
+        };
+        span.map(|span| (self.as_published(name, span, cell), cell))
+            .ok_or_else(|| self.why(name, arm, instances))
+    }
+
+    /// The least and the greatest value of a block in one arm.
+    pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
+        let cell = self.cell(name, arm, instances)?;
+        let is_baseline = arm == self.baseline();
+        let values = cell
+            .blocks
+            .iter()
+            .map(|block| if is_baseline { block.base } else { block.env });
+        let (least, most) = values
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+        let range = Span::new(least, least, most);
+        (least <= most).then(|| {
+            let range = self.as_published(name, range, cell);
+            [range.low, range.high]
+        })
+    }
+
+    /// The value as the publication counts it: a whole file where the metric is a line.
+    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Span {
+        let names = self.quantity(name).map_or(&[][..], |found| &found.times);
+        let times: f64 = names
+            .iter()
+            .filter_map(|name| match name.as_str() {
+                INSTANCES => Some(i64::from(cell.instances)),
+                name => cell.params.int(name),
+            })
+            .map(|count| count as f64)
+            .product();
+        Span {
+            point: span.point * times,
+            low: span.low * times,
+            high: span.high * times,
+            level: span.level,
+        }
+    }
+
+    /// What one value costs against another one, in the same or in another arm.
+    pub(super) fn between(
+        &self,
+        first: (&str, &str, u32),
+        second: (&str, &str, u32),
+    ) -> Result<Span, String> {
+        let (above, cell) = self.value(first.0, first.1, first.2)?;
+        let (below, other) = self.value(second.0, second.1, second.2)?;
+        for (cell, arm) in [(cell, first.1), (other, second.1)] {
+            self.genuine(cell, arm)?;
+            if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
+                return Err(format!(
+                    "{} in `{arm}` has no interval: {}",
+                    cell.metric,
+                    counted(cell.n_blocks as usize, "block")
+                ));
+            }
+        }
+        quotient(&above, &below, cell.better == Better::Higher)
+            .ok_or_else(|| "a value is not above 0".to_owned())
+    }
+
+    /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
+    /// what is published; where the run has such a series.
+    fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
+        let stretch = self.point(name, arm, instances)?.stretch?;
+        let is_of_all = self.quantity(name)?.is_of_all();
+        let times = if is_of_all { f64::from(instances) } else { 1.0 };
+        Some(Span {
+            point: stretch.point * times,
+            low: stretch.low * times,
+            high: stretch.high * times,
+            level: stretch.level,
+        })
+    }
+
+    /// What a series of instances says of this many, if it has blocks enough.
+    fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
+        let quantity = self.quantity(name)?;
+        let mut series = self.dossier.concurrency.iter();
+        let series = series.find(|series| {
+            series.metric == quantity.metric && series.params.covers(&quantity.params)
+        })?;
+        let of_arm = series.arms.iter().find(|it| it.arm == arm)?;
+        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
+        let mut points = of_arm.points.iter();
+        points.find(|point| point.instances == instances && is_enough(point.n_blocks))
+    }
+
+    /// What an emulated processor takes says nothing of the environment that it stands in for.
+    fn genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
+        let is_flagged = |cell: &DossierCell| cell.flags.iter().any(|flag| flag.id == EMULATED);
+        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
+        let is_emulated = if arm == self.baseline() {
+            self.dossier.aa.iter().any(is_flagged)
+        } else {
+            is_flagged(cell)
+        };
+        if is_emulated {
+            return Err(format!(
+                "`{arm}` is emulated here, which says nothing of what it costs"
+            ));
+        }
+        Ok(())
+    }
+
+    fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm, instances))?;
+        self.genuine(cell, arm)?;
+        cell.ratio.ok_or_else(|| {
+            format!(
+                "{} in `{arm}` gave no ratio: {}",
+                cell.metric,
+                counted(cell.n_blocks as usize, "block")
+            )
+        })
+    }
+
+    /// What an arm costs against another one, or against the baseline.
+    pub(super) fn cost_against(
+        &self,
+        name: &str,
+        arm: &str,
+        other: Option<&str>,
+        instances: u32,
+    ) -> Result<Span, String> {
+        match other {
+            Some(other) => self.between((name, arm, instances), (name, other, instances)),
+            None => self.cost(name, arm, instances),
+        }
+    }
+
+    /// The instance that fares worst against the mean of all, each by its own interval.
+    fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        let cell = self
+            .cell(name, arm, instances)
+            .ok_or_else(|| self.why(name, arm, instances))?;
+        self.genuine(cell, arm)?;
+        let is_rate = cell.better == Better::Higher;
+        self.point(name, arm, instances)
+            .and_then(|point| quotient(&point.worst?, &point.value?, is_rate))
+            .ok_or_else(|| self.why(name, arm, instances))
+    }
+
+    pub(super) fn ratio(&self, rule: &Rule) -> Result<Span, String> {
+        match rule {
+            Rule::Cost {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => self.cost(quantity, arm, *instances),
+            Rule::Between {
+                quantity,
+                arm,
+                other,
+                instances,
+                ..
+            } => self.between((quantity, arm, *instances), (quantity, other, *instances)),
+            Rule::Growth {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => {
+                if let Some(cell) = self.cell(quantity, arm, *instances) {
+                    self.genuine(cell, arm)?;
+                }
+                match self.stretch(quantity, arm, *instances) {
+                    Some(stretch) => Ok(stretch),
+                    None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
+                }
+            }
+            Rule::Ratio {
+                quantity,
+                to,
+                arm,
+                instances,
+                ..
+            } => self.between((quantity, arm, *instances), (to, arm, *instances)),
+            Rule::Costs {
+                quantity,
+                to,
+                arm,
+                other,
+                ..
+            } => {
+                let above = self.cost_against(quantity, arm, other.as_deref(), 1)?;
+                let below = self.cost_against(to, arm, other.as_deref(), 1)?;
+                quotient(&above, &below, false).ok_or_else(|| "a cost is not above 0".to_owned())
+            }
+            Rule::Even {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => self.worst_over_mean(quantity, arm, *instances),
+            Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => {
+                Err("the rule is not about one ratio".to_owned())
+            }
+        }
+    }
+}
+
+/// The cost of the first over that of the second; rates are turned over, so that above 1 is always more costly.
+fn quotient(above: &Span, below: &Span, is_rate: bool) -> Option<Span> {
+    let (above, below) = if is_rate {
+        (below, above)
+    } else {
+        (above, below)
+    };
+    let is_positive = above.low > 0.0 && below.low > 0.0;
+    is_positive.then(|| {
+        Span::new(
+            above.low / below.high,
+            above.point / below.point,
+            above.high / below.low,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quotient_is_as_wide_as_both_intervals_allow() {
+        let of = quotient(&Span::new(2.0, 3.0, 4.0), &Span::new(1.0, 1.5, 2.0), false).unwrap();
+        assert_eq!((of.low, of.point, of.high), (1.0, 2.0, 4.0));
+        let rate = quotient(&Span::new(2.0, 3.0, 4.0), &Span::new(1.0, 1.5, 2.0), true).unwrap();
+        assert_eq!((rate.low, rate.point, rate.high), (0.25, 0.5, 1.0));
+        assert!(quotient(&Span::new(0.0, 1.0, 2.0), &Span::new(1.0, 1.0, 1.0), false).is_none());
+    }
+
+    #[test]
+    fn numbers_of_a_claim_have_three_digits() {
+        assert_eq!(three(44.617), "44.6");
+        assert_eq!(three(1.0), "1.00");
+        assert_eq!(three(1234.5), "1234");
+        assert_eq!(three(0.01234), "0.0123");
+    }
+}
