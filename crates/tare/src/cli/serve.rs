@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::Args;
-use tare_model::RunId;
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
+use tare_model::{RunId, fact};
 
 use super::home::Place;
 use super::{Exit, Failed, output, recount, runs};
@@ -241,7 +241,7 @@ impl Pages {
             let dossier = self.derived(store, line)?;
             if let Some(cell) = html::asked(question, &dossier) {
                 let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-                let kernel = baseline.and_then(|arm| arm.facts.get("kernel.release"));
+                let kernel = baseline.and_then(|arm| arm.facts.get(fact::KERNEL_RELEASE));
                 moments.push(Moment {
                     run: dossier.run.clone(),
                     started: dossier.started.clone(),

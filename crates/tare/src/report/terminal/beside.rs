@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierCell};
+use tare_model::fact;
 use tare_stats::Verdict;
 
 use super::super::groups::Group;
@@ -91,8 +92,8 @@ pub(in crate::report) fn told(dossier: &Dossier) -> String {
         harmless(&dossier.run),
         harmless(&dossier.started),
         harmless(&dossier.tare),
-        fact("cpu.model"),
-        fact("kernel.release")
+        fact(fact::CPU_MODEL),
+        fact(fact::KERNEL_RELEASE)
     )
 }
 
