@@ -15,9 +15,7 @@
 
 use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
 use crate::mann_whitney::MannWhitney;
-use crate::selection::{
-    differences_around, means_around, middle, order_statistic, where_means_may_be,
-};
+use crate::selection::{differences_around, means_around, middle, order_statistic};
 use crate::signed_rank::{SignedRank, fewest_blocks};
 
 /// Up to here all Walsh averages are listed and sorted; it is faster and the same.
@@ -60,8 +58,7 @@ pub(crate) fn paired_with(
     } else {
         let (count, ends) = (null.largest(), (d[0], d[d.len() - 1]));
         interval_from(count, k, level, |rank| {
-            let guesses = where_means_may_be(d, rank, count);
-            order_statistic(rank, count, ends, &guesses, |value| means_around(d, value))
+            order_statistic(rank, count, ends, |value| means_around(d, value))
         })
     };
     Ok(Estimate {
@@ -98,9 +95,7 @@ pub fn hodges_lehmann_unpaired(a: &[f64], b: &[f64], level: f64) -> Result<Estim
         (b[0] - a[a.len() - 1], b[b.len() - 1] - a[0]),
     );
     let interval = interval_from(count, k, level, |rank| {
-        order_statistic(rank, count, ends, &[], |value| {
-            differences_around(&a, &b, value)
-        })
+        order_statistic(rank, count, ends, |value| differences_around(&a, &b, value))
     });
     Ok(Estimate {
         interval,

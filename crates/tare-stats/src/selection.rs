@@ -118,13 +118,11 @@ pub(crate) fn differences_below(a: &[f64], b: &[f64], value: f64) -> usize {
 /// Sweeps after which the bracket is halved and nothing else: what converges at all by interpolation has done so.
 const INTERPOLATIONS: usize = 40;
 
-/// The `rank`-th smallest (1-based) of `count` pairs, of which `low` is the smallest and `high` the largest;
-/// `guesses` are where to look first.
+/// The `rank`-th smallest (1-based) of `count` pairs, of which `low` is the smallest and `high` the largest.
 pub(crate) fn order_statistic(
     rank: usize,
     count: usize,
     (mut low, mut high): (f64, f64),
-    guesses: &[f64],
     sweep: impl Fn(f64) -> Sweep,
 ) -> f64 {
     // Pairs that are certainly before the bracket, and up to its end.
@@ -145,11 +143,13 @@ pub(crate) fn order_statistic(
             };
             low + (high - low) * (target as f64 / (up_to - before) as f64)
         };
-        let value = match guesses.get(step) {
-            Some(guess) => *guess,
-            None if step < INTERPOLATIONS && step % 4 < 3 => interpolated(),
-            None => between(low, high),
+        // Every fourth step halves, so that a value far away does not hold the others up.
+        let value = if step < INTERPOLATIONS && step % 4 < 3 {
+            interpolated()
+        } else {
+            between(low, high)
         };
+        // Rounding, or ends that are too far apart to be subtracted, may lead out of the bracket.
         let value = if low <= value && value < high {
             value
         } else {
@@ -170,32 +170,6 @@ pub(crate) fn order_statistic(
 fn between(low: f64, high: f64) -> f64 {
     let (low, high) = (to_ordered(low), to_ordered(high));
     from_ordered(low + (high - low) / 2)
-}
-
-/// Where the `rank`-th of the pairwise means of the sorted `x` is to be looked for: a little below and a little
-/// above what a sample of them has at this place.
-pub(crate) fn where_means_may_be(x: &[f64], rank: usize, count: usize) -> [f64; 2] {
-    const SAMPLE: usize = 48;
-    /// What the sample's own place may be off by, as a part of all.
-    const LEEWAY: f64 = 0.02;
-    let sample: Vec<f64> = (0..SAMPLE)
-        .map(|number| x[(2 * number + 1) * x.len() / (2 * SAMPLE)])
-        .collect();
-    let mut means = Vec::with_capacity(SAMPLE * (SAMPLE + 1) / 2);
-    for (number, &left) in sample.iter().enumerate() {
-        means.extend(
-            sample[number..]
-                .iter()
-                .map(|&right| f64::midpoint(left, right)),
-        );
-    }
-    means.sort_unstable_by(f64::total_cmp);
-    let part = rank as f64 / count as f64;
-    let at = |part: f64| {
-        let place = part.clamp(0.0, 1.0) * (means.len() - 1) as f64;
-        means[place as usize]
-    };
-    [at(part - LEEWAY), at(part + LEEWAY)]
 }
 
 /// The median by rank: the middle one of `count`, or the midpoint of the two.
@@ -275,10 +249,7 @@ mod tests {
             let all = means(&x);
             let ends = (x[0], x[x.len() - 1]);
             for rank in (1..=all.len()).step_by(97).chain([all.len()]) {
-                let guesses = where_means_may_be(&x, rank, all.len());
-                let found = order_statistic(rank, all.len(), ends, &guesses, |value| {
-                    means_around(&x, value)
-                });
+                let found = order_statistic(rank, all.len(), ends, |value| means_around(&x, value));
                 assert_eq!(found, all[rank - 1]);
             }
         }
@@ -291,17 +262,10 @@ mod tests {
         let x = sorted(&x);
         let count = x.len() * (x.len() + 1) / 2;
         let sweeps = Cell::new(0);
-        let guesses = where_means_may_be(&x, count / 2, count);
-        order_statistic(
-            count / 2,
-            count,
-            (x[0], x[x.len() - 1]),
-            &guesses,
-            |value| {
-                sweeps.set(sweeps.get() + 1);
-                means_around(&x, value)
-            },
-        );
+        order_statistic(count / 2, count, (x[0], x[x.len() - 1]), |value| {
+            sweeps.set(sweeps.get() + 1);
+            means_around(&x, value)
+        });
         assert!(sweeps.get() <= 20, "{}", sweeps.get());
     }
 }

@@ -40,9 +40,12 @@ impl std::fmt::Debug for PrecisionRule<'_> {
 impl<'a> PrecisionRule<'a> {
     /// A rule that has seen nothing yet.
     pub fn new(study: &Study, find: Find<'a>) -> Self {
+        let mut collected = Collector::new(study, find);
+        // It is asked after every block: what was compared once is not compared again.
+        collected.drop_slices();
         Self {
             study: study.clone(),
-            collected: Collector::new(study, find),
+            collected,
             done: BTreeSet::new(),
         }
     }

@@ -144,6 +144,21 @@ fn step(high: f64) -> f64 {
         .unwrap_or(power)
 }
 
+/// A figure of this width and height that has its title, for those who hear it read, and nothing drawn yet.
+fn begun((width, height): (f64, f64), title: &str) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
+    );
+    let _ = writeln!(out, "<title>{}</title>", escaped(title));
+    let _ = writeln!(
+        out,
+        r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
+    );
+    out
+}
+
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, size: f64, words: &str) {
     if !words.is_empty() {
         let _ = writeln!(

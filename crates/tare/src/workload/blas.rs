@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tare_model::{CommandCall, Params, RawOutput, Recipe, Value};
+use tare_model::{CommandCall, Params, RawOutput, Recipe, SpanClock, Value, WorkSpan};
 
 use super::command_output::{report, stdout};
 use super::sanity::MORE_THREADS_THAN_CPUS;
@@ -88,6 +88,20 @@ impl Pool {
             quota: self.quota.filter(|quota| *quota > 0.0),
         })
     }
+}
+
+/// When a program was at work, by the kernel's clock; every one tells it.
+pub(super) fn span(raw: &RawOutput) -> Option<WorkSpan> {
+    #[derive(Deserialize)]
+    struct Told {
+        span_ns: [u64; 2],
+    }
+    let [start_ns, end_ns] = told::<Told>(raw).ok()?.span_ns;
+    Some(WorkSpan {
+        start_ns,
+        end_ns,
+        clock: SpanClock::Kernel,
+    })
 }
 
 /// Says so if there were more threads than they had processors.

@@ -16,8 +16,7 @@
 
 use serde::Deserialize;
 use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, SpanClock, Unit,
-    WorkSpan,
+    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit, WorkSpan,
 };
 
 use super::blas::{self, Pool, THREADS};
@@ -113,12 +112,7 @@ impl Workload for BlasInverse {
     }
 
     fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
-        let [start_ns, end_ns] = blas::told::<Told>(raw).ok()?.span_ns;
-        Some(WorkSpan {
-            start_ns,
-            end_ns,
-            clock: SpanClock::Kernel,
-        })
+        blas::span(raw)
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
@@ -130,7 +124,6 @@ impl Workload for BlasInverse {
 #[derive(Debug, Deserialize)]
 struct Told {
     times_ns: Vec<f64>,
-    span_ns: [u64; 2],
 }
 
 #[cfg(test)]

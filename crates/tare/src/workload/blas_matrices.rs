@@ -11,8 +11,7 @@
 
 use serde::Deserialize;
 use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, SpanClock, Unit,
-    WorkSpan,
+    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit, WorkSpan,
 };
 
 use super::blas::{self, Pool, THREADS};
@@ -152,12 +151,7 @@ impl Workload for BlasMatrices {
     }
 
     fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
-        let [start_ns, end_ns] = blas::told::<Told>(raw).ok()?.span_ns;
-        Some(WorkSpan {
-            start_ns,
-            end_ns,
-            clock: SpanClock::Kernel,
-        })
+        blas::span(raw)
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
@@ -175,7 +169,6 @@ struct Told {
     /// Processor time of all threads.
     busy_ns: f64,
     memory_bytes: Option<f64>,
-    span_ns: [u64; 2],
 }
 
 #[cfg(test)]

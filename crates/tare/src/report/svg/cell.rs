@@ -12,7 +12,7 @@ use super::super::format::File;
 use super::super::number::glance;
 use super::super::terminal::harmless;
 use super::super::words::Names;
-use super::{FOOT_LINE, GRID, INK, broken, escaped, text};
+use super::{FOOT_LINE, GRID, INK, begun, broken, text};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 230.0;
@@ -65,16 +65,7 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
     let title_lines = broken(&title, 14.0, WIDTH - 28.0);
     let foot = broken(&foot, 10.0, WIDTH - 28.0);
     let height = bottom + 22.0 + foot.len() as f64 * FOOT_LINE;
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
-    );
-    let _ = writeln!(out, "<title>{}</title>", escaped(&title));
-    let _ = writeln!(
-        out,
-        r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##
-    );
+    let mut out = begun((WIDTH, height), &title);
     text(
         &mut out,
         14.0,

@@ -13,7 +13,7 @@ use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::terminal::harmless;
 use super::super::words::Names;
-use super::{FOOT_LINE, GRID, INK, LETTER, broken, escaped, plain, text};
+use super::{FOOT_LINE, GRID, INK, LETTER, begun, broken, escaped, plain, text};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 19.0;
@@ -69,16 +69,7 @@ fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossie
     let bottom = top + n_lines as f64 * ROW + 8.0;
     let height = bottom + 20.0 + foot.len() as f64 * FOOT_LINE;
     let x = |ratio: f64| FROM + axis.place(ratio).clamp(0.0, 1.0) * (TO - FROM);
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
-    );
-    let _ = writeln!(out, "<title>{}</title>", escaped(title));
-    let _ = writeln!(
-        out,
-        r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##
-    );
+    let mut out = begun((WIDTH, height), title);
     text(&mut out, 14.0, 24.0, "start", 14.0, title);
     for tick in axis.ticks() {
         let at = x(tick);

@@ -14,7 +14,7 @@ use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayou
 use super::super::format::File;
 use super::super::number::{Scale, scale_for};
 use super::{
-    Axis, FILL, FOOT_LINE, GRID, INK, TITLE_LINE, broken, escaped, label_lines, text, upright,
+    Axis, FILL, FOOT_LINE, GRID, INK, TITLE_LINE, begun, broken, label_lines, text, upright,
 };
 
 const PANEL_WIDTH: f64 = 300.0;
@@ -62,16 +62,7 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     let first = 26.0 + title.len() as f64 * TITLE_LINE;
     let bottom = first + lines as f64 * panel_height + 16.0;
     let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
-    );
-    let _ = writeln!(out, "<title>{}</title>", escaped(&figure.title));
-    let _ = writeln!(
-        out,
-        r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
-    );
+    let mut out = begun((width, height), &figure.title);
     for (number, line) in title.iter().enumerate() {
         let at = 24.0 + number as f64 * TITLE_LINE;
         text(&mut out, 14.0, at, "start", 14.0, line);
@@ -333,6 +324,7 @@ fn panel(out: &mut String, figure: &DossierLayout, row: &DossierLayoutRow, left:
 
 #[cfg(test)]
 mod tests {
+    use super::super::escaped;
     use super::*;
 
     fn value(point: f64) -> DossierLayoutValue {

@@ -13,7 +13,7 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 use super::super::format::File;
 use super::super::number::scale_for;
 use super::super::terminal::harmless;
-use super::{Axis, FOOT_LINE, GRID, INK, broken, escaped, plain, text};
+use super::{Axis, FOOT_LINE, GRID, begun, broken, plain, text};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 250.0;
@@ -178,16 +178,7 @@ impl<'a> Sweep<'a> {
         );
         let foot = broken(&foot, 10.0, WIDTH - 28.0);
         let height = bottom + 48.0 + foot.len() as f64 * FOOT_LINE;
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
-        );
-        let _ = writeln!(out, "<title>{}</title>", escaped(&title));
-        let _ = writeln!(
-            out,
-            r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##
-        );
+        let mut out = begun((WIDTH, height), &title);
         text(&mut out, 14.0, 24.0, "start", 14.0, &title);
         text(&mut out, 14.0, TOP - 12.0, "start", 10.0, scale.symbol);
         for tick in axis.ticks() {
