@@ -1,30 +1,46 @@
-//! Where this process's control groups lie: cgroup v1, v2 and both at once (hybrid).
+//! Which hierarchies of control groups there are and where this process stands in each.
 //!
-//! A hierarchy's directory is the mount point from `/proc/self/mountinfo` plus what the path from
-//! `/proc/self/cgroup` has below the mount's root. Inside a container both may be rewritten by a cgroup
-//! namespace, or the mount may show only a part of the tree; where the path does not lie below the mount's
-//! root there is no directory to be read, and none is guessed.
-//! Source: cgroups(7), cgroup_namespaces(7), proc_pid_mountinfo(5).
+//! Read from /proc/self/mountinfo and /proc/self/cgroup, never assumed: version 1, version 2 and the mix of both all
+//! exist, and one process may stand at a different path in each hierarchy. Inside a container both may be rewritten by
+//! a cgroup namespace, or a mount may show only a part of the tree; where the path does not lie below the mount's root
+//! there is no folder to be read, and none is guessed.
+//! What it cannot see: hierarchies that are not mounted in this mount namespace.
+//! Source: cgroups(7), cgroup_namespaces(7).
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::mountinfo::Mount;
+use tare_model::mountinfo::{Membership, Mount};
 
-/// One hierarchy that this process is a member of.
+/// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Its controllers; empty for the unified hierarchy of v2.
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// The folder of this process's own group.
+    pub own: PathBuf,
+    /// What `mount` needs to mount it again: `cpu,cpuacct`, `none,name=systemd`; empty for version 2.
+    pub options: String,
+    /// Its controllers; for version 2 those of the own group, if they were looked up.
     pub controllers: Vec<String>,
-    /// The path as `/proc/self/cgroup` shows it.
-    pub path: String,
-    /// The directory, where it can be reached.
-    pub folder: Option<PathBuf>,
+    /// Whether it is version 2.
+    pub is_unified: bool,
 }
 
 impl Hierarchy {
-    /// Whether this is the unified hierarchy of cgroup v2.
-    pub fn is_unified(&self) -> bool {
-        self.controllers.is_empty()
+    /// Whether it has this controller.
+    pub fn has(&self, controller: &str) -> bool {
+        self.controllers.iter().any(|own| own == controller)
+    }
+
+    /// The folder whose limits and counters are this process's: without the group that the agent made for itself
+    /// below the one that it was started in, which has no controllers.
+    pub fn limited_in(&self) -> &Path {
+        let is_own = |name: &std::ffi::OsStr| name.to_str().is_some_and(is_own_group);
+        match self.own.parent() {
+            Some(outer) if self.own.file_name().is_some_and(is_own) => outer,
+            _ => &self.own,
+        }
     }
 }
 
@@ -38,9 +54,8 @@ pub fn is_own_group(name: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A path without the group that the agent made for itself below the one that it was started in: that has no
-/// controllers, so limits and counters are those of the group around it.
-fn without_own_group(path: &str) -> &str {
+/// A path without the group that the agent made for itself at its end.
+pub fn without_own_group(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((outer, name)) if is_own_group(name) => {
             if outer.is_empty() {
@@ -53,76 +68,107 @@ fn without_own_group(path: &str) -> &str {
     }
 }
 
-/// The hierarchies of this process; empty where `/proc` tells nothing.
-pub fn hierarchies() -> Vec<Hierarchy> {
-    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    parse(&membership, &mounts)
+/// Words of a mount's super-block options that name no controller.
+fn is_controller(word: &str) -> bool {
+    const OTHERS: [&str; 7] = [
+        "rw",
+        "ro",
+        "xattr",
+        "clone_children",
+        "noprefix",
+        "seclabel",
+        "relatime",
+    ];
+    !word.is_empty() && !OTHERS.contains(&word) && !word.contains('=')
 }
 
-/// The directory of the hierarchy that holds `controller`: that of v1 if it has one, else the unified one.
-pub fn folder_of<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
-    hierarchies
-        .iter()
-        .find(|hierarchy| hierarchy.controllers.iter().any(|name| name == controller))
-        .or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.is_unified()))
-        .filter(|hierarchy| hierarchy.folder.is_some())
+/// The folder of the cgroup `path` under a mount that shows the tree from `root` on; `None` when the mount
+/// does not reach it.
+fn place(mount_point: &Path, root: &str, path: &str) -> Option<PathBuf> {
+    let below = if root == "/" {
+        path
+    } else {
+        path.strip_prefix(root)
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))?
+    };
+    // A path that begins with `/..` lies outside of what this cgroup namespace shows.
+    if below.split('/').any(|part| part == "..") {
+        return None;
+    }
+    Some(mount_point.join(below.trim_start_matches('/')))
 }
 
-fn parse(membership: &str, mounts: &str) -> Vec<Hierarchy> {
-    let mut hierarchies = Vec::new();
-    for line in membership.lines() {
-        // Only the first two colons separate: a path may contain more.
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) =
-            (fields.next(), fields.next(), fields.next())
+fn parse(mountinfo: &str, membership: &str) -> Vec<Hierarchy> {
+    let mut found: Vec<Hierarchy> = Vec::new();
+    for mount in Mount::all(mountinfo) {
+        let is_unified = match mount.fstype {
+            "cgroup" => false,
+            "cgroup2" => true,
+            _ => continue,
+        };
+        let words = || mount.super_options.split(',');
+        let named = words().find(|word| word.starts_with("name="));
+        let controllers: Vec<String> = words()
+            .filter(|word| !is_unified && is_controller(word))
+            .map(str::to_owned)
+            .collect();
+        let is_this = |member: &Membership<'_>| match controllers.first() {
+            _ if is_unified => member.names.is_empty(),
+            Some(controller) => member.names.split(',').any(|name| name == controller),
+            None => named.is_some_and(|named| member.names == named),
+        };
+        let mount_point = PathBuf::from(mount.point);
+        let Some(own) = Membership::all(membership)
+            .find(is_this)
+            .and_then(|member| place(&mount_point, &mount.root, member.path))
         else {
             continue;
         };
-        let path = without_own_group(path);
-        let controllers: Vec<String> = controllers
-            .split(',')
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect();
-        let folder = mounts
-            .lines()
-            .filter_map(|line| folder_in_mount(line, &controllers, path))
-            .next_back();
-        hierarchies.push(Hierarchy {
-            controllers,
-            path: path.to_owned(),
-            folder,
-        });
+        let options = match named {
+            _ if is_unified => String::new(),
+            Some(named) if controllers.is_empty() => format!("none,{named}"),
+            _ => controllers.join(","),
+        };
+        let is_second =
+            |other: &Hierarchy| other.is_unified == is_unified && other.options == options;
+        if !found.iter().any(is_second) {
+            found.push(Hierarchy {
+                mount_point,
+                own,
+                options,
+                controllers,
+                is_unified,
+            });
+        }
     }
-    hierarchies
+    found
 }
 
-/// The directory of `path` if this line of mountinfo is the mount of the hierarchy with these controllers.
-fn folder_in_mount(line: &str, controllers: &[String], path: &str) -> Option<PathBuf> {
-    let mount = Mount::parse(line)?;
-    let is_ours = if controllers.is_empty() {
-        mount.fstype == "cgroup2"
-    } else {
-        mount.fstype == "cgroup"
-            && controllers.iter().all(|name| {
-                let mut options = mount.super_options.split(',');
-                options.any(|option| option == name)
-            })
-    };
-    if !is_ours {
-        return None;
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The hierarchies that are mounted here; which controllers version 2 has in the own group is not looked up.
+pub fn hierarchies() -> Vec<Hierarchy> {
+    let of_self = |name: &str| read(&Path::new("/proc/self").join(name));
+    parse(&of_self("mountinfo"), &of_self("cgroup"))
+}
+
+/// The same, with the controllers of version 2 too.
+pub fn mounted() -> Vec<Hierarchy> {
+    let mut found = hierarchies();
+    for hierarchy in found.iter_mut().filter(|one| one.is_unified) {
+        let controllers = read(&hierarchy.own.join("cgroup.controllers"));
+        hierarchy.controllers = controllers.split_whitespace().map(str::to_owned).collect();
     }
-    let below = if mount.root == "/" {
-        path
-    } else {
-        let below = path.strip_prefix(&mount.root)?;
-        if !below.is_empty() && !below.starts_with('/') {
-            return None;
-        }
-        below
-    };
-    Some(PathBuf::from(mount.point).join(below.trim_start_matches('/')))
+    found
+}
+
+/// The hierarchy that holds a controller: that of version 1 if it has it, else the unified one.
+pub fn holding<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
+    let mut old = hierarchies.iter().filter(|one| !one.is_unified);
+    old.find(|one| one.has(controller))
+        .or_else(|| hierarchies.iter().find(|one| one.is_unified))
 }
 
 #[cfg(test)]
@@ -130,51 +176,58 @@ mod tests {
     use super::*;
 
     const HYBRID: &str = "\
-25 1 0:21 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
-26 25 0:22 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
-27 25 0:23 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
-";
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,xattr,name=systemd
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw";
 
     #[test]
-    fn in_a_hybrid_tree_each_hierarchy_has_its_own_directory() {
-        let found = parse("3:cpu,cpuacct:/a:b\n0::/user\n", HYBRID);
+    fn each_hierarchy_may_have_another_path() {
+        let membership = "4:memory:/jobs/7\n2:cpu,cpuacct:/\n9:name=systemd:/user\n0::/";
+        let found = parse(HYBRID, membership);
+        let own: Vec<_> = found.iter().map(|one| one.own.to_str().unwrap()).collect();
         assert_eq!(
-            found[0].folder.as_deref(),
-            Some("/sys/fs/cgroup/cpu,cpuacct/a:b".as_ref())
+            own,
+            [
+                "/sys/fs/cgroup/cpu,cpuacct/",
+                "/sys/fs/cgroup/memory/jobs/7",
+                "/sys/fs/cgroup/systemd/user",
+                "/sys/fs/cgroup/unified/",
+            ]
         );
-        assert_eq!(
-            found[1].folder.as_deref(),
-            Some("/sys/fs/cgroup/unified/user".as_ref())
-        );
-        assert_eq!(folder_of(&found, "cpu"), Some(&found[0]));
-        assert_eq!(folder_of(&found, "memory"), Some(&found[1]));
+        let options: Vec<_> = found.iter().map(|one| one.options.as_str()).collect();
+        assert_eq!(options, ["cpu,cpuacct", "memory", "none,name=systemd", ""]);
     }
 
     #[test]
-    fn a_bind_of_a_part_of_the_tree_is_followed_and_a_path_outside_of_it_is_not_guessed() {
-        let mounts = "30 25 0:22 /docker/ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
-        let inside = parse("3:cpu:/docker/ab\n", mounts);
-        assert_eq!(
-            inside[0].folder.as_deref(),
-            Some("/sys/fs/cgroup/cpu".as_ref())
-        );
-        for outside in ["3:cpu:/\n", "3:cpu:/docker/abc\n"] {
-            assert_eq!(parse(outside, mounts)[0].folder, None, "{outside}");
-        }
+    fn a_mount_that_shows_a_part_of_the_tree_is_taken_from_that_part_on() {
+        let mountinfo = r"1 0 0:1 /docker/x /sys/fs/cgroup\040two rw - cgroup2 cgroup2 rw";
+        let found = parse(mountinfo, "0::/docker/x/y");
+        assert_eq!(found[0].own, Path::new("/sys/fs/cgroup two/y"));
+        assert!(parse(mountinfo, "0::/docker/xy").is_empty());
+        assert!(parse(mountinfo, "0::/../z").is_empty());
+    }
+
+    #[test]
+    fn a_controller_is_that_of_version_one_where_it_has_it() {
+        let found = parse(HYBRID, "2:cpu,cpuacct:/a:b\n0::/user");
+        let folder = |controller: &str| holding(&found, controller).unwrap().limited_in();
+        assert_eq!(folder("cpu"), Path::new("/sys/fs/cgroup/cpu,cpuacct/a:b"));
+        assert_eq!(folder("memory"), Path::new("/sys/fs/cgroup/unified/user"));
     }
 
     #[test]
     fn the_agents_own_group_is_stepped_over() {
-        let found = parse("3:cpu,cpuacct:/\n0::/user/tare-run-1+77\n", HYBRID);
-        assert_eq!(found[1].path, "/user");
-        assert_eq!(
-            found[1].folder.as_deref(),
-            Some("/sys/fs/cgroup/unified/user".as_ref())
-        );
-        assert_eq!(parse("0::/tare-run-1+77\n", HYBRID)[0].path, "/");
-        assert_eq!(
-            parse("0::/tare-run-1-arm\n", HYBRID)[0].path,
-            "/tare-run-1-arm"
-        );
+        for (path, outer, folder) in [
+            ("/user/tare-run-1+77", "/user", "user"),
+            ("/tare-run-1+77", "/", ""),
+            ("/tare-run-1-arm", "/tare-run-1-arm", "tare-run-1-arm"),
+        ] {
+            let found = parse(HYBRID, &format!("0::{path}\n"));
+            let place = Path::new("/sys/fs/cgroup/unified").join(folder);
+            assert_eq!(found[0].limited_in(), place);
+            assert_eq!(without_own_group(path), outer);
+        }
     }
 }

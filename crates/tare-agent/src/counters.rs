@@ -33,17 +33,17 @@ impl Counters {
     #[cfg(target_os = "linux")]
     pub fn find() -> Self {
         let hierarchies = crate::cgroup::hierarchies();
-        let cpu_stat = crate::cgroup::folder_of(&hierarchies, "cpu")
-            .and_then(|hierarchy| hierarchy.folder.as_ref())
-            .map(|folder| folder.join("cpu.stat"))
+        let holding = |controller| crate::cgroup::holding(&hierarchies, controller);
+        let cpu_stat = holding("cpu")
+            .map(|hierarchy| hierarchy.limited_in().join("cpu.stat"))
             .filter(|file| file.is_file());
-        let limit_hits = crate::cgroup::folder_of(&hierarchies, "memory").and_then(|hierarchy| {
-            let (name, key) = if hierarchy.is_unified() {
+        let limit_hits = holding("memory").map(|hierarchy| {
+            let (name, key) = if hierarchy.is_unified {
                 ("memory.events", "max")
             } else {
                 ("memory.failcnt", "")
             };
-            Some((hierarchy.folder.as_ref()?.join(name), key))
+            (hierarchy.limited_in().join(name), key)
         });
         Self {
             cpu_stat,

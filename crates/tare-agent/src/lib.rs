@@ -37,8 +37,6 @@ pub mod leash;
 pub mod listing;
 pub mod meter;
 mod moment;
-#[cfg(target_os = "linux")]
-pub mod mountinfo;
 pub mod probe;
 #[cfg(unix)]
 pub mod program;

@@ -18,6 +18,7 @@ pub mod id;
 pub mod launch;
 pub mod lifecycle_report;
 pub mod lower_file;
+pub mod mountinfo;
 pub mod names;
 pub mod outcome;
 pub mod params;

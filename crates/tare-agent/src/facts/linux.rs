@@ -11,8 +11,8 @@ use std::path::Path;
 use tare_model::fact;
 
 use super::{Collector, calls, machine, network, process};
-use crate::cgroup::{self, Hierarchy};
-use crate::mountinfo::Mount;
+use crate::cgroup;
+use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
 
 /// Fields of `/proc/self/status` that tell what the kernel forbids this process or charges it for.
 const STATUS: &[&str] = &[
@@ -91,7 +91,7 @@ pub(super) fn collect(facts: &mut Collector, paths: &[String]) {
     processor(facts);
     memory(facts);
     status(facts);
-    control_groups(facts, &cgroup::hierarchies());
+    control_groups(facts);
     namespaces(facts);
     limits(facts);
     machine::collect(facts, &allowed().unwrap_or_default());
@@ -284,38 +284,32 @@ fn status(facts: &mut Collector) {
     facts.set(fact::UID, unsafe { libc::geteuid() }.to_string());
 }
 
-fn control_groups(facts: &mut Collector, hierarchies: &[Hierarchy]) {
-    let has_v1 = hierarchies.iter().any(|one| !one.is_unified());
-    let has_v2 = hierarchies.iter().any(Hierarchy::is_unified);
-    let layout = match (has_v1, has_v2) {
-        (true, true) => "hybrid",
-        (true, false) => "v1",
-        (false, true) => "v2",
-        (false, false) => "none",
-    };
-    facts.set(fact::CGROUP_LAYOUT, layout);
-    for hierarchy in hierarchies {
-        let name = if hierarchy.is_unified() {
-            "unified".to_owned()
-        } else {
-            hierarchy.controllers.join("+").replace("name=", "")
+fn control_groups(facts: &mut Collector) {
+    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let is_unified = |member: &Membership<'_>| member.names.is_empty();
+    let has_v1 = Membership::all(&text).any(|member| !is_unified(&member));
+    let has_v2 = Membership::all(&text).any(|member| is_unified(&member));
+    facts.set(fact::CGROUP_LAYOUT, cgroup_layout(has_v1, has_v2));
+    for member in Membership::all(&text) {
+        let name = match member.names {
+            "" => "unified".to_owned(),
+            names => names.replace(',', "+").replace("name=", ""),
         };
-        facts.set(&fact::of(fact::CGROUP_PATH, &name), &hierarchy.path);
+        let path = cgroup::without_own_group(member.path);
+        facts.set(&fact::of(fact::CGROUP_PATH, &name), path);
     }
+    let hierarchies = cgroup::hierarchies();
     for (controller, v1, v2) in LIMITS {
-        let Some(hierarchy) = cgroup::folder_of(hierarchies, controller) else {
+        let Some(hierarchy) = cgroup::holding(&hierarchies, controller) else {
             let name = fact::of(fact::UNREADABLE_CGROUP, controller);
             facts.set(&name, "its hierarchy is not mounted here");
             continue;
         };
-        let names = if hierarchy.is_unified() { v2 } else { v1 };
-        for name in *names {
-            if let Some(folder) = &hierarchy.folder {
-                // The root group of v2 has no limits, and so no files for them: that is no error.
-                let path = folder.join(&name["cgroup.".len()..]);
-                if path.exists() || !hierarchy.is_unified() {
-                    facts.file(name, path);
-                }
+        for name in *if hierarchy.is_unified { v2 } else { v1 } {
+            // The root group of v2 has no limits, and so no files for them: that is no error.
+            let path = hierarchy.limited_in().join(&name["cgroup.".len()..]);
+            if path.exists() || !hierarchy.is_unified {
+                facts.file(name, path);
             }
         }
     }

@@ -11,10 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tare_model::launch::{LaunchError, Limits, Missing};
+use tare_model::mountinfo::cgroup_layout;
 
 use super::control::{Group, read, remove_folder, write};
-use super::hierarchy::{self, Hierarchy};
 use super::{limits, refused};
+use crate::cgroup::{self, Hierarchy};
 
 /// The groups of one instance. Not removed when dropped: the launcher removes them when all is over.
 #[derive(Debug, Default)]
@@ -104,10 +105,11 @@ impl Groups {
         missing: &mut Vec<Missing>,
     ) -> Result<Self, LaunchError> {
         limits::check(limits)?;
-        let hierarchies = hierarchy::mounted();
+        let hierarchies = cgroup::mounted();
+        let has = |unified| hierarchies.iter().any(|one| one.is_unified == unified);
         let mut groups = Self {
             groups: Vec::new(),
-            version: hierarchy::version(&hierarchies),
+            version: (!hierarchies.is_empty()).then(|| cgroup_layout(has(false), has(true))),
         };
         let result = groups.fill(name, limits, hierarchies, missing);
         if let Err(error) = result {

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::hierarchy::Hierarchy;
 use super::sys;
+use crate::cgroup::Hierarchy;
 
 /// How long groups are given to become empty.
 const PATIENCE: Duration = Duration::from_secs(2);

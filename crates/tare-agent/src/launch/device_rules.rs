@@ -148,7 +148,7 @@ fn attach_program(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::hierarchy;
+    use crate::cgroup;
 
     /// Runs the program on a request, as the kernel would, for the instructions that it consists of.
     fn decide(access: u32, kind: u32, major: u32, minor: u32) -> u64 {
@@ -230,7 +230,7 @@ mod tests {
         reason = "a test that cannot be run here says so"
     )]
     fn the_kernel_keeps_to_the_list_and_to_the_program() {
-        for hierarchy in hierarchy::mounted() {
+        for hierarchy in cgroup::mounted() {
             if !hierarchy.is_unified && !hierarchy.has("devices") {
                 continue;
             }

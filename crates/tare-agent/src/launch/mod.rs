@@ -15,7 +15,6 @@ mod control;
 mod device_rules;
 mod devices;
 mod hidden;
-mod hierarchy;
 mod inside;
 mod limits;
 mod mounts;

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::control::{self, read, write};
-use super::hierarchy::{self, Hierarchy};
 use super::{sweep, sys};
 use crate::cgroup::is_own_group;
+use crate::cgroup::{self, Hierarchy};
 
 /// How long a group is given to stand still before it is killed anyway.
 const FREEZE_LIMIT: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ impl OwnGroup {
     /// use it.
     pub(crate) fn join(run: &str) -> Option<Self> {
         let name = name(run, std::process::id());
-        outer_groups(&hierarchy::mounted())
+        outer_groups(&cgroup::mounted())
             .into_iter()
             .find_map(|outer| {
                 let folder = outer.join(&name);
@@ -140,7 +140,7 @@ pub(crate) fn end_groups(runs: &[String], agent: Option<u32>) -> io::Result<Vec<
     };
     let mut lines = Vec::new();
     let mut failed = Ok(());
-    for hierarchy in hierarchy::mounted() {
+    for hierarchy in cgroup::mounted() {
         for folder in sweep::groups_in(&hierarchy.mount_point) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             if !is_wanted(&name) {

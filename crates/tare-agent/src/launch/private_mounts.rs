@@ -26,7 +26,8 @@ use tare_model::RunId;
 use tare_model::launch::{LaunchError, REFUSED_STATUS};
 
 use super::supervise::{Relay, supervise};
-use super::{complain, control, hierarchy, mounts, network, refused, rootfs, spec, sys};
+use super::{complain, control, mounts, network, refused, rootfs, spec, sys};
+use crate::cgroup;
 
 /// What is wanted.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Wish {
             return Ok(());
         };
         let mut first = Ok(());
-        for hierarchy in hierarchy::mounted() {
+        for hierarchy in cgroup::mounted() {
             let folder = hierarchy.mount_point.join(&group);
             if folder.is_dir() {
                 let removed = control::remove_folder(&folder, |_| true).map(drop);
@@ -194,7 +195,7 @@ fn build(wish: &Wish) -> Result<(), LaunchError> {
     sys::mount(OsStr::new("proc"), Path::new("/proc"), "proc", quiet, "")
         .map_err(refused("mount a new /proc"))?;
     if wish.hides_unified {
-        let hierarchies = hierarchy::mounted();
+        let hierarchies = cgroup::mounted();
         if hierarchies.iter().any(|one| !one.is_unified) {
             for unified in hierarchies.iter().filter(|one| one.is_unified) {
                 let step = format!("hide `{}`", unified.mount_point.display());

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use tare_model::launch::{LaunchError, LaunchSpec, Missing, Rootfs};
 
 use super::{refused, sys};
-use crate::mountinfo::Mount;
+use tare_model::mountinfo::Mount;
 
 /// The agent's file inside an overlay.
 pub(super) const AGENT_INSIDE: &str = "/tare-agent";

@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use tare_model::launch::RUN_VARIABLE;
 
-use super::{control, hierarchy, network, rootfs};
+use super::{control, network, rootfs};
+use crate::cgroup;
 
 /// What became of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -114,7 +115,7 @@ pub(super) fn groups_in(mount_point: &Path) -> Vec<PathBuf> {
 }
 
 fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
-    for hierarchy in hierarchy::mounted() {
+    for hierarchy in cgroup::mounted() {
         for folder in groups_in(&hierarchy.mount_point) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             if !wanted.has_group(&name) {

@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
+
 use crate::cx::files;
 
 /// Where what an instance uses is counted.
@@ -28,10 +30,8 @@ impl Charged {
     }
 
     fn to_groups(membership: &str, name: &str, places: &[PathBuf]) -> Self {
-        // Only the first two colons separate: a path may contain more.
-        let mut paths: Vec<&str> = membership
-            .lines()
-            .filter_map(|line| line.splitn(3, ':').nth(2))
+        let mut paths: Vec<&str> = Membership::all(membership)
+            .map(|membership| membership.path)
             .filter(|path| !name.is_empty() && path.contains(name))
             .collect();
         paths.sort_unstable();
@@ -58,27 +58,13 @@ impl Charged {
 /// How the host's control groups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
 pub(super) fn mounts() -> (&'static str, Vec<PathBuf>) {
     let text = files::read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-    let mounts: Vec<(&str, &str)> = text
-        .lines()
-        .filter_map(|line| {
-            let (front, back) = line.split_once(" - ")?;
-            Some((back.split(' ').next()?, front.split(' ').nth(4)?))
-        })
-        .filter(|(kind, _)| matches!(*kind, "cgroup" | "cgroup2"))
+    let mounts: Vec<Mount<'_>> = Mount::all(&text)
+        .filter(|mount| matches!(mount.fstype, "cgroup" | "cgroup2"))
         .collect();
-    let has = |wanted: &str| mounts.iter().any(|(kind, _)| *kind == wanted);
-    let layout = match (has("cgroup"), has("cgroup2")) {
-        (true, true) => "hybrid",
-        (true, false) => "v1",
-        (false, true) => "v2",
-        (false, false) => "none",
-    };
-    // The kernel writes a space as `\040`; other letters that it escapes stand in no such mount point.
-    let places = mounts
-        .iter()
-        .map(|(_, point)| PathBuf::from(point.replace("\\040", " ")))
-        .collect();
-    (layout, places)
+    let has = |wanted: &str| mounts.iter().any(|mount| mount.fstype == wanted);
+    let layout = cgroup_layout(has("cgroup"), has("cgroup2"));
+    let places = mounts.into_iter().map(|mount| PathBuf::from(mount.point));
+    (layout, places.collect())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bollard::query_parameters::ContainerArchiveInfoOptions;
 use tare_model::launch::RUN_VARIABLE;
+use tare_model::mountinfo::Mount;
 
 use super::super::EnvError;
 use super::super::image::WORKDIR;
@@ -153,28 +154,7 @@ fn is_mounted(path: &Path) -> bool {
         .zip(path.file_name())
         .map_or_else(|| path.to_owned(), |(above, name)| above.join(name));
     let list = files::read_text(Path::new(MOUNTS)).unwrap_or_default();
-    lists(&list, &whole.display().to_string())
-}
-
-/// Whether a list in the form of proc_pid_mountinfo(5) names the place.
-fn lists(list: &str, place: &str) -> bool {
-    list.lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .any(|found| unescaped(found) == place)
-}
-
-/// A path as the kernel's list writes it: spaces, tabs, line ends and backslashes as three octal digits.
-fn unescaped(field: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(field.to_owned(), |text, (code, letter)| {
-        text.replace(code, letter)
-    })
+    Mount::all(&list).any(|mount| Path::new(&mount.point) == whole)
 }
 
 #[cfg(test)]
@@ -182,18 +162,6 @@ mod tests {
     use super::*;
     use crate::cx::SystemExec;
     use crate::skip::skip;
-
-    #[test]
-    fn a_mount_is_found_by_its_whole_place() {
-        let list = "36 25 0:31 / /run/a\\040folder/shown rw,relatime shared:9 - fuse.bindfs /x rw\n\
-                    37 25 0:32 / /run/other rw - tmpfs tmpfs rw\n";
-        assert!(lists(list, "/run/a folder/shown"));
-        assert!(lists(list, "/run/other"));
-        for none in ["/run", "/run/a folder", "/run/other/x", "", "fuse.bindfs"] {
-            assert!(!lists(list, none), "{none}");
-        }
-        assert!(!lists("", "/run/other"));
-    }
 
     /// A folder that is served, where `bindfs` can do it here.
     fn served(folder: &Path) -> Option<Server> {

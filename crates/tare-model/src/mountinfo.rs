@@ -1,6 +1,7 @@
-//! The table of mounts that this process sees: `/proc/self/mountinfo`.
+//! The kernel's table of mounts, `/proc/self/mountinfo`, and what it says of control groups.
 //!
-//! Source: proc_pid_mountinfo(5). What it cannot see: mounts of other namespaces, and what lies hidden below others.
+//! Agent and host read theirs and hand the text in. Source: proc_pid_mountinfo(5). What it cannot see: mounts of other
+//! namespaces, and what lies hidden below others.
 
 use std::path::Path;
 
@@ -40,14 +41,50 @@ impl<'a> Mount<'a> {
         })
     }
 
+    /// Every line of a table that is one.
+    pub fn all(table: &'a str) -> impl Iterator<Item = Self> {
+        table.lines().filter_map(Self::parse)
+    }
+
     /// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
     /// because it hides the others.
     pub fn under(path: &Path, mounts: &'a str) -> Option<Self> {
-        mounts
-            .lines()
-            .filter_map(Mount::parse)
+        Self::all(mounts)
             .filter(|mount| path.starts_with(&mount.point))
             .max_by_key(|mount| mount.point.len())
+    }
+}
+
+/// How control groups are mounted: `v1`, `v2`, `hybrid` or `none`.
+pub fn cgroup_layout(has_v1: bool, has_v2: bool) -> &'static str {
+    match (has_v1, has_v2) {
+        (true, true) => "hybrid",
+        (true, false) => "v1",
+        (false, true) => "v2",
+        (false, false) => "none",
+    }
+}
+
+/// A hierarchy of control groups and the path of a process in it: a line of `/proc/<pid>/cgroup`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership<'a> {
+    /// Its controllers with commas between them, or `name=…`; empty for version 2.
+    pub names: &'a str,
+    /// The path.
+    pub path: &'a str,
+}
+
+impl<'a> Membership<'a> {
+    /// Every line of such a file.
+    pub fn all(text: &'a str) -> impl Iterator<Item = Self> {
+        text.lines().filter_map(|line| {
+            // Only the first two colons separate: a path may contain more.
+            let mut fields = line.splitn(3, ':').skip(1);
+            Some(Self {
+                names: fields.next()?,
+                path: fields.next()?,
+            })
+        })
     }
 }
 
