@@ -83,111 +83,111 @@ pub(super) fn explain(asked: Asked<'_>, error: &ApiError) -> EnvError {
 }
 
 static KNOWN: &[Known] = &[
-    Known {
-        said: &[&["unable to apply caps", "operation not permitted"]],
-        why: "the engine does not hold every capability that it is to give away, so neither `privileged` \
+    Known::absent(
+        &[&["unable to apply caps", "operation not permitted"]],
+        "the engine does not hold every capability that it is to give away, so neither `privileged` \
               nor `cap_add = \"ALL\"` can work here",
-        fix: "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
-    },
-    Known {
-        said: &[&["pivot", "device or resource busy"]],
-        why: "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
+        "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
+    ),
+    Known::absent(
+        &[&["pivot", "device or resource busy"]],
+        "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
               over it (an OCI runtime that ran without a mount namespace leaves one behind)",
-        fix: "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
-    },
-    Known {
-        said: &[&["no space left on device"]],
-        why: "the disk that holds the engine's data is full",
-        fix: "see `docker system df`; `docker system prune` removes what is not used",
-    },
-    Known {
-        said: &[
+        "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
+    ),
+    Known::absent(
+        &[&["no space left on device"]],
+        "the disk that holds the engine's data is full",
+        "see `docker system df`; `docker system prune` removes what is not used",
+    ),
+    Known::absent(
+        &[
             &["unknown or invalid runtime name"],
             &["unknown runtime specified"],
         ],
-        why: "the engine knows no runtime of that name",
-        fix: "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
-    },
-    Known {
-        said: &[&["bind source path does not exist"]],
-        why: "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
-        fix: "use `storage = \"volume\"`",
-    },
-    Known {
-        said: &[&["requested cpus are not available"]],
-        why: "`cpuset` names a CPU that the engine's machine does not have",
-        fix: "see `nproc` on the engine's machine",
-    },
-    Known {
-        said: &[&["range of cpus is from"]],
-        why: "`cpus` is more than the engine's machine has",
-        fix: "see `nproc` on the engine's machine",
-    },
-    Known {
-        said: &[
+        "the engine knows no runtime of that name",
+        "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
+    ),
+    Known::absent(
+        &[&["bind source path does not exist"]],
+        "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
+        "use `storage = \"volume\"`",
+    ),
+    Known::absent(
+        &[&["requested cpus are not available"]],
+        "`cpuset` names a CPU that the engine's machine does not have",
+        "see `nproc` on the engine's machine",
+    ),
+    Known::absent(
+        &[&["range of cpus is from"]],
+        "`cpus` is more than the engine's machine has",
+        "see `nproc` on the engine's machine",
+    ),
+    Known::absent(
+        &[
             &["port is already allocated"],
             &["bind: address already in use"],
         ],
-        why: "the port that `port` names is taken on this machine",
-        fix: "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
-    },
-    Known {
-        said: &[&["cannot join network of a non running container"]],
-        why: "the container whose network was to be joined does not run",
-        fix: "start it first; `docker ps` lists the running ones",
-    },
-    Known {
-        said: &[&["setting rlimit", "operation not permitted"]],
-        why: "`ulimits` asks for more than the engine itself may have",
-        fix: "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
-    },
-    Known {
-        said: &[&["failed to create shim", "seccomp"]],
-        why: "the runtime cannot load the seccomp profile",
-        fix: "leave `seccomp` out to see whether the container starts without it, then mend the profile",
-    },
-    Known {
-        said: &[&["decoding seccomp profile failed"]],
-        why: "the engine cannot read the seccomp profile",
-        fix: "see the format in Docker's documentation",
-    },
-    Known {
-        said: &[&["apparmor", "could not be applied"]],
-        why: "the engine's machine has no AppArmor profile of that name loaded",
-        fix: "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
-    },
-    Known {
-        said: &[
+        "the port that `port` names is taken on this machine",
+        "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
+    ),
+    Known::absent(
+        &[&["cannot join network of a non running container"]],
+        "the container whose network was to be joined does not run",
+        "start it first; `docker ps` lists the running ones",
+    ),
+    Known::absent(
+        &[&["setting rlimit", "operation not permitted"]],
+        "`ulimits` asks for more than the engine itself may have",
+        "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
+    ),
+    Known::absent(
+        &[&["failed to create shim", "seccomp"]],
+        "the runtime cannot load the seccomp profile",
+        "leave `seccomp` out to see whether the container starts without it, then mend the profile",
+    ),
+    Known::absent(
+        &[&["decoding seccomp profile failed"]],
+        "the engine cannot read the seccomp profile",
+        "see the format in Docker's documentation",
+    ),
+    Known::absent(
+        &[&["apparmor", "could not be applied"]],
+        "the engine's machine has no AppArmor profile of that name loaded",
+        "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
+    ),
+    Known::absent(
+        &[
             &["does not match the specified platform"],
             &["was found but does not match"],
         ],
-        why: "the image is for another platform than `platform` names",
-        fix: "`docker pull --platform …` fetches the other one; or leave `platform` out",
-    },
-    Known {
-        said: &[&["logging plugin", "not found"], &["no log driver named"]],
-        why: "the engine has no log driver of that name",
-        fix: "`docker info --format '{{.Plugins.Log}}'` lists them",
-    },
-    Known {
-        said: &[&["cgroup"]],
-        why: "the engine could not set up the container's cgroup",
-        fix: "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
+        "the image is for another platform than `platform` names",
+        "`docker pull --platform …` fetches the other one; or leave `platform` out",
+    ),
+    Known::absent(
+        &[&["logging plugin", "not found"], &["no log driver named"]],
+        "the engine has no log driver of that name",
+        "`docker info --format '{{.Plugins.Log}}'` lists them",
+    ),
+    Known::absent(
+        &[&["cgroup"]],
+        "the engine could not set up the container's cgroup",
+        "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
               `cat /proc/cgroups`",
-    },
-    Known {
-        said: &[&["exec format error"]],
-        why: "the agent is built for another processor than the engine's machine has",
-        fix: "build the agent for that target",
-    },
-    Known {
-        said: &[
+    ),
+    Known::absent(
+        &[&["exec format error"]],
+        "the agent is built for another processor than the engine's machine has",
+        "build the agent for that target",
+    ),
+    Known::absent(
+        &[
             &["unable to find user"],
             &["no matching entries in passwd file"],
         ],
-        why: "the image has no such `user`",
-        fix: "give `user` as a number",
-    },
+        "the image has no such `user`",
+        "give `user` as a number",
+    ),
 ];
 
 /// Turns the engine's answer to a request into an error for the reader.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tare_model::launch::RUN_VARIABLE;
 
 use crate::cx::{AgentBinary, CommandLine, Context, files, vars};
+use crate::env::known::Known;
 use crate::env::{EnvError, charged};
 
 /// How long a runtime may take to say its version.
@@ -228,60 +229,58 @@ pub(super) fn run_command(
     privately(cx, agent, options, program)
 }
 
+/// What runtimes say. RUNTIME is the one, ANSWER what it said.
+static REFUSALS: &[Known] = &[
+    Known::denied(
+        &[&["needs cap_sys_admin"]],
+        "`RUNTIME` needs namespaces that only root may make",
+        "run as root",
+    ),
+    Known::absent(
+        &[&["cgroups in hybrid mode not supported"]],
+        "`RUNTIME` refuses this machine's mix of cgroup versions (hybrid), and it does not call itself crun, from which Tare would hide the second: ANSWER",
+        "boot with systemd.unified_cgroup_hierarchy=1, or use runc",
+    ),
+    Known::absent(
+        &[
+            &[RUNSC, "cgroup"],
+            &[RUNSC, "network"],
+            &[RUNSC, "netns"],
+            &[RUNSC, "nonroot"],
+        ],
+        "`RUNTIME` cannot use something of this machine: ANSWER",
+        "tell it to do without by `runtime_args`: --network=none, --ignore-cgroups, and --TESTONLY-unsafe-nonroot where it may not become another user",
+    ),
+    Known::denied(
+        &[&["unable to apply caps"], &["capset"]],
+        "`RUNTIME` may not give a capability of the specification: ANSWER",
+        "caps = \"all\" gives those that Tare itself has",
+    ),
+    Known::denied(
+        &[&["rlimit", "operation not permitted"]],
+        "`RUNTIME` may not raise a limit of the specification: ANSWER",
+        "take `process.rlimits` out of it, or run with CAP_SYS_RESOURCE",
+    ),
+    Known::denied(
+        &[&["operation not permitted"], &["permission denied"]],
+        "`RUNTIME` was refused something by the kernel: ANSWER",
+        "",
+    ),
+];
+
+/// What begins the words of a runtime with that in its name, so that rows can be about it alone.
+const RUNSC: &str = "runsc:";
+
 /// What a runtime's last words mean, cut by what the reader can do.
 pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError {
-    let name = name.escape_debug();
-    let answer = words.trim().escape_debug().to_string();
-    let lower = answer.to_lowercase();
-    let has = |needle: &str| lower.contains(needle);
-    if has("needs cap_sys_admin") {
-        return EnvError::Denied {
-            what: format!("`{name}` needs namespaces that only root may make"),
-            fix: Some("run as root".into()),
-        };
-    }
-    if has("cgroups in hybrid mode not supported") {
-        return EnvError::Absent {
-            why: format!(
-                "`{name}` refuses this machine's mix of cgroup versions (hybrid), and it does not call itself \
-                 crun, from which Tare would hide the second: {answer}"
-            ),
-            fix: Some("boot with systemd.unified_cgroup_hierarchy=1, or use runc".into()),
-        };
-    }
-    let is_runsc = Path::new(&*name.to_string())
+    let is_runsc = Path::new(name)
         .file_name()
         .is_some_and(|file| file.to_string_lossy().contains("runsc"));
-    if is_runsc
-        && ["cgroup", "network", "netns", "nonroot"]
-            .iter()
-            .any(|word| has(word))
-    {
-        return EnvError::Absent {
-            why: format!("`{name}` cannot use something of this machine: {answer}"),
-            fix: Some(
-                "tell it to do without by `runtime_args`: --network=none, --ignore-cgroups, and                  --TESTONLY-unsafe-nonroot where it may not become another user"
-                    .into(),
-            ),
-        };
-    }
-    if has("unable to apply caps") || has("capset") {
-        return EnvError::Denied {
-            what: format!("`{name}` may not give a capability of the specification: {answer}"),
-            fix: Some("caps = \"all\" gives those that Tare itself has".into()),
-        };
-    }
-    if has("rlimit") && has("operation not permitted") {
-        return EnvError::Denied {
-            what: format!("`{name}` may not raise a limit of the specification: {answer}"),
-            fix: Some("take `process.rlimits` out of it, or run with CAP_SYS_RESOURCE".into()),
-        };
-    }
-    if has("operation not permitted") || has("permission denied") {
-        return EnvError::Denied {
-            what: format!("`{name}` was refused something by the kernel: {answer}"),
-            fix: None,
-        };
+    let name = name.escape_debug().to_string();
+    let answer = words.trim().escape_debug().to_string();
+    let by = if is_runsc { RUNSC } else { "" };
+    if let Some(known) = Known::find(REFUSALS, &format!("{by}{answer}")) {
+        return known.error(&[("RUNTIME", &name), ("ANSWER", &answer)]);
     }
     let what = match status {
         Some(status) => {

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use super::super::EnvError;
+use super::super::known::Known;
 use super::command::CONNECT_LIMIT;
 use super::settings::Settings;
 
@@ -48,119 +49,115 @@ pub(super) fn has_logged_in(stderr: &str) -> bool {
     stderr.contains("Authenticated to ")
 }
 
+/// What `ssh` says where there is no connection. HOST is the host, LINE what was said, OFFERS the ways in which the
+/// server lets people in, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
+static KNOWN: &[Known] = &[
+    Known::absent(
+        &[&["remote host identification has changed"]],
+        "the key of `HOST` is not the one that is known for it: another machine, or somebody in between",
+        "if you know why it changed: `ssh-keygen -R 'NAME'`, then look at the new key with `BY_HAND`",
+    ),
+    Known::absent(
+        &[
+            &["host key verification failed"],
+            &["host key is known for"],
+        ],
+        "the key of `HOST` is not known here, and Tare accepts none for you",
+        "connect once by hand and compare the key: `BY_HAND`",
+    ),
+    Known::absent(
+        &[&["warning: identity file"]],
+        "the key cannot be read: LINE",
+        "name the file of a private key: `identity = \"FILE\"`",
+    ),
+    Known::denied(
+        &[&["unprotected private key file"]],
+        "`ssh` does not use a key that others can read: WORDS",
+        "`chmod 600` the key",
+    ),
+    Known::denied(
+        &[
+            &["permission denied (", "password"],
+            &["permission denied (", "keyboard-interactive"],
+        ],
+        "`HOST` takes none of the keys and asks for a password (it offers OFFERS)",
+        COPY_FIX,
+    ),
+    Known::denied(
+        &[&["permission denied ("]],
+        "`HOST` takes none of the keys (it offers OFFERS)",
+        COPY_FIX,
+    ),
+    Known::denied(
+        &[&["too many authentication failures"]],
+        "`HOST` was offered too many keys before the right one",
+        "name the key: `identity = \"FILE\"`",
+    ),
+    Known::absent(
+        &[&["could not resolve hostname"]],
+        "no machine has the name `HOST`: LINE",
+        "check the name, or give it to an address in your ssh configuration (`ssh -G HOST` shows what it says)",
+    ),
+    Known::absent(
+        &[&["connection refused"]],
+        "nobody listens: LINE",
+        "start an ssh server there, or give its `port`",
+    ),
+    Known::absent(
+        &[&["no route to host"], &["network is unreachable"]],
+        "`HOST` cannot be reached: LINE",
+        "check that the machine runs and that the network between is up",
+    ),
+    Known::absent(
+        &[
+            &["can't open user config file"],
+            &["bad configuration option"],
+            &["bad owner or permissions on"],
+            &["terminating,"],
+        ],
+        "`ssh` cannot use its configuration: LINE",
+        "`BY_HAND` must work first",
+    ),
+];
+
+const COPY_FIX: &str =
+    "`COPY`, and `ssh-add` if the key has a passphrase; Tare never asks for a password";
+
 /// Why there is no connection, from what `ssh` said; `None` for what is not known here.
 pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
-    let host = &settings.host;
-    let by_hand = by_hand(settings);
-    let has = |text: &str| stderr.contains(text);
-    let absent = |why: String, fix: String| {
-        Some(EnvError::Absent {
-            why,
-            fix: Some(fix),
-        })
-    };
-    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let name = known_name(stderr).unwrap_or_else(|| host.clone());
-        return absent(
-            format!(
-                "the key of `{host}` is not the one that is known for it: another machine, or somebody in between"
-            ),
-            format!(
-                "if you know why it changed: `ssh-keygen -R '{name}'`, then look at the new key with `{by_hand}`"
-            ),
-        );
-    }
-    if has("Host key verification failed") || has("host key is known for") {
-        return absent(
-            format!("the key of `{host}` is not known here, and Tare accepts none for you"),
-            format!("connect once by hand and compare the key: `{by_hand}`"),
-        );
-    }
-    if let Some(line) = line_with(stderr, "Warning: Identity file") {
-        return absent(
-            format!("the key cannot be read: {}", line.escape_debug()),
-            "name the file of a private key: `identity = \"FILE\"`".to_owned(),
-        );
-    }
-    if has("UNPROTECTED PRIVATE KEY FILE") {
-        return Some(EnvError::Denied {
-            what: format!(
-                "`ssh` does not use a key that others can read: {}",
-                words(stderr)
-            ),
-            fix: Some("`chmod 600` the key".to_owned()),
-        });
-    }
-    if let Some(line) = line_with(stderr, "Permission denied (") {
-        let offers = line
-            .rsplit_once('(')
-            .map_or("", |(_, methods)| methods.trim_end_matches(['.', ')']));
-        let asks = if offers.contains("password") || offers.contains("keyboard-interactive") {
-            format!("`{host}` takes none of the keys and asks for a password")
-        } else {
-            format!("`{host}` takes none of the keys")
-        };
-        return Some(EnvError::Denied {
-            what: format!("{asks} (it offers {})", offers.escape_debug()),
-            fix: Some(format!(
-                "`{}`, and `ssh-add` if the key has a passphrase; Tare never asks for a password",
-                by_hand.replacen("ssh", "ssh-copy-id", 1)
-            )),
-        });
-    }
-    if has("Too many authentication failures") {
-        return Some(EnvError::Denied {
-            what: format!("`{host}` was offered too many keys before the right one"),
-            fix: Some("name the key: `identity = \"FILE\"`".to_owned()),
-        });
-    }
-    if let Some(line) = line_with(stderr, "Could not resolve hostname") {
-        return absent(
-            format!("no machine has the name `{host}`: {}", line.escape_debug()),
-            format!(
-                "check the name, or give it to an address in your ssh configuration (`ssh -G {host}` shows what it says)"
-            ),
-        );
-    }
-    if let Some(line) = line_with(stderr, "Connection refused") {
-        return absent(
-            format!("nobody listens: {}", line.escape_debug()),
-            "start an ssh server there, or give its `port`".to_owned(),
-        );
-    }
-    if has("timed out") || has("Timeout, server") {
+    if stderr.contains("timed out") || stderr.contains("Timeout, server") {
         return Some(EnvError::Timeout {
-            phase: format!("connecting to `{host}`"),
+            phase: format!("connecting to `{}`", settings.host),
             limit: CONNECT_LIMIT,
         });
     }
-    if let Some(line) = ["No route to host", "Network is unreachable"]
-        .iter()
-        .find_map(|text| line_with(stderr, text))
-    {
-        return absent(
-            format!("`{host}` cannot be reached: {}", line.escape_debug()),
-            "check that the machine runs and that the network between is up".to_owned(),
-        );
-    }
-    if let Some(line) = [
-        "Can't open user config file",
-        "Bad configuration option",
-        "Bad owner or permissions on",
-        "terminating,",
-    ]
-    .iter()
-    .find_map(|text| line_with(stderr, text))
-    {
-        return absent(
-            format!(
-                "`ssh` cannot use its configuration: {}",
-                line.escape_debug()
-            ),
-            format!("`{by_hand}` must work first"),
-        );
-    }
-    None
+    let lines = || {
+        stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| is_for_people(line))
+    };
+    // The first explanation counts, and not the first line: a changed key also fails to be verified.
+    let (known, line) = KNOWN.iter().find_map(|known| {
+        let explained = |line: &&str| known.explains(line);
+        Some((known, lines().find(explained)?))
+    })?;
+    let offers = line
+        .rsplit_once('(')
+        .map_or("", |(_, ways)| ways.trim_end_matches(['.', ')']));
+    let by_hand = by_hand(settings);
+    Some(known.error(&[
+        (
+            "NAME",
+            &known_name(stderr).unwrap_or_else(|| settings.host.clone()),
+        ),
+        ("COPY", &by_hand.replacen("ssh", "ssh-copy-id", 1)),
+        ("BY_HAND", &by_hand),
+        ("HOST", &settings.host),
+        ("OFFERS", &offers.escape_debug().to_string()),
+        ("WORDS", &words(stderr)),
+        ("LINE", &line.escape_debug().to_string()),
+    ]))
 }
 
 /// What a user would type to get there.
@@ -184,13 +181,6 @@ pub(super) fn by_hand(settings: &Settings) -> String {
     }
     words.push(settings.host.clone());
     words.join(" ")
-}
-
-fn line_with<'a>(stderr: &'a str, text: &str) -> Option<&'a str> {
-    stderr
-        .lines()
-        .map(str::trim)
-        .find(|line| line.contains(text) && is_for_people(line))
 }
 
 /// The name under which the list of known hosts has a machine whose key has changed: from `ssh`'s own advice
