@@ -218,7 +218,7 @@ pub fn is_over(bind: &str, path: &str) -> bool {
 
 /// The quota replaced by as many processors of its own.
 pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
-    if case.arm.settings.value("cpus").is_none() {
+    if case.arm.settings.value("cpus").is_none() || !case.takes("cpuset") {
         return without(case, "cpus");
     }
     let last = (cpus.ceil() as usize).max(1) - 1;
@@ -306,7 +306,7 @@ mod tests {
                 for name in params.0.keys() {
                     let known = driver.settings().iter().any(|spec| spec.name == name);
                     // Only some drivers have a quota; the setting of the others is refused before a run.
-                    let has_quota = driver.settings().iter().any(|spec| spec.name == "cpuset");
+                    let has_quota = driver.settings().iter().any(|spec| spec.name == "cpus");
                     assert!(known || !has_quota, "`{}` takes no `{name}`", driver.id());
                     settled += 1;
                 }

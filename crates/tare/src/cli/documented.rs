@@ -4,6 +4,7 @@
 //! What it cannot see: whether a command does what the page says; those that need nothing but this machine are carried
 //! out by the integration tests.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
@@ -11,6 +12,7 @@ use clap::error::ErrorKind;
 
 use super::Cli;
 use crate::config::{self, Adjustments};
+use crate::env;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -104,6 +106,45 @@ fn every_study_in_the_documentation_is_understood() {
         }
     }
     assert!(n_read >= 3, "only {n_read} were found");
+}
+
+#[test]
+fn the_book_tells_every_setting_as_its_driver_declares_it() {
+    let mut page = String::from(
+        "# Settings of environments\n\nWhat `[arm.settings]`, `--set` and `--env NAME:setting=value` take. A list is a \
+         list, or one text with commas; words of before are still understood, with a note.\n",
+    );
+    for driver in env::DRIVERS {
+        let (id, about) = (driver.id(), driver.about());
+        let _ = write!(
+            page,
+            "\n## {id}\n\n{about}\n\n| setting | takes | default | what it is |\n|---|---|---|---|\n"
+        );
+        for row in driver.settings() {
+            let was = match row.was {
+                [] => String::new(),
+                names => format!(" (before: `{}`)", names.join("`, `")),
+            };
+            let default = if row.default.is_empty() {
+                "must be said"
+            } else {
+                row.default
+            };
+            let _ = writeln!(
+                page,
+                "| `{}`{was} | {} | {default} | {} |",
+                row.name, row.takes, row.doc
+            );
+        }
+    }
+    let file = root().join("docs/src/settings.md");
+    if std::env::var_os("TARE_BLESS").is_some() {
+        crate::cx::files::write_output(&file, page.as_bytes()).unwrap();
+    }
+    assert!(
+        text(&file) == page,
+        "docs/src/settings.md is not what the drivers declare; TARE_BLESS=1 writes it anew"
+    );
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn environments() -> String {
         for setting in driver.settings() {
             rows.push(vec![
                 String::new(),
-                format!("{}: {}", setting.name, setting.doc),
+                format!("{}: {}", setting.name, meaning(setting)),
             ]);
         }
         for mechanism in driver.mechanisms().all {
@@ -101,6 +101,14 @@ fn environments() -> String {
     output::columns(&rows)
 }
 
+fn meaning(setting: &env::Setting) -> String {
+    let default = match setting.default {
+        "" => "must be said".to_owned(),
+        default => format!("default: {default}"),
+    };
+    format!("{}; {}; {default}", setting.doc, setting.takes)
+}
+
 fn switched_off((name, set): &(&str, Set)) -> String {
     match set {
         Set::Text(text) => format!("`{name} = \"{text}\"`"),
@@ -113,7 +121,15 @@ fn environments_json() -> serde_json::Value {
         driver
             .settings()
             .iter()
-            .map(|setting| json!({"name": setting.name, "doc": setting.doc}))
+            .map(|setting| {
+                json!({
+                    "name": setting.name,
+                    "doc": setting.doc,
+                    "takes": setting.takes.to_string(),
+                    "default": setting.default,
+                    "was": setting.was,
+                })
+            })
             .collect()
     };
     let mechanisms = |driver: &dyn env::Driver| -> Vec<serde_json::Value> {

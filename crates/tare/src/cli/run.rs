@@ -11,7 +11,7 @@ use super::compared::Compared;
 use super::home::Place;
 use super::progress::Progress;
 use super::proof::{self, Proof};
-use super::session::{Session, host_facts};
+use super::session::{self, Session, host_facts};
 use super::{Exit, Failed, output, recount};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
@@ -177,6 +177,9 @@ impl Run {
         };
         if let (Some(arm), Some(study)) = (&self.compared.against, &study) {
             recount::place_of(&study.arms, arm, "the study")?;
+        }
+        for arm in study.iter().flat_map(|study| &study.arms) {
+            session::tell_old_words(&arm.driver, &arm.settings);
         }
         let mut store = Store::open(&place.store_file()?)?;
         let run = match &self.resume {

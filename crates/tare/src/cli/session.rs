@@ -185,6 +185,14 @@ pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Faile
     }
 }
 
+/// Says which settings of an arm have another name or word today.
+pub(super) fn tell_old_words(driver: &str, said: &Params) {
+    let table = env::find(driver).map_or(&[][..], |driver| driver.settings());
+    for note in env::setting::old_words(table, said) {
+        output::tell(&format!("note: {driver}: {note}"));
+    }
+}
+
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.
 pub(super) fn host_facts() -> Facts {
     let cpus =

@@ -10,7 +10,7 @@ use tare_model::{ArmSpec, Params, RunId, StoppedBy, Study, WhyOutcome};
 use super::home::Place;
 use super::progress::{Progress, WithoutDifferences};
 use super::run::RUNNING;
-use super::session::{Session, host_facts};
+use super::session::{self, Session, host_facts};
 use super::{Exit, Failed, output, own, recount};
 use crate::analyze::RunData;
 use crate::config::{given, units};
@@ -378,6 +378,7 @@ impl Why {
                     None => failed,
                 }
             })?;
+        session::tell_old_words(&driver, &settings);
         let told = carry::told(found, &carried);
         let mut call = carried.call;
         call.pick = pick;

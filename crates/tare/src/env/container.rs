@@ -33,7 +33,7 @@ use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Mechanisms,
-    SettingSpec, SettingsError, StartMode, TURN_PAGE, docker,
+    Setting, SettingsError, StartMode, TURN_PAGE, docker,
 };
 use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
 
@@ -66,7 +66,7 @@ impl Driver for Container {
         "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 

@@ -18,7 +18,7 @@ use tare_model::{ArmId, Facts, Params};
 use super::image::packed;
 use super::own::{Changed, Own, Wish};
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, SettingsError};
 use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
@@ -263,7 +263,7 @@ impl Driver for Docker {
         "a container of a Docker engine, made through its API from an image that holds only the agent"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 
@@ -298,7 +298,7 @@ impl Driver for Docker {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
-        let settings = Settings::parse(settings)?;
+        let settings = Settings::read(settings)?;
         let driver = self.within(settings.context.as_deref());
         if let Some(container) = settings.inside {
             return Ok(Box::new(InsideEnvironment::new(driver, arm, container)));

@@ -3,53 +3,28 @@
 //!
 //! What cannot be seen from here is whether a well-formed name names anything.
 
-use tare_model::Value;
-use tare_model::launch::Bind;
+use tare_model::launch::{self, Bind};
 
-/// Linux capabilities by name, as of Linux 6.18 (`include/uapi/linux/capability.h`), in order of number.
-pub(super) const CAPABILITIES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
+/// Linux capabilities by number, as engines name them.
+pub(super) const CAPABILITIES: [&str; 41] = {
+    let mut names = launch::CAPABILITIES;
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = names[at].split_at("CAP_".len()).1;
+        at += 1;
+    }
+    names
+};
+
+/// A capability as engines name it, however it was written.
+pub(super) fn plain_capability(text: &str) -> String {
+    let upper = text.to_ascii_uppercase();
+    upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned()
+}
+
+pub(super) fn is_capability(text: &str) -> bool {
+    CAPABILITIES.contains(&plain_capability(text).as_str())
+}
 
 /// Limits of a process by the names that the engine takes (docker/go-units, `ulimit.go`).
 pub(super) const ULIMITS: [&str; 15] = [
@@ -89,28 +64,43 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A number of processors as settings give it: `2`, `0.5`, or either as a text.
-pub(super) fn cpus(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Int(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        Value::Text(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    number.filter(|number| (0.01..=4096.0).contains(number))
+/// A limit of a process; -1 means none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ulimit {
+    pub(super) name: String,
+    pub(super) soft: i64,
+    pub(super) hard: i64,
 }
 
-/// `0-1,3`, as in cpuset(7).
-pub(super) fn is_cpu_list(text: &str) -> bool {
+/// `name=soft[:hard]`, as `--ulimit` of engines' commands reads it; the soft limit is not above the hard one.
+pub(super) fn parse_ulimit(text: &str) -> Option<Ulimit> {
+    let (name, values) = text.split_once('=')?;
+    let (soft, hard) = values.split_once(':').unwrap_or((values, values));
+    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= -1);
+    let (soft, hard) = (number(soft)?, number(hard)?);
+    let is_fine = ULIMITS.contains(&name) && (hard == -1 || (soft != -1 && soft <= hard));
+    is_fine.then(|| Ulimit {
+        name: name.to_owned(),
+        soft,
+        hard,
+    })
+}
+
+pub(super) fn is_ulimit(text: &str) -> bool {
+    parse_ulimit(text).is_some()
+}
+
+/// `3` or `0-1`, a part of a list as in cpuset(7).
+pub(super) fn is_cpu_range(text: &str) -> bool {
     let is_number = |text: &str| {
         (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
     };
-    text.split(',').all(|range| match range.split_once('-') {
+    match text.split_once('-') {
         Some((from, to)) => {
             is_number(from) && is_number(to) && from.parse::<u32>().ok() <= to.parse::<u32>().ok()
         }
-        None => is_number(range),
-    })
+        None => is_number(text),
+    }
 }
 
 /// Names of runtimes and log drivers: letters, digits and `.`, `_`, `-`, with a path and tag for plug-ins.
@@ -244,6 +234,10 @@ pub(super) fn parse_bind(text: &str) -> Option<Bind> {
     })
 }
 
+pub(super) fn is_bind(text: &str) -> bool {
+    parse_bind(text).is_some()
+}
+
 /// An absolute path that stays where it says and cannot move a terminal's cursor. A comma or colon would be
 /// fine for the API and is left alone.
 pub(super) fn is_safe_path(text: &str) -> bool {
@@ -256,23 +250,6 @@ pub(super) fn is_safe_path(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn processors_are_a_number_or_its_text() {
-        for (value, expected) in [
-            (Value::Float(0.5), Some(0.5)),
-            (Value::Text("0.5".into()), Some(0.5)),
-            (Value::Text(" 2 ".into()), Some(2.0)),
-            (Value::Int(3), Some(3.0)),
-            (Value::Int(0), None),
-            (Value::Float(f64::NAN), None),
-            (Value::Text("-1".into()), None),
-            (Value::Text("inf".into()), None),
-            (Value::Text("half".into()), None),
-        ] {
-            assert_eq!(cpus(&value), expected, "{value:?}");
-        }
-    }
 
     #[test]
     fn sizes_are_powers_of_1024_in_every_spelling() {

@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use tare_model::fact;
 use tare_model::wire::Request;
-use tare_model::{ArmId, Facts, Params, Reason, Value};
+use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::channel::ProcessChannel;
+use super::grammar::is_cpu_range;
+use super::reader::Reader;
+use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
 use super::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Published,
-    PublishedAt, SettingSpec, SettingsError, StartMode,
+    PublishedAt, Setting, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
@@ -42,17 +45,8 @@ impl Driver for Host {
         "a plain process on this machine"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
-        &[
-            SettingSpec {
-                name: "cpus",
-                doc: "processors that it may use, for example \"0,2\"; default: all that Tare may use (Linux only)",
-            },
-            SettingSpec {
-                name: "env",
-                doc: "environment variables of every process, a list such as [\"LANG=C\"]; default: those of Tare",
-            },
-        ]
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn files(&self) -> Files {
@@ -85,25 +79,13 @@ impl Driver for Host {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
-        let mut cpus = None;
-        let mut variables = Vec::new();
-        for (name, value) in &settings.0 {
-            match name.as_str() {
-                "cpus" => cpus = Some(cpu_list(value)?),
-                "env" => variables = variable_list(value)?,
-                other => {
-                    return Err(SettingsError {
-                        setting: other.to_owned(),
-                        problem: format!("`host` has no setting `{}`", other.escape_debug()),
-                        hint: Some("its settings are `cpus` and `env`".to_owned()),
-                    });
-                }
-            }
-        }
+        let read = Reader::new(self.id(), SETTINGS, settings)?;
+        let cpus = cpu_list(&read)?;
+        let variables = read.list(&VARIABLES).iter();
         Ok(Box::new(HostEnvironment {
             arm,
             cpus,
-            variables,
+            variables: variables.filter_map(|text| variable(text)).collect(),
             numbers: Numbers::default(),
             nodes: 1,
         }))
@@ -124,64 +106,45 @@ impl Driver for Host {
     }
 }
 
-/// The processors as the agent's option takes them: from a number, a list, or a text such as `0,2-3`.
-fn cpu_list(value: &Value) -> Result<String, SettingsError> {
-    let wrong = |problem: String| SettingsError {
-        setting: "cpus".to_owned(),
-        problem,
-        hint: Some("write the processors as a list, for example \"0,2\"".to_owned()),
-    };
-    if !cfg!(target_os = "linux") {
-        return Err(wrong(
-            "choosing processors is not available on this system".to_owned(),
-        ));
-    }
-    let text = value.to_string();
-    let mut cpus = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let range = match part.split_once('-') {
-            Some((first, last)) => first.parse::<u32>().ok().zip(last.parse::<u32>().ok()),
-            None => part.parse::<u32>().ok().map(|cpu| (cpu, cpu)),
-        };
-        // The kernel's set ends at 1024 processors.
-        let Some((first, last)) = range.filter(|(first, last)| first <= last && *last < 1024)
-        else {
-            return Err(wrong(format!(
-                "`{}` is not a processor",
-                part.escape_debug()
-            )));
-        };
-        cpus.extend((first..=last).map(|cpu| cpu.to_string()));
-    }
-    Ok(cpus.join(","))
+settings! {
+    SETTINGS;
+
+    PROCESSORS("cpuset", List(Form::of("a list such as `0-1,3`", is_cpu_range), Between::Commas),
+        "all that Tare may use", "the processors that may be used (Linux only)", was "cpus");
+    VARIABLES("env", List(Form::of("variables such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]; `TARE_RUN` is Tare's own",
+        |text| variable(text).is_some()), Between::Nothing), "those of Tare", "environment variables of every process");
 }
 
-/// Environment variables from a list of `NAME=value`, or one such text.
-fn variable_list(value: &Value) -> Result<Vec<(String, String)>, SettingsError> {
-    let wrong = |problem: String| SettingsError {
-        setting: "env".to_owned(),
-        problem,
-        hint: Some("write a list such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]".to_owned()),
-    };
-    let texts = match value {
-        Value::List(values) => values.iter().map(ToString::to_string).collect(),
-        Value::Text(text) => vec![text.clone()],
-        other => return Err(wrong(format!("`{other}` is no list of variables"))),
-    };
-    let read = |text: &String| {
-        let shown = text.escape_debug();
-        let (name, value) = text
-            .split_once('=')
-            .filter(|(name, _)| !name.is_empty() && !text.contains('\0'))
-            .ok_or_else(|| wrong(format!("`{shown}` has not the form NAME=value")))?;
-        if name == "TARE_RUN" {
-            return Err(wrong(
-                "`TARE_RUN` is Tare's own label of its processes".into(),
-            ));
-        }
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    texts.iter().map(read).collect()
+/// The processors as the agent's option takes them.
+fn cpu_list(read: &Reader<'_>) -> Result<Option<String>, SettingsError> {
+    let mut cpus = Vec::new();
+    for part in read.list(&PROCESSORS) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse::<u32>().unwrap_or(u32::MAX)..=last.parse().unwrap_or(u32::MAX));
+    }
+    let elsewhere = (
+        "choosing processors is not available on this system",
+        "leave it out",
+    );
+    let beyond = (
+        "there is no processor above 1023",
+        "write the processors as a list, for example \"0,2\"",
+    );
+    let is_here = cfg!(target_os = "linux");
+    read.consistent(&[
+        (!is_here && read.is_said(&PROCESSORS), PROCESSORS, elsewhere),
+        // The kernel's set ends there.
+        (cpus.iter().any(|cpu| *cpu >= 1024), PROCESSORS, beyond),
+    ])?;
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    Ok((!cpus.is_empty()).then(|| cpus.join(",")))
+}
+
+/// `NAME=value`; not Tare's own label of its processes.
+fn variable(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    let is_fine = !name.is_empty() && name != "TARE_RUN" && !text.contains('\0');
+    is_fine.then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// A configured `host`.
@@ -385,41 +348,47 @@ fn lines_of(
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+
     use super::*;
 
-    fn cpus(value: impl Into<Value>) -> Result<String, SettingsError> {
-        cpu_list(&value.into())
+    fn cpus(value: impl Into<Value>) -> Result<Option<String>, SettingsError> {
+        let params = Params::new().with("cpuset", value);
+        cpu_list(&Reader::new("host", SETTINGS, &params)?)
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn processors_are_read_from_a_number_a_text_and_a_range() {
-        assert_eq!(cpus(1i64).unwrap(), "1");
-        assert_eq!(cpus("0, 2-4").unwrap(), "0,2,3,4");
         let list = Value::List(vec![Value::Int(0), Value::Int(3)]);
-        assert_eq!(cpu_list(&list).unwrap(), "0,3");
+        for (value, expected) in [
+            (1i64.into(), "1"),
+            ("0, 2-4".into(), "0,2,3,4"),
+            (list, "0,3"),
+        ] {
+            let value: Value = value;
+            assert_eq!(cpus(value).unwrap().as_deref(), Some(expected));
+        }
     }
 
     #[test]
     fn what_is_no_processor_is_refused_under_the_settings_name() {
-        for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999999"] {
-            assert_eq!(cpus(bad).unwrap_err().setting, "cpus", "{bad}");
+        for bad in ["", "a", "3-1", "-1", "0,,1", "1024", "0-99999"] {
+            assert_eq!(cpus(bad).unwrap_err().setting, "cpuset", "{bad}");
         }
     }
 
     #[test]
-    fn variables_are_a_list_of_names_and_values() {
-        let list = Value::List(vec!["A=1=2".into(), "B=".into()]);
-        let expected = [
-            ("A".to_owned(), "1=2".to_owned()),
-            ("B".into(), String::new()),
-        ];
-        assert_eq!(variable_list(&list).unwrap(), expected);
+    fn variables_are_names_and_values() {
+        for (text, expected) in [("A=1=2", ("A", "1=2")), ("B=", ("B", ""))] {
+            let expected = (expected.0.to_owned(), expected.1.to_owned());
+            assert_eq!(variable(text), Some(expected));
+        }
         for bad in ["A", "=x", "A=\0", "TARE_RUN=x"] {
-            let error = variable_list(&bad.into()).unwrap_err();
+            let params = Params::new().with("env", bad);
+            let error = Reader::new("host", SETTINGS, &params).err().unwrap();
             assert_eq!(error.setting, "env", "{bad}");
         }
-        assert!(variable_list(&Value::Int(3)).is_err());
     }
 
     #[test]

@@ -15,9 +15,11 @@ use crate::cx::{CommandError, Context, files::FileError};
 pub use charged::Charged;
 pub use image::host_files::Wanted;
 pub use mechanism::{Mechanism, Mechanisms};
+pub use setting::Setting;
 
 pub mod channel;
 mod charged;
+mod common;
 pub mod container;
 pub mod docker;
 mod grammar;
@@ -32,10 +34,10 @@ pub mod podman;
 pub(crate) mod private;
 mod reader;
 mod record;
+pub mod setting;
 mod siblings;
 pub mod ssh;
 mod text;
-mod value;
 pub mod vm;
 
 /// Every driver.
@@ -88,15 +90,6 @@ pub enum Availability {
     },
 }
 
-/// A setting that a driver takes: the source of help, checks and documentation.
-#[derive(Debug, Clone, Copy)]
-pub struct SettingSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// What it means, with its default and allowed values.
-    pub doc: &'static str,
-}
-
 /// Why settings are not acceptable. `setting` names the offender, for the caret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
@@ -107,6 +100,16 @@ pub struct SettingsError {
     pub problem: String,
     /// What would be right.
     pub hint: Option<String>,
+}
+
+impl SettingsError {
+    fn new(setting: &str, problem: String, hint: String) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            problem,
+            hint: Some(hint),
+        }
+    }
 }
 
 /// Whose files are found inside an environment, where no setting says otherwise.
@@ -129,7 +132,7 @@ pub trait Driver: Sync {
     /// One sentence.
     fn about(&self) -> &'static str;
     /// The settings it takes.
-    fn settings(&self) -> &'static [SettingSpec];
+    fn settings(&self) -> &'static [Setting];
     /// What its environments are made of, and how each part is switched off.
     fn mechanisms(&self) -> &'static Mechanisms {
         &mechanism::UNKNOWN
@@ -434,7 +437,8 @@ mod tests {
             "record",
             "siblings",
             "text",
-            "value",
+            "common",
+            "setting",
             "mechanism",
             "own",
         ];

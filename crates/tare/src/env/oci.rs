@@ -35,7 +35,7 @@ use super::charged;
 use super::private;
 use super::text::and_cleanup;
 use super::{
-    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, SettingSpec,
+    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, Setting,
     SettingsError, StartMode, TURN_PAGE, Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files, turn_page};
@@ -62,7 +62,7 @@ impl Driver for Oci {
         "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 

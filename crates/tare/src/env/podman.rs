@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Mechanisms, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, SettingsError};
 use crate::cx::Context;
 
 mod account;
@@ -67,7 +67,7 @@ impl Driver for Podman {
         "a container of podman, rootful or rootless, from an image that holds only the agent"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 
@@ -96,7 +96,7 @@ impl Driver for Podman {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
-        let settings = Settings::parse(settings)?;
+        let settings = Settings::read(settings)?;
         Ok(Box::new(PodmanEnvironment::new(
             self.clone(),
             arm,

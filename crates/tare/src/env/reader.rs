@@ -1,334 +1,371 @@
-//! Reading an arm's settings by name and kind, each with an error that names the setting and what it takes.
+//! Reading an arm's settings by their table, each with an error that names the setting and what it takes.
 //!
-//! Here is the strictness that drivers share: sizes, counts, names of capabilities and limits. Which
-//! settings a driver has and how they go together is the driver's own business. What cannot be seen from
-//! here is whether an engine grants what is asked for.
+//! Here is the strictness that drivers share. How settings go together is the driver's own business. What cannot be
+//! seen from here is whether an engine grants what is asked for.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
 use tare_model::launch::Bind;
 use tare_model::{Params, Value};
 
-use super::grammar::{
-    self, CAPABILITIES, ULIMITS, is_package, is_program, is_safe_path, parse_bind, parse_size,
-};
+use super::common::{BINDS, CAP_ADD, CAP_DROP, CPUSET, FILES, PACKAGES, PROGRAMS, ULIMIT};
+use super::grammar::{Ulimit, parse_bind, parse_size, parse_ulimit, plain_capability};
+use super::setting::{Between, Takes};
 use super::text::printable;
-use super::{SettingSpec, SettingsError, Wanted};
-use crate::suggest::nearest;
+use super::{Setting, SettingsError, Wanted};
+use crate::suggest;
 
-/// Which programs of this machine an image is packed with.
-pub(super) const PROGRAMS: SettingSpec = SettingSpec {
-    name: "programs",
-    doc: "programs of this machine to pack with their libraries, a list such as [\"python3\", \"/opt/x/bin/y\"]",
-};
-/// Which packages.
-pub(super) const PACKAGES: SettingSpec = SettingSpec {
-    name: "packages",
-    doc: "packages of this machine (dpkg or rpm) whose files to pack, a list",
-};
-/// Which other files.
-pub(super) const FILES: SettingSpec = SettingSpec {
-    name: "files",
-    doc: "files and folders of this machine to pack, a list of absolute paths",
-};
-
-/// A limit of a process; -1 means none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ulimit {
-    pub(super) name: String,
-    pub(super) soft: i64,
-    pub(super) hard: i64,
+/// What was read.
+enum Read {
+    Flag(bool),
+    Text(String),
+    List(Vec<String>),
+    Size(u64),
+    Number(f64),
 }
 
-/// Reads settings by name and kind.
+/// Settings that were each read by their row.
 pub(super) struct Reader<'a> {
-    pub(super) params: &'a Params,
+    /// By the name of today; with the name under which they were said.
+    read: BTreeMap<&'static str, (&'a str, Read)>,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the settings of an arm of `driver`; a name that is not in `specs` is an error with the name that
-    /// may have been meant.
+    /// Takes the settings of an arm of `driver`.
+    ///
+    /// # Errors
+    /// A name that is not in the table, with the name that may have been meant; a value that its row does not take; a
+    /// setting that must be said and is not.
     pub(super) fn new(
         driver: &str,
-        specs: &[SettingSpec],
+        table: &'static [Setting],
         params: &'a Params,
     ) -> Result<Self, SettingsError> {
-        let names = || specs.iter().map(|spec| spec.name);
-        let Some(name) = params
-            .0
-            .keys()
-            .find(|name| !names().any(|known| known == *name))
-        else {
-            return Ok(Self { params });
-        };
-        let hint = nearest(name, names()).map_or_else(
-            || {
-                let names: Vec<&str> = names().collect();
-                format!("`{driver}` takes {}", names.join(", "))
-            },
-            |near| format!("did you mean `{near}`?"),
-        );
-        Err(SettingsError {
-            setting: name.to_owned(),
-            problem: format!("`{driver}` has no setting `{}`", printable(name)),
-            hint: Some(hint),
+        let mut read = BTreeMap::new();
+        for (said, value) in &params.0 {
+            let is_it =
+                |row: &&Setting| row.name == said.as_str() || row.was.contains(&said.as_str());
+            let row = table.iter().find(is_it).ok_or_else(|| {
+                let problem = format!("`{driver}` has no setting `{}`", printable(said));
+                let names = table.iter().map(|row| row.name);
+                SettingsError::new(said, problem, suggest::hint(said, names))
+            })?;
+            let value = read_value(row, value).map_err(|shown| {
+                let problem = format!("`{said}` cannot be `{}`", printable(&shown));
+                SettingsError::new(said, problem, hint(row, &shown))
+            })?;
+            if read.insert(row.name, (said.as_str(), value)).is_some() {
+                let problem = format!("`{said}` and `{}` are one setting", row.name);
+                return Err(SettingsError::new(
+                    said,
+                    problem,
+                    "leave one of them out".into(),
+                ));
+            }
+        }
+        let missing = |row: &&Setting| row.default.is_empty() && !read.contains_key(row.name);
+        match table.iter().find(missing) {
+            None => Ok(Self { read }),
+            Some(row) => {
+                let problem = format!("`{driver}` needs `{}`", row.name);
+                let hint = format!("it takes {}", row.takes);
+                Err(SettingsError::new(row.name, problem, hint))
+            }
+        }
+    }
+
+    fn get(&self, row: &Setting) -> Option<&Read> {
+        self.read.get(row.name).map(|(_, read)| read)
+    }
+
+    pub(super) fn is_said(&self, row: &Setting) -> bool {
+        self.read.contains_key(row.name)
+    }
+
+    /// What is wrong with a setting beside others, under the name by which it was said.
+    pub(super) fn refused(&self, row: &Setting, problem: &str, hint: &str) -> SettingsError {
+        let said = self.read.get(row.name).map_or(row.name, |(said, _)| said);
+        SettingsError::new(said, problem.to_owned(), hint.to_owned())
+    }
+
+    /// Refuses the first of these that is so: of which setting, what is wrong, in which SELF is its name, and what to do.
+    pub(super) fn consistent(
+        &self,
+        contradictions: &[(bool, Setting, (&str, &str))],
+    ) -> Result<(), SettingsError> {
+        let found = contradictions.iter().find(|(is_so, ..)| *is_so);
+        found.map_or(Ok(()), |(_, row, (problem, hint))| {
+            Err(self.refused(row, &problem.replace("SELF", row.name), hint))
         })
     }
 
-    pub(super) fn wrong(name: &str, value: &Value, expected: &str) -> SettingsError {
-        SettingsError {
-            setting: name.to_owned(),
-            problem: format!("`{name}` cannot be `{}`", printable(&value.to_string())),
-            hint: Some(format!("it takes {expected}")),
-        }
-    }
-
-    pub(super) fn flag(&self, name: &str) -> Result<bool, SettingsError> {
-        match self.params.value(name) {
-            None => Ok(false),
-            Some(Value::Bool(value)) => Ok(*value),
-            Some(value) => Err(Self::wrong(name, value, "`true` or `false`")),
-        }
-    }
-
-    pub(super) fn choice<T: Copy>(
-        &self,
-        name: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, SettingsError> {
-        let Some(value) = self.params.value(name) else {
-            return Ok(None);
-        };
-        if let Value::Text(text) = value
-            && let Some((_, choice)) = choices.iter().find(|(word, _)| word == text)
-        {
-            return Ok(Some(*choice));
-        }
-        let words: Vec<String> = choices
-            .iter()
-            .map(|(word, _)| format!("`{word}`"))
-            .collect();
-        Err(Self::wrong(name, value, &words.join(" or ")))
-    }
-
-    pub(super) fn word(
-        &self,
-        name: &str,
-        is_fine: fn(&str) -> bool,
-        expected: &str,
-    ) -> Result<Option<String>, SettingsError> {
-        let Some(value) = self.params.value(name) else {
-            return Ok(None);
-        };
-        let text = match value {
-            Value::Text(text) => text.clone(),
-            Value::Int(number) => number.to_string(),
-            _ => return Err(Self::wrong(name, value, expected)),
-        };
-        if is_fine(&text) {
-            Ok(Some(text))
-        } else {
-            Err(Self::wrong(name, value, expected))
-        }
-    }
-
-    pub(super) fn cpus(&self) -> Result<Option<i64>, SettingsError> {
-        let expected = "a number from 0.01 up, such as 1.5";
-        let Some(value) = self.params.value("cpus") else {
-            return Ok(None);
-        };
-        grammar::cpus(value)
-            .map(|cpus| Some((cpus * 1e9).round() as i64))
-            .ok_or_else(|| Self::wrong("cpus", value, expected))
-    }
-
-    pub(super) fn size(&self, name: &str, least: i64) -> Result<Option<i64>, SettingsError> {
-        let Some(value) = self.params.value(name) else {
-            return Ok(None);
-        };
-        let bytes = match value {
-            Value::Int(bytes) => Some(*bytes),
-            Value::Text(text) => parse_size(text).and_then(|bytes| i64::try_from(bytes).ok()),
+    pub(super) fn flag(&self, row: &Setting) -> Option<bool> {
+        match self.get(row)? {
+            Read::Flag(flag) => Some(*flag),
             _ => None,
-        };
-        bytes
-            .filter(|bytes| *bytes >= least)
-            .map(Some)
-            .ok_or_else(|| {
-                let expected = format!("bytes or a text such as `256m`, at least {least} bytes");
-                Self::wrong(name, value, &expected)
-            })
-    }
-
-    /// The texts of a list, or of one text with commas.
-    fn texts(&self, name: &str, expected: &str) -> Result<Vec<&str>, SettingsError> {
-        let Some(value) = self.params.value(name) else {
-            return Ok(Vec::new());
-        };
-        match value {
-            Value::Text(text) => Ok(text.split(',').map(str::trim).collect()),
-            Value::List(values) => values
-                .iter()
-                .map(|item| match item {
-                    Value::Text(text) => Ok(text.as_str()),
-                    _ => Err(Self::wrong(name, value, expected)),
-                })
-                .collect(),
-            _ => Err(Self::wrong(name, value, expected)),
         }
     }
 
-    /// A list of texts that are each fine.
-    pub(super) fn words(
-        &self,
-        name: &str,
-        is_fine: fn(&str) -> bool,
-        expected: &str,
-    ) -> Result<Vec<String>, SettingsError> {
-        self.texts(name, expected)?
-            .into_iter()
-            .map(|word| {
-                if is_fine(word) {
-                    Ok(word.to_owned())
-                } else {
-                    Err(Self::wrong(name, &Value::Text(word.to_owned()), expected))
-                }
-            })
-            .collect()
+    pub(super) fn is_on(&self, row: &Setting) -> bool {
+        self.flag(row) == Some(true)
     }
 
-    /// What of the host's files to pack: `programs`, `packages` and `files`.
-    pub(super) fn wanted(&self) -> Result<Wanted, SettingsError> {
-        Ok(Wanted {
-            programs: self.words("programs", is_program, "names or absolute paths")?,
-            packages: self.words("packages", is_package, "names of packages")?,
-            files: self.words("files", is_safe_path, "absolute paths")?,
+    pub(super) fn text(&self, row: &Setting) -> Option<&str> {
+        match self.get(row)? {
+            Read::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn owned(&self, row: &Setting) -> Option<String> {
+        self.text(row).map(str::to_owned)
+    }
+
+    /// What the word that was said stands for.
+    pub(super) fn word<T: Copy>(&self, row: &Setting, table: &[(&str, T)]) -> Option<T> {
+        let said = self.text(row)?;
+        let found = table.iter().find(|(word, _)| *word == said);
+        found.map(|(_, meant)| *meant)
+    }
+
+    pub(super) fn list(&self, row: &Setting) -> &[String] {
+        match self.get(row) {
+            Some(Read::List(items)) => items,
+            _ => &[],
+        }
+    }
+
+    /// Whether one of these words stands in a list beside others.
+    pub(super) fn is_mixed(&self, row: &Setting, alone: &[&str]) -> bool {
+        let list = self.list(row);
+        list.len() > 1 && list.iter().any(|item| alone.contains(&item.as_str()))
+    }
+
+    pub(super) fn size(&self, row: &Setting) -> Option<u64> {
+        match self.get(row)? {
+            Read::Size(bytes) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number(&self, row: &Setting) -> Option<f64> {
+        match self.get(row)? {
+            Read::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A number of a row that takes whole ones.
+    pub(super) fn whole(&self, row: &Setting) -> Option<u32> {
+        self.number(row).map(|number| number as u32)
+    }
+
+    /// What of the host's files to pack.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted {
+            programs: self.list(&PROGRAMS).to_vec(),
+            packages: self.list(&PACKAGES).to_vec(),
+            files: self.list(&FILES).to_vec(),
             told_by: Vec::new(),
-        })
+        }
     }
 
-    /// A container's own program with its arguments: a list, or a text that is split at spaces.
-    pub(super) fn entry(&self) -> Result<Vec<String>, SettingsError> {
-        let words: Vec<String> = match self.params.value("entry") {
-            None => Vec::new(),
-            Some(Value::Text(text)) => text.split(' ').map(str::to_owned).collect(),
-            Some(_) => self
-                .texts("entry", "a program and its arguments")?
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        };
-        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        match self.params.value("entry") {
-            Some(value) if words.is_empty() || words.iter().any(|word| word.contains('\0')) => {
-                Err(Self::wrong(
-                    "entry",
-                    value,
-                    "a program and its arguments, for example `sleep infinity`",
-                ))
+    /// The processors that may be used, in the kernel's form.
+    pub(super) fn cpuset(&self) -> Option<String> {
+        let list = self.list(&CPUSET);
+        (!list.is_empty()).then(|| list.join(","))
+    }
+
+    pub(super) fn binds(&self) -> Vec<Bind> {
+        let binds = self.list(&BINDS).iter();
+        binds.filter_map(|bind| parse_bind(bind)).collect()
+    }
+
+    pub(super) fn ulimits(&self) -> Vec<Ulimit> {
+        let limits = self.list(&ULIMIT).iter();
+        limits.filter_map(|limit| parse_ulimit(limit)).collect()
+    }
+
+    /// The capabilities to add and to drop.
+    pub(super) fn capabilities(&self) -> [Vec<String>; 2] {
+        let plain = |row: &Setting| self.list(row).iter().map(|it| plain_capability(it));
+        [CAP_ADD, CAP_DROP].map(|row| plain(&row).collect())
+    }
+}
+
+/// What would be right: the word that may have been meant, or what the setting takes.
+fn hint(row: &Setting, said: &str) -> String {
+    let (Takes::Text(form) | Takes::List(form, _)) = row.takes else {
+        return format!("it takes {}", row.takes);
+    };
+    let name = said.split_once('=').map_or(said, |(name, _)| name);
+    let meant = form
+        .meant(name)
+        .or_else(|| form.meant(&plain_capability(name)));
+    meant.map_or_else(
+        || format!("it takes {form}"),
+        |near| format!("did you mean `{near}`?"),
+    )
+}
+
+/// A text, or a whole number as the text that it would be.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Int(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The value as its row has it, or the part that is wrong.
+fn read_value(row: &Setting, value: &Value) -> Result<Read, String> {
+    let number = || match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let read = match row.takes {
+        Takes::Flag => match value {
+            Value::Bool(flag) => Some(Read::Flag(*flag)),
+            _ => None,
+        },
+        Takes::Text(form) => {
+            let today = |text: String| {
+                let old = row.words.iter().find(|(old, _)| *old == text);
+                old.map_or(text, |(_, now)| (*now).to_owned())
+            };
+            let said = text(value).map(today).filter(|text| form.has(text));
+            said.map(Read::Text)
+        }
+        Takes::List(form, between) => {
+            let items = items(value, between)?;
+            if let Some(wrong) = items.iter().find(|item| !form.has(item)) {
+                return Err(wrong.clone());
             }
-            _ => Ok(words),
+            Some(Read::List(items))
         }
-    }
-
-    /// How long a container may take to obey the request to stop, seconds.
-    pub(super) fn stop_after(&self) -> Result<Option<u16>, SettingsError> {
-        match self.params.value("stop_after") {
-            None => Ok(None),
-            Some(Value::Int(seconds @ 1..=600)) => Ok(Some(*seconds as u16)),
-            Some(value) => Err(Self::wrong("stop_after", value, "seconds from 1 to 600")),
+        Takes::Size(least) => {
+            let bytes = match value {
+                Value::Int(bytes) => u64::try_from(*bytes).ok(),
+                Value::Text(text) => parse_size(text),
+                _ => None,
+            };
+            // Engines and emulators count in signed numbers.
+            let fits = |bytes: &u64| *bytes >= least && i64::try_from(*bytes).is_ok();
+            bytes.filter(fits).map(Read::Size)
         }
-    }
-
-    /// A port of this machine.
-    pub(super) fn port(&self, name: &str) -> Result<Option<u16>, SettingsError> {
-        match self.params.value(name) {
-            None => Ok(None),
-            Some(Value::Int(port @ 1..=65_535)) => Ok(Some(*port as u16)),
-            Some(value) => Err(Self::wrong(name, value, "a number from 1 to 65535")),
-        }
-    }
-
-    pub(super) fn capabilities(&self, name: &str) -> Result<Vec<String>, SettingsError> {
-        let expected = "capability names such as [\"SYS_NICE\"], or \"ALL\"";
-        let mut names = Vec::new();
-        for word in self.texts(name, expected)? {
-            let upper = word.to_ascii_uppercase();
-            let plain = upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned();
-            if plain != "ALL" && !CAPABILITIES.contains(&plain.as_str()) {
-                let mut error = Self::wrong(name, &Value::Text(word.to_owned()), expected);
-                if let Some(near) = nearest(&plain, CAPABILITIES) {
-                    error.hint = Some(format!("did you mean `{near}`?"));
-                }
-                return Err(error);
-            }
-            names.push(plain);
-        }
-        Ok(names)
-    }
-
-    /// `name=soft[:hard]`, as `--ulimit` of engines' commands reads it.
-    pub(super) fn ulimits(&self, name: &str) -> Result<Vec<Ulimit>, SettingsError> {
-        let expected = "limits such as [\"nofile=1024:524288\"]";
-        let mut limits = Vec::new();
-        for word in self.texts(name, expected)? {
-            let wrong = || Self::wrong(name, &Value::Text(word.to_owned()), expected);
-            let (kind, values) = word.split_once('=').ok_or_else(wrong)?;
-            if !ULIMITS.contains(&kind) {
-                let mut error = wrong();
-                if let Some(near) = nearest(kind, ULIMITS) {
-                    error.hint = Some(format!("did you mean `{near}`?"));
-                }
-                return Err(error);
-            }
-            let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= -1);
-            let (soft, hard) = values.split_once(':').unwrap_or((values, values));
-            let soft = number(soft).ok_or_else(wrong)?;
-            let hard = number(hard).ok_or_else(wrong)?;
-            if hard != -1 && (soft == -1 || soft > hard) {
-                let mut error = wrong();
-                error.hint = Some("the soft limit may not be above the hard one".into());
-                return Err(error);
-            }
-            limits.push(Ulimit {
-                name: kind.to_owned(),
-                soft,
-                hard,
-            });
-        }
-        Ok(limits)
-    }
-
-    /// `source:target[:ro]`, as `--volume` of `docker run` reads it.
-    pub(super) fn binds(&self) -> Result<Vec<Bind>, SettingsError> {
-        let expected = "binds such as [\"/srv/data:/data\"] or [\"/srv/data:/data:ro\"]";
-        self.texts("binds", expected)?
-            .into_iter()
-            .map(|word| {
-                parse_bind(word)
-                    .ok_or_else(|| Self::wrong("binds", &Value::Text(word.to_owned()), expected))
+        Takes::Number(least, most, _) => number()
+            .filter(|number| (least..=most).contains(number))
+            .map(Read::Number),
+        Takes::Whole(least, most, _) => number()
+            .filter(|number| {
+                number.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(number)
             })
-            .collect()
+            .map(Read::Number),
+    };
+    read.ok_or_else(|| value.to_string())
+}
+
+fn items(value: &Value, between: Between) -> Result<Vec<String>, String> {
+    if let Value::List(values) = value {
+        let item = |item: &Value| text(item).ok_or_else(|| item.to_string());
+        return values.iter().map(item).collect();
+    }
+    let text = text(value).ok_or_else(|| value.to_string())?;
+    Ok(match between {
+        Between::Commas => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        Between::Spaces => text.split_whitespace().map(str::to_owned).collect(),
+        Between::Nothing => vec![text],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::common::{CPUS, MEMORY, NO_NEW_PRIVILEGES, SECCOMP};
+    use super::*;
+
+    static TABLE: &[Setting] = &[
+        CPUS,
+        CPUSET,
+        MEMORY,
+        NO_NEW_PRIVILEGES,
+        SECCOMP,
+        CAP_ADD,
+        ULIMIT,
+    ];
+
+    fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
+        let params = Params::new().with(name, value);
+        Reader::new("x", TABLE, &params).err().expect(name)
     }
 
-    /// An absolute path without `..` and control characters; `None` for a text that does not begin with `/`.
-    pub(super) fn path(
-        &self,
-        name: &str,
-        expected: &str,
-    ) -> Result<Option<PathBuf>, SettingsError> {
-        let Some(value) = self.params.value(name) else {
-            return Ok(None);
-        };
-        match value {
-            Value::Text(text) if text.starts_with('/') => {
-                if is_safe_path(text) {
-                    Ok(Some(PathBuf::from(text)))
-                } else {
-                    Err(Self::wrong(name, value, expected))
-                }
-            }
-            _ => Ok(None),
+    #[test]
+    fn processors_are_a_number_or_its_text() {
+        for (value, expected) in [
+            (Value::Float(0.5), 0.5),
+            ("0.5".into(), 0.5),
+            (" 2 ".into(), 2.0),
+            (Value::Int(3), 3.0),
+        ] {
+            let params = Params::new().with("cpus", value);
+            let read = Reader::new("x", TABLE, &params).unwrap();
+            assert_eq!(read.number(&CPUS), Some(expected));
         }
+        let values: [Value; 6] = [
+            0i64.into(),
+            f64::NAN.into(),
+            "-1".into(),
+            "inf".into(),
+            "half".into(),
+            true.into(),
+        ];
+        for value in values {
+            assert_eq!(refused("cpus", value).setting, "cpus");
+        }
+    }
+
+    #[test]
+    fn lists_are_lists_or_one_text() {
+        let list = Value::List(vec![Value::Int(0), "2-3".into()]);
+        for value in [list, "0, 2-3".into()] {
+            let params = Params::new().with("cpuset", value);
+            let read = Reader::new("x", TABLE, &params).unwrap();
+            assert_eq!(read.cpuset().as_deref(), Some("0,2-3"));
+        }
+        let params = Params::new().with("cpuset", 1i64);
+        let read = Reader::new("x", TABLE, &params).unwrap();
+        assert_eq!(read.cpuset().as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn what_is_nearly_right_is_named() {
+        let hints = [
+            refused("memroy", "1g"),
+            refused("seccomp", "unconfine"),
+            refused("cap_add", "SYS_NIC"),
+            refused("cap_add", "cap_sys_nic"),
+            refused("ulimits", "nofil=5"),
+        ]
+        .map(|error| error.hint.unwrap());
+        let names = ["memory", "unconfined", "SYS_NICE", "SYS_NICE", "nofile"];
+        assert_eq!(hints, names.map(|name| format!("did you mean `{name}`?")));
+        assert!(refused("memory", "2x").hint.unwrap().contains("`256m`"));
+    }
+
+    #[test]
+    fn words_of_before_are_understood_and_told_under_their_own_name() {
+        let params = Params::new()
+            .with("no_new_privs", true)
+            .with("seccomp", "off");
+        let read = Reader::new("x", TABLE, &params).unwrap();
+        assert_eq!(read.flag(&NO_NEW_PRIVILEGES), Some(true));
+        assert_eq!(read.text(&SECCOMP), Some("unconfined"));
+        let error = read.refused(&NO_NEW_PRIVILEGES, "no", "yes");
+        assert_eq!(error.setting, "no_new_privs");
+        assert_eq!(super::super::setting::old_words(TABLE, &params).len(), 2);
+        let both = params.with("no_new_privileges", true);
+        assert!(Reader::new("x", TABLE, &both).is_err());
+        assert_eq!(refused("no_new_privs", "yes").setting, "no_new_privs");
     }
 }

@@ -15,7 +15,7 @@ use tare_model::fact;
 use tare_model::{ArmId, Facts, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Files, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Files, Setting, SettingsError};
 use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
@@ -80,7 +80,7 @@ impl Driver for Ssh {
         "a process on another machine that your own `ssh` reaches without questions"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 
@@ -103,7 +103,7 @@ impl Driver for Ssh {
         arm: ArmId,
         settings: &Params,
     ) -> Result<Box<dyn Environment>, SettingsError> {
-        let settings = Settings::parse(settings)?;
+        let settings = Settings::read(settings)?;
         Ok(Box::new(SshEnvironment::new(arm, settings)))
     }
 

@@ -26,7 +26,7 @@ use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
-use super::{Availability, Driver, EnvError, Environment, Files, SettingSpec, SettingsError};
+use super::{Availability, Driver, EnvError, Environment, Files, Setting, SettingsError};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
@@ -45,7 +45,7 @@ impl Driver for Vm {
         "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent"
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         SETTINGS
     }
 

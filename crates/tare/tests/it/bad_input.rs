@@ -102,7 +102,7 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
             "id = \"host\"\nsettings.cpu = 0",
             10,
             "no setting `cpu`",
-            "`cpus`",
+            "`cpuset`",
         ),
         ("id = \"mine\"", "id = \"mine", 1, "", ""),
         ("blocks_min = 1", "blocks_min = \"1\"", 5, "string", ""),

@@ -50,7 +50,7 @@ fn container_keeps_the_contract_with_no_mechanism_but_a_cgroup() {
     let bare = Params::new()
         .with("namespaces", "none")
         .with("caps", "all")
-        .with("seccomp", "off");
+        .with("seccomp", "unconfined");
     contract(&Container, &bare);
 }
 
@@ -72,7 +72,7 @@ fn the_agent_inside_sees_what_was_asked_for() {
         return;
     }
     let settings = Params::new()
-        .with("no_new_privs", true)
+        .with("no_new_privileges", true)
         .with("network", "none");
     let mut environment = configure(&settings);
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();

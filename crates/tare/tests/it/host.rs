@@ -22,14 +22,14 @@ fn host_keeps_the_contract_of_drivers() {
 #[test]
 #[cfg(target_os = "linux")]
 fn host_keeps_the_contract_on_one_processor() {
-    contract(&Host, &Params::new().with("cpus", 0i64));
+    contract(&Host, &Params::new().with("cpuset", 0i64));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn an_agent_on_one_processor_says_so() {
     let world = World::new("cpus");
-    let settings = Params::new().with("cpus", "0");
+    let settings = Params::new().with("cpuset", "0");
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -91,7 +91,7 @@ fn two_arms_on_the_host_share_a_session_with_nobody() {
 #[cfg(target_os = "linux")]
 fn a_processor_that_does_not_exist_is_told_in_the_agents_own_words() {
     let world = World::new("no-cpu");
-    let settings = Params::new().with("cpus", 1023i64);
+    let settings = Params::new().with("cpuset", 1023i64);
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();

@@ -213,9 +213,9 @@ fn every_switch_is_seen_by_the_agent_inside() {
             continue;
         }
         let settings = with(runtime)
-            .with("seccomp", "off")
+            .with("seccomp", "unconfined")
             .with("caps", "NET_RAW,CHOWN")
-            .with("no_new_privs", true)
+            .with("no_new_privileges", true)
             .with("masked_paths", false)
             .with("namespaces", "ipc")
             .with("cpus", 0.5)

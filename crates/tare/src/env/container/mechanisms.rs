@@ -40,10 +40,7 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
             weight: 1,
             is_here: always,
         },
-        Mechanism {
-            off: &[("seccomp", Set::Text("off"))],
-            ..SYSTEM_CALL_FILTER
-        },
+        SYSTEM_CALL_FILTER,
         NETWORK,
     ],
     together: &["namespaces of mounts, processes, names and IPC with the change of root: one step"],

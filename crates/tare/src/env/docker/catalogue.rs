@@ -1,139 +1,114 @@
-//! What may be set: the names and meanings of a `docker` arm's settings, and the kernel's own lists of names
-//! that some of them hold.
-//!
-//! Plain tables, kept apart from the reading of them. What they cannot tell is whether an engine grants what
-//! is asked for.
+//! What may be set of a `docker` arm. What the table cannot tell is whether an engine grants what is asked for.
 
-use super::super::SettingSpec;
-use super::super::reader::{FILES, PACKAGES, PROGRAMS};
+use super::super::common::{
+    BINDS, CAP_ADD, CAP_DROP, CPUS, CPUSET, FILES, INIT, MEMORY, NO_NEW_PRIVILEGES, PACKAGES,
+    PRIVILEGED, PROGRAMS, SHM, ULIMIT,
+};
+use super::super::grammar::{
+    is_container_name, is_image_reference, is_plain_name, is_platform, is_profile, is_safe_path,
+    is_user,
+};
+use super::super::own;
+use super::super::setting::{Between, Form, settings, words};
 
-/// What `docker` arms take.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "like",
-        doc: "a container, running or stopped, by name or id: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only",
-    },
-    SettingSpec {
-        name: "inside",
-        doc: "a running container, by name or id: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again",
-    },
-    SettingSpec {
-        name: "without",
-        doc: "with `like`: differences to leave away, a list such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing",
-    },
-    SettingSpec {
-        name: "image",
-        doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
-    },
-    PROGRAMS,
-    PACKAGES,
-    FILES,
-    SettingSpec {
-        name: "lower_file",
-        doc: "size of a file for the workload `copy-up` to put into the image, for example `100m`; default: none",
-    },
-    SettingSpec {
-        name: "network",
-        doc: "`bridge` (default), `host`, `none`, `container:NAME` (another container's) or `published` (bridge with one published port)",
-    },
-    SettingSpec {
-        name: "port",
-        doc: "with `network = \"published\"`: the port on this machine; default: one of the engine's choice",
-    },
-    SettingSpec {
-        name: "seccomp",
-        doc: "`default` (the engine's own profile), `unconfined`, or the path of a profile as JSON",
-    },
-    SettingSpec {
-        name: "apparmor",
-        doc: "`default` (the engine's own profile), `unconfined`, or the name of a loaded profile",
-    },
-    SettingSpec {
-        name: "cpus",
-        doc: "CPU time per second of wall time, for example 1.5; default: no limit",
-    },
-    SettingSpec {
-        name: "cpuset",
-        doc: "the CPUs it may use, for example `0-1,3`; default: all",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory limit in bytes or as `256m`, `2g`; at least 6 MiB; default: none",
-    },
-    SettingSpec {
-        name: "shm",
-        doc: "size of /dev/shm in bytes or as `256m`; default: the engine's (64 MiB)",
-    },
-    SettingSpec {
-        name: "ulimits",
-        doc: "limits of a process, a list such as [\"nofile=1024:524288\"] (soft:hard, -1 for none); default: the engine's",
-    },
-    SettingSpec {
-        name: "cap_add",
-        doc: "capabilities to add, a list such as [\"SYS_NICE\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "cap_drop",
-        doc: "capabilities to drop, a list such as [\"NET_RAW\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "privileged",
-        doc: "`true`: every capability, no seccomp, all devices; default: false",
-    },
-    SettingSpec {
-        name: "no_new_privileges",
-        doc: "`true`: execve can give no privileges; default: false",
-    },
-    SettingSpec {
-        name: "init",
-        doc: "`true`: a small init is process 1; default: false",
-    },
-    SettingSpec {
-        name: "entry",
-        doc: "what runs as the container's own program, a list or a text that is split at spaces, for example `sleep infinity`; the agent then runs beside it, and the container is stopped as `docker stop` does. Default: the agent, which is told to end",
-    },
-    SettingSpec {
-        name: "stop_after",
-        doc: "with `entry`: how many seconds it may take to obey SIGTERM before it is killed; default: the engine's (10)",
-    },
-    SettingSpec {
-        name: "tty",
-        doc: "`true`: process 1 has a terminal (the agent keeps its pipes); default: false",
-    },
-    SettingSpec {
-        name: "runtime",
-        doc: "a runtime that the engine knows, for example `runc` or `runsc`; default: the engine's",
-    },
-    SettingSpec {
-        name: "platform",
-        doc: "the image's system and processor, for example `linux/arm64`; default: the engine's",
-    },
-    SettingSpec {
-        name: "context",
-        doc: "a context of the `docker` command: the engine it names; default: the one that `docker` would use",
-    },
-    SettingSpec {
-        name: "storage",
-        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` (a folder of this machine), `served` (the same through `bindfs`, a file system in user space) or `tmpfs`",
-    },
-    SettingSpec {
-        name: "bind_folder",
-        doc: "with `storage = \"bind\"` or `served`: the folder of this machine, by absolute path, in which the bound one is made; default: the run's own",
-    },
-    SettingSpec {
-        name: "binds",
-        doc: "folders and files of the engine's machine to show inside, a list such as [\"/srv/data:/data:ro\"]",
-    },
-    SettingSpec {
-        name: "tmpfs",
-        doc: "folders inside that are in memory, a list such as [\"/scratch\"]",
-    },
-    SettingSpec {
-        name: "log_driver",
-        doc: "the engine's log driver, for example `json-file`, `local` or `none`; default: the engine's",
-    },
-    SettingSpec {
-        name: "user",
-        doc: "user of every process, `name` or `uid` or `uid:gid`; default: the image's",
-    },
+/// What the working directory lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    Layer,
+    Volume,
+    Bind,
+    /// A bound folder behind a file system in user space.
+    Served,
+    Tmpfs,
+}
+
+pub(super) const STORAGES: [(&str, Storage); 5] = [
+    ("layer", Storage::Layer),
+    ("volume", Storage::Volume),
+    ("bind", Storage::Bind),
+    ("served", Storage::Served),
+    ("tmpfs", Storage::Tmpfs),
 ];
+
+settings! {
+    pub(super) SETTINGS;
+
+    LIKE(own::LIKE,
+        Text(Form::of("a container's name or id", |text| is_container_name(text) || is_safe_path(text))), "none",
+        "a container, running or stopped: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only");
+    INSIDE(own::INSIDE, Text(Form::of("a running container's name or id", is_container_name)), "none",
+        "a running container: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again");
+    WITHOUT(own::WITHOUT, List(Form::of("names of differences", is_difference), Between::Commas), "none",
+        "with `like`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+    IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
+        "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
+    PROGRAMS;
+    PACKAGES;
+    FILES;
+    LOWER_FILE("lower_file", Size(1), "none", "size of a file for the workload `copy-up` to put into the image");
+    NETWORK("network",
+        Text(Form::of("`bridge`, `host`, `none`, `published` or `container:NAME`", is_others_network)
+            .or(&["bridge", "host", "none", "published"])),
+        "`bridge`", "the network: `published` is the bridge with one published port, `container:NAME` another container's");
+    PORT("port", Whole(1, 65_535, "a port"), "one of the engine's choice",
+        "with `network = \"published\"`: the port on this machine");
+    SECCOMP("seccomp",
+        Text(Form::of("`default`, `unconfined`, or the path of a profile as JSON", is_profile_path)
+            .or(&["default", "unconfined"])),
+        "`default`", "the filter on system calls: the engine's own profile, none, or a file's", "off" is "unconfined");
+    APPARMOR("apparmor", Text(Form::of("`default`, `unconfined` or a loaded profile's name", is_profile)),
+        "`default`", "the security module's profile; `default` is the engine's own");
+    CPUS;
+    CPUSET;
+    MEMORY;
+    SHM;
+    ULIMIT;
+    CAP_ADD;
+    CAP_DROP;
+    PRIVILEGED;
+    NO_NEW_PRIVILEGES;
+    INIT;
+    ENTRY("entry",
+        List(Form::of("a program and its arguments, for example `sleep infinity`", |text| !text.contains('\0')),
+            Between::Spaces),
+        "the agent, which is told to end",
+        "what runs as the container's own program; the agent then runs beside it, and the container is stopped as `docker stop` does");
+    STOP_AFTER("stop_after", Whole(1, 600, "seconds"), "the engine's (10)",
+        "with `entry`: how long it may take to obey SIGTERM before it is killed");
+    TTY("tty", Flag, "`false`", "process 1 has a terminal; the agent keeps its pipes");
+    RUNTIME("runtime", Text(Form::of("a name such as `runc`", is_plain_name)), "the engine's",
+        "a runtime that the engine knows");
+    PLATFORM("platform", Text(Form::of("a pair such as `linux/arm64`", is_platform)), "the engine's",
+        "the image's system and processor");
+    CONTEXT("context", Text(Form::of("a context's name", is_container_name)), "the one that `docker` would use",
+        "a context of the `docker` command: the engine it names");
+    STORAGE("storage", Text(Form::words(&words(&STORAGES))), "`layer`",
+        "where the probes' files lie: the writable layer, a volume, a folder of this machine, the same through `bindfs` (a file system in user space), or memory");
+    BIND_FOLDER("bind_folder", Text(Form::of("an absolute path", is_safe_path)), "the run's own",
+        "with `storage = \"bind\"` or `served`: the folder of this machine in which the bound one is made");
+    BINDS;
+    TMPFS("tmpfs", List(Form::of("absolute paths", is_safe_path), Between::Commas), "none",
+        "folders inside that are in memory, such as [\"/scratch\"]");
+    LOG_DRIVER("log_driver", Text(Form::of("a name such as `json-file`, `local` or `none`", is_plain_name)),
+        "the engine's", "the engine's log driver");
+    USER("user", Text(Form::of("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process");
+}
+
+/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
+fn is_difference(text: &str) -> bool {
+    let is_letter =
+        |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
+    !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
+}
+
+fn is_others_network(text: &str) -> bool {
+    text.strip_prefix("container:")
+        .is_some_and(is_container_name)
+}
+
+fn is_profile_path(text: &str) -> bool {
+    let has_ending = std::path::Path::new(text)
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    (has_ending || text.contains('/')) && !text.chars().any(char::is_control)
+}

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn asked(settings: &Params, profile: Option<&Profile>) -> serde_json::Value {
-        let settings = Settings::parse(settings).unwrap();
+        let settings = Settings::read(settings).unwrap();
         serde_json::to_value(host_config(&settings, profile)).unwrap()
     }
 

@@ -7,24 +7,22 @@
 
 use std::path::PathBuf;
 
+use tare_model::Params;
 use tare_model::launch::Bind;
-use tare_model::{Params, Value};
 
-use super::super::SettingsError;
-use super::super::grammar::{
-    is_container_name, is_cpu_list, is_image_reference, is_plain_name, is_platform, is_profile,
-    is_safe_path, is_user,
-};
+use super::super::grammar::Ulimit;
 use super::super::image::host_files::Wanted;
-use super::super::own;
-use super::super::reader::{Reader, Ulimit};
-use super::catalogue::SETTINGS;
-
-/// The engine's smallest memory limit (moby `linuxMinMemory`), bytes.
-const LEAST_MEMORY: i64 = 6 << 20;
+use super::super::reader::Reader;
+use super::super::{Setting, SettingsError, common};
+pub(super) use super::catalogue::Storage;
+use super::catalogue::{
+    APPARMOR, BIND_FOLDER, CONTEXT, ENTRY, IMAGE, INSIDE, LIKE, LOG_DRIVER, LOWER_FILE, NETWORK,
+    PLATFORM, PORT, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER, STORAGE, STORAGES, TMPFS, TTY, USER,
+    WITHOUT,
+};
 
 /// The largest file that a tar header tells without an extension, bytes.
-const LARGEST_LOWER: i64 = 8 << 30;
+const LARGEST_LOWER: u64 = 8 << 30;
 
 /// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +57,6 @@ pub(super) enum Seccomp {
     Unconfined,
     /// A profile in a file of this machine.
     File(PathBuf),
-}
-
-/// What the working directory lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Storage {
-    Layer,
-    Volume,
-    Bind,
-    /// A bound folder behind a file system in user space.
-    Served,
-    Tmpfs,
 }
 
 impl Storage {
@@ -129,227 +116,168 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Reads settings; anything unknown or ill-formed is an error that names it.
-    pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
+    pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("docker", SETTINGS, params)?;
+        let signed = |bytes: Option<u64>| bytes.map(u64::cast_signed);
+        let [cap_add, cap_drop] = read.capabilities();
         let settings = Self {
-            like: read.word(
-                own::LIKE,
-                |text| is_container_name(text) || is_safe_path(text),
-                "a container's name or id",
-            )?,
-            inside: read.word(
-                own::INSIDE,
-                is_container_name,
-                "a running container's name or id",
-            )?,
-            without: read.words(own::WITHOUT, is_difference, "names of differences")?,
-            image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
-            wanted: read.wanted()?,
-            lower_file: read.size("lower_file", 1)?,
-            network: network(&read)?,
-            seccomp: seccomp(&read)?,
-            apparmor: read
-                .word(
-                    "apparmor",
-                    is_profile,
-                    "`default`, `unconfined` or a profile's name",
-                )?
-                .filter(|name| name != "default"),
-            nano_cpus: read.cpus()?,
-            cpuset: read.word("cpuset", is_cpu_list, "a list such as `0-1,3`")?,
-            memory: read.size("memory", LEAST_MEMORY)?,
-            shm: read.size("shm", 4096)?,
-            ulimits: read.ulimits("ulimits")?,
-            cap_add: read.capabilities("cap_add")?,
-            cap_drop: read.capabilities("cap_drop")?,
-            privileged: read.flag("privileged")?,
-            no_new_privileges: read.flag("no_new_privileges")?,
-            init: read.flag("init")?,
-            entry: read.entry()?,
-            stop_after: read.stop_after()?,
-            tty: read.flag("tty")?,
-            runtime: read.word("runtime", is_plain_name, "a name such as `runc`")?,
-            platform: read.word("platform", is_platform, "a pair such as `linux/arm64`")?,
-            context: read.word("context", is_container_name, "a context's name")?,
-            storage: read
-                .choice(
-                    "storage",
-                    &[
-                        ("layer", Storage::Layer),
-                        ("volume", Storage::Volume),
-                        ("bind", Storage::Bind),
-                        ("served", Storage::Served),
-                        ("tmpfs", Storage::Tmpfs),
-                    ],
-                )?
-                .unwrap_or(Storage::Layer),
-            bind_folder: read
-                .word("bind_folder", is_safe_path, "an absolute path")?
-                .map(PathBuf::from),
-            binds: read.binds()?,
-            tmpfs: read.words("tmpfs", is_safe_path, "absolute paths")?,
-            log_driver: read.word("log_driver", is_plain_name, "a name such as `local`")?,
-            user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
+            like: read.owned(&LIKE),
+            inside: read.owned(&INSIDE),
+            without: read.list(&WITHOUT).to_vec(),
+            image: read.owned(&IMAGE),
+            wanted: read.wanted(),
+            lower_file: signed(read.size(&LOWER_FILE)),
+            network: network(&read),
+            seccomp: match read.text(&SECCOMP) {
+                None | Some("default") => Seccomp::Default,
+                Some("unconfined") => Seccomp::Unconfined,
+                Some(path) => Seccomp::File(PathBuf::from(path)),
+            },
+            apparmor: read.owned(&APPARMOR).filter(|name| name != "default"),
+            nano_cpus: read
+                .number(&common::CPUS)
+                .map(|cpus| (cpus * 1e9).round() as i64),
+            cpuset: read.cpuset(),
+            memory: signed(read.size(&common::MEMORY)),
+            shm: signed(read.size(&common::SHM)),
+            ulimits: read.ulimits(),
+            cap_add,
+            cap_drop,
+            privileged: read.is_on(&common::PRIVILEGED),
+            no_new_privileges: read.is_on(&common::NO_NEW_PRIVILEGES),
+            init: read.is_on(&common::INIT),
+            entry: read.list(&ENTRY).to_vec(),
+            stop_after: read.whole(&STOP_AFTER).map(|seconds| seconds as u16),
+            tty: read.is_on(&TTY),
+            runtime: read.owned(&RUNTIME),
+            platform: read.owned(&PLATFORM),
+            context: read.owned(&CONTEXT),
+            storage: read.word(&STORAGE, &STORAGES).unwrap_or(Storage::Layer),
+            bind_folder: read.text(&BIND_FOLDER).map(PathBuf::from),
+            binds: read.binds(),
+            tmpfs: read.list(&TMPFS).to_vec(),
+            log_driver: read.owned(&LOG_DRIVER),
+            user: read.owned(&USER),
         };
-        settings.conflict(params).map_or(Ok(settings), Err)
+        settings.check(&read)?;
+        Ok(settings)
     }
 
-    /// Settings of which one would silently undo or miss another.
-    fn conflict(&self, params: &Params) -> Option<SettingsError> {
-        let conflict = |setting: &str, problem: &str, hint: &str| {
-            Some(SettingsError {
-                setting: setting.into(),
-                problem: problem.into(),
-                hint: Some(hint.into()),
-            })
-        };
-        let with_inside = |name: &&String| ![own::INSIDE, "context"].contains(&name.as_str());
-        if let (true, Some(name)) = (self.inside.is_some(), params.0.keys().find(with_inside)) {
-            return conflict(
-                name,
-                &format!("`{name}` has no effect beside `inside`: the container runs as it is"),
-                "`like` makes a new one like it, and `without` leaves parts of that away",
-            );
-        }
-        let besides = |name: &&String| !WITH_LIKE.contains(&name.as_str());
-        if let (true, Some(name)) = (self.like.is_some(), params.0.keys().find(besides)) {
-            return conflict(
-                name,
-                &format!(
-                    "`{name}` has no effect beside `like`: the container's own configuration holds"
-                ),
-                "`without` leaves parts of it away",
-            );
-        }
-        if self.like.is_none() && !self.without.is_empty() {
-            return conflict(
-                own::WITHOUT,
-                "`without` has no effect without `like`",
-                "add `like`, or leave it out",
-            );
-        }
-        if self.privileged && (!self.cap_add.is_empty() || !self.cap_drop.is_empty()) {
-            return conflict(
-                "privileged",
-                "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect",
-                "use either `privileged` or `cap_add`/`cap_drop`",
-            );
-        }
-        if self.image.is_some() && (self.lower_file.is_some() || !self.wanted.is_empty()) {
-            return conflict(
-                "image",
-                "`programs`, `packages`, `files` and `lower_file` are packed, and an `image` of your own is not",
-                "leave `image` out, or put the files into your image",
-            );
-        }
-        if self.lower_file.is_some_and(|size| size > LARGEST_LOWER) {
-            return conflict(
-                "lower_file",
-                "`lower_file` is larger than 8 GiB",
-                "`100m` shows a copy-up well",
-            );
-        }
-        if self.bind_folder.is_some() && !self.storage.is_folder() {
-            return conflict(
-                "bind_folder",
-                "`bind_folder` has no effect without `storage = \"bind\"`",
-                "add `storage = \"bind\"` or leave it out",
-            );
-        }
-        if self.stop_after.is_some() && self.entry.is_empty() {
-            return conflict(
-                "stop_after",
-                "`stop_after` has no effect without `entry`: the agent ends when it is told to",
-                "add `entry`, for example `sleep infinity`, or leave it out",
-            );
-        }
-        if params.value("port").is_some() && !matches!(self.network, Network::Published(_)) {
-            return conflict(
-                "port",
-                "`port` has no effect without `network = \"published\"`",
-                "add `network = \"published\"` or leave it out",
-            );
-        }
-        None
-    }
-}
-
-/// What may be said beside `like`.
-const WITH_LIKE: [&str; 5] = [own::LIKE, own::WITHOUT, "platform", "context", "binds"];
-
-/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
-fn is_difference(text: &str) -> bool {
-    let is_letter =
-        |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
-    !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
-}
-
-fn network(read: &Reader<'_>) -> Result<Network, SettingsError> {
-    if let Some(Value::Text(text)) = read.params.value("network")
-        && let Some(name) = text.strip_prefix("container:")
-    {
-        return if is_container_name(name) {
-            Ok(Network::Container(name.to_owned()))
-        } else {
-            let value = Value::Text(text.clone());
-            Err(Reader::wrong(
-                "network",
-                &value,
-                "a container's name after `container:`",
-            ))
-        };
-    }
-    let port = read.port("port")?;
-    let choices = [
-        ("bridge", &Network::Bridge),
-        ("host", &Network::Host),
-        ("none", &Network::None),
-        ("published", &Network::Published(port)),
-        ("container:NAME", &Network::None),
-    ];
-    Ok(read
-        .choice("network", &choices)?
-        .cloned()
-        .unwrap_or(Network::Bridge))
-}
-
-fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
-    let is_word = |text: &str| matches!(text, "default" | "unconfined");
-    match read.params.value("seccomp") {
-        Some(Value::Text(text)) if !is_word(text) => {
-            let expected = "`default`, `unconfined` or the path of a profile";
-            let has_ending = std::path::Path::new(text)
-                .extension()
-                .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-            let is_path = has_ending || text.contains('/');
-            if !is_path || text.chars().any(char::is_control) {
-                let value = Value::Text(text.clone());
-                return Err(Reader::wrong("seccomp", &value, expected));
+    /// Refuses settings of which one would silently undo or miss another.
+    fn check(&self, read: &Reader<'_>) -> Result<(), SettingsError> {
+        let beside = |row: &Setting, may_be: &[Setting], problem: &str, hint: &str| {
+            let other = |one: &&Setting| {
+                read.is_said(one) && may_be.iter().all(|known| known.name != one.name)
+            };
+            match SETTINGS.iter().find(other).filter(|_| read.is_said(row)) {
+                None => Ok(()),
+                Some(one) => {
+                    let problem = format!(
+                        "`{}` has no effect beside `{}`: {problem}",
+                        one.name, row.name
+                    );
+                    Err(read.refused(one, &problem, hint))
+                }
             }
-            Ok(Seccomp::File(PathBuf::from(text)))
-        }
-        _ => {
-            let is_unconfined =
-                read.choice("seccomp", &[("default", false), ("unconfined", true)])?;
-            Ok(match is_unconfined {
-                Some(true) => Seccomp::Unconfined,
-                _ => Seccomp::Default,
-            })
-        }
+        };
+        beside(
+            &INSIDE,
+            &[INSIDE, CONTEXT],
+            "the container runs as it is",
+            "`like` makes a new one like it, and `without` leaves parts of that away",
+        )?;
+        beside(
+            &LIKE,
+            &[LIKE, WITHOUT, PLATFORM, CONTEXT, common::BINDS],
+            "the container's own configuration holds",
+            "`without` leaves parts of it away",
+        )?;
+        let has_capabilities = !self.cap_add.is_empty() || !self.cap_drop.is_empty();
+        let is_packed = self.lower_file.is_some() || !self.wanted.is_empty();
+        let is_published = matches!(self.network, Network::Published(_));
+        read.consistent(&[
+            (
+                self.like.is_none() && !self.without.is_empty(),
+                WITHOUT,
+                (
+                    "`without` has no effect without `like`",
+                    "add `like`, or leave it out",
+                ),
+            ),
+            (
+                self.privileged && has_capabilities,
+                common::PRIVILEGED,
+                common::NO_CAPABILITIES_BESIDE,
+            ),
+            (self.image.is_some() && is_packed, IMAGE, common::NOT_PACKED),
+            (
+                read.size(&LOWER_FILE)
+                    .is_some_and(|size| size > LARGEST_LOWER),
+                LOWER_FILE,
+                (
+                    "`lower_file` is larger than 8 GiB",
+                    "`100m` shows a copy-up well",
+                ),
+            ),
+            (
+                self.bind_folder.is_some() && !self.storage.is_folder(),
+                BIND_FOLDER,
+                (
+                    "`bind_folder` has no effect without `storage = \"bind\"`",
+                    "add `storage = \"bind\"` or leave it out",
+                ),
+            ),
+            (
+                read.is_said(&ENTRY) && self.entry.first().is_none_or(String::is_empty),
+                ENTRY,
+                (
+                    "`entry` names no program",
+                    "a program and its arguments, for example `sleep infinity`",
+                ),
+            ),
+            (
+                self.stop_after.is_some() && self.entry.is_empty(),
+                STOP_AFTER,
+                (
+                    "`stop_after` has no effect without `entry`: the agent ends when it is told to",
+                    "add `entry`, for example `sleep infinity`, or leave it out",
+                ),
+            ),
+            (
+                read.is_said(&PORT) && !is_published,
+                PORT,
+                (
+                    "`port` has no effect without `network = \"published\"`",
+                    "add `network = \"published\"` or leave it out",
+                ),
+            ),
+        ])
+    }
+}
+
+fn network(read: &Reader<'_>) -> Network {
+    match read.text(&NETWORK) {
+        None | Some("bridge") => Network::Bridge,
+        Some("host") => Network::Host,
+        Some("none") => Network::None,
+        Some("published") => Network::Published(read.whole(&PORT).map(|port| port as u16)),
+        Some(others) => Network::Container(others.trim_start_matches("container:").to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+
     use super::*;
 
     fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
-        Settings::parse(&Params::new().with(name, value)).expect_err(name)
+        Settings::read(&Params::new().with(name, value)).expect_err(name)
     }
 
     #[test]
     fn no_settings_mean_what_docker_run_would_do() {
-        let settings = Settings::parse(&Params::new()).unwrap();
+        let settings = Settings::read(&Params::new()).unwrap();
         assert_eq!(settings.network, Network::Bridge);
         assert_eq!(settings.storage, Storage::Layer);
         assert_eq!(settings.seccomp, Seccomp::Default);
@@ -390,7 +318,7 @@ mod tests {
             .with("storage", "bind")
             .with("log_driver", "json-file")
             .with("user", "1000:1000");
-        let settings = Settings::parse(&params).unwrap();
+        let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.nano_cpus, Some(1_500_000_000));
         assert_eq!(settings.memory, Some(256 << 20));
         assert_eq!(settings.shm, Some(65_536));
@@ -422,7 +350,7 @@ mod tests {
         let all_but = ["privileged", "image", "like", "inside", "without"];
         assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
         let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
-        let settings = Settings::parse(&params).unwrap();
+        let settings = Settings::read(&params).unwrap();
         assert_eq!(
             settings.image.as_deref(),
             Some("registry.example:5000/team/debian:12-slim")
@@ -431,17 +359,17 @@ mod tests {
             .with("like", "web")
             .with("without", "cpus?,env.LD_PRELOAD,tmpfs./a")
             .with("platform", "linux/amd64");
-        let settings = Settings::parse(&like).unwrap();
+        let settings = Settings::read(&like).unwrap();
         assert_eq!(settings.like.as_deref(), Some("web"));
         assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD", "tmpfs./a"]);
-        assert!(Settings::parse(&like.with("cpus", 0.5)).is_err());
-        assert!(Settings::parse(&Params::new().with("without", "cpus")).is_err());
+        assert!(Settings::read(&like.with("cpus", 0.5)).is_err());
+        assert!(Settings::read(&Params::new().with("without", "cpus")).is_err());
         let inside = Params::new().with("inside", "web").with("context", "other");
-        let settings = Settings::parse(&inside).unwrap();
+        let settings = Settings::read(&inside).unwrap();
         assert_eq!(settings.inside.as_deref(), Some("web"));
-        assert!(Settings::parse(&inside.with("without", "cpus")).is_err());
+        assert!(Settings::read(&inside.with("without", "cpus")).is_err());
         let both = params.with("programs", "python3");
-        assert_eq!(Settings::parse(&both).unwrap_err().setting, "image");
+        assert_eq!(Settings::read(&both).unwrap_err().setting, "image");
     }
 
     #[test]
@@ -471,7 +399,7 @@ mod tests {
             ("storage", Value::Text("/etc".into())),
             ("privileged", Value::Text("yes".into())),
             ("init", Value::Int(1)),
-            ("entry", Value::Int(1)),
+            ("entry", Value::Bool(true)),
             ("entry", Value::Text("a\0b".into())),
             ("stop_after", Value::Text("soon".into())),
             ("stop_after", Value::Int(0)),
@@ -548,6 +476,6 @@ mod tests {
         let params = Params::new()
             .with("privileged", true)
             .with("cap_drop", "ALL");
-        assert_eq!(Settings::parse(&params).unwrap_err().setting, "privileged");
+        assert_eq!(Settings::read(&params).unwrap_err().setting, "privileged");
     }
 }

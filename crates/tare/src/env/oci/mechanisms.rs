@@ -45,10 +45,7 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
             weight: 1,
             is_here: always,
         },
-        Mechanism {
-            off: &[("seccomp", Set::Text("off"))],
-            ..SYSTEM_CALL_FILTER
-        },
+        SYSTEM_CALL_FILTER,
         NETWORK,
     ],
     together: &[

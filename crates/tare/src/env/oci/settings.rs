@@ -7,77 +7,16 @@ use std::path::PathBuf;
 
 use tare_model::fact;
 use tare_model::launch::{Bind, Limits, Network};
-use tare_model::{Facts, Params, Value};
+use tare_model::{Facts, Params};
 
-use crate::env::container::settings::{CPUS, CPUSET, MEMORY, PIDS, binds, capabilities, limits};
-use crate::env::value::{choice, shown, switch, words, wrong};
-use crate::env::{SettingSpec, SettingsError};
-
-/// What the driver takes.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "runtime",
-        doc: "runc (default), crun, youki, runsc, kata-runtime, another name on PATH, or a path",
-    },
-    SettingSpec {
-        name: "runtime_args",
-        doc: "arguments of the runtime that stand before its command: a list, or a text that is split at spaces, \
-              for example \"--network=none --ignore-cgroups\"",
-    },
-    SettingSpec {
-        name: "spec",
-        doc: "\"docker:CONTAINER\": the specification that Docker used for a running container (its name or id); \
-              or the PATH of a config.json; root, program, cgroup and namespaces of mounts and processes become \
-              Tare's, hooks are dropped; default: Tare's own, which is like Docker's",
-    },
-    SettingSpec {
-        name: "rootfs",
-        doc: "\"minimal\" (default, unless a workload runs programs): a folder with nothing but the agent; \"overlay-host\": an overlay over the \
-              host's own files",
-    },
-    SettingSpec {
-        name: "namespaces",
-        doc: "\"all\" (default) or a list of uts, ipc, net, cgroup; namespaces of mounts and processes are always \
-              there, because a runtime without them reaches the host",
-    },
-    SettingSpec {
-        name: "caps",
-        doc: "\"default\": Docker's 14; \"all\": all that Tare itself has; \"none\"; or a list such as \
-              [\"NET_RAW\", \"SYS_ADMIN\"]",
-    },
-    SettingSpec {
-        name: "seccomp",
-        doc: "\"default\": Docker's list; \"off\": no filter",
-    },
-    SettingSpec {
-        name: "no_new_privs",
-        doc: "true: set no_new_privs; default false, as with Docker",
-    },
-    SettingSpec {
-        name: "masked_paths",
-        doc: "true (default): hides and write-protects the paths of /proc and /sys that Docker does",
-    },
-    SettingSpec {
-        name: "private_paths",
-        doc: "true (default): covers homes, keys, password files, engines' sockets and Tare's own files where the root \
-              is an overlay over the host's; the folders of the search path among them are shown read-only",
-    },
-    SettingSpec {
-        name: "binds",
-        doc: "folders and files of the host to show inside: a list such as [\"/srv/data:/data:ro\"], or one text, with \
-              commas between them",
-    },
-    CPUS,
-    CPUSET,
-    MEMORY,
-    PIDS,
-    SettingSpec {
-        name: "network",
-        doc: "\"none\" (default): what the runtime makes itself, loopback only; \"veth\": a pair of devices to the \
-              host, prepared by Tare; \"host\": the host's own stack (runsc then also needs \
-              runtime_args = \"--network=host\")",
-    },
-];
+use crate::env::SettingsError;
+use crate::env::common::{
+    BINDS, CAPS, CPUS, CPUSET, GROUP_AND_NAMES, MASKED_PATHS, MEMORY, NETWORK_AND_NAMESPACES,
+    NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,
+};
+use crate::env::container::settings::{capabilities, limit_facts, limits};
+use crate::env::reader::Reader;
+use crate::env::setting::{Between, Form, settings, words};
 
 /// The root file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +25,66 @@ pub(super) enum Rootfs {
     Minimal,
     /// An overlay over the host's root file system.
     OverlayHost,
+}
+
+const ROOTS: [(&str, Rootfs); 2] = [
+    ("minimal", Rootfs::Minimal),
+    ("overlay-host", Rootfs::OverlayHost),
+];
+const NETWORKS: [(&str, Network); 3] = [
+    ("none", Network::None),
+    ("veth", Network::Veth),
+    ("host", Network::Host),
+];
+
+settings! {
+    pub(super) SETTINGS;
+
+    RUNTIME("runtime", Text(Form::of("a name such as `crun`, or a path", is_program)), "`runc`",
+        "the runtime: runc, crun, youki, runsc, kata-runtime, another name on PATH, or a path");
+    ARGUMENTS("runtime_args",
+        List(Form::of("arguments such as [\"--network=none\"]", |text| !text.contains('\0')), Between::Spaces),
+        "none", "arguments of the runtime that stand before its command");
+    SPEC("spec", Text(Form::of("the path of a config.json, or `docker:CONTAINER` as `docker ps` names it", is_spec)),
+        "Tare's own, which is like Docker's",
+        "the specification: that of a file, or the one that Docker used for a running container; root, program, cgroup and namespaces of mounts and processes become Tare's, hooks are dropped");
+    ROOT("rootfs", Text(Form::words(&words(&ROOTS))), "`minimal`, unless a workload runs programs",
+        "a folder with nothing but the agent, or an overlay over the host's own files");
+    NAMESPACES("namespaces",
+        List(Form::of("`all`, or a list of uts, ipc, net, cgroup (mount and pid are always there)", |_| false)
+            .or(&["all", "mount", "pid", "net", "network", "uts", "ipc", "cgroup"]), Between::Commas),
+        "`all`",
+        "the namespaces to make; those of mounts and processes are always there, because a runtime without them reaches the host");
+    CAPS;
+    SECCOMP;
+    NO_NEW_PRIVILEGES;
+    MASKED_PATHS;
+    PRIVATE_PATHS;
+    BINDS;
+    CPUS;
+    CPUSET;
+    MEMORY;
+    PIDS;
+    NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`none`",
+        "what the runtime makes itself, loopback only; a pair of devices to the host, prepared by Tare; or the host's own stack (runsc then also needs runtime_args = \"--network=host\")");
+}
+
+/// A text that can be handed to a program.
+fn is_program(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains('\0')
+}
+
+/// A path, or a container by a name that Docker itself allows.
+fn is_spec(text: &str) -> bool {
+    match text.strip_prefix("docker:") {
+        None => is_program(text),
+        Some(container) => {
+            !container.is_empty()
+                && container
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        }
+    }
 }
 
 /// The capabilities to give.
@@ -132,190 +131,81 @@ pub(super) struct Settings {
     pub(super) network: Option<Network>,
 }
 
-/// A text that can be handed to a program.
-fn argument(name: &str, text: String) -> Result<String, SettingsError> {
-    if text.contains('\0') {
-        return Err(wrong(
-            name,
-            format!("`{}` holds a NUL byte", text.escape_debug()),
-            "no program can be given one",
-        ));
-    }
-    Ok(text)
+/// The names in the specification that are asked for; those that are always there are none of them.
+fn namespaces(read: &Reader<'_>) -> Option<Vec<&'static str>> {
+    let listed = read.is_said(&NAMESPACES).then(|| read.list(&NAMESPACES))?;
+    let is_listed = |name: &&str| {
+        let is_it = |word: &String| word == name || (word == "net" && *name == "network");
+        listed == ["all"] || listed.iter().any(is_it)
+    };
+    Some(OPTIONAL_NAMESPACES.into_iter().filter(is_listed).collect())
 }
 
-fn runtime(settings: &Params) -> Result<String, SettingsError> {
-    const NAME: &str = "runtime";
-    match settings.value(NAME) {
-        None => Ok("runc".to_owned()),
-        Some(Value::Text(text)) if !text.trim().is_empty() => argument(NAME, text.clone()),
-        Some(value) => Err(wrong(
-            NAME,
-            format!("`{}` is no program", shown(value)),
-            "a name such as \"crun\", or a path",
-        )),
-    }
-}
-
-fn runtime_args(settings: &Params) -> Result<Vec<String>, SettingsError> {
-    const NAME: &str = "runtime_args";
-    let texts = match settings.value(NAME) {
-        None => Vec::new(),
-        Some(Value::List(values)) => values.iter().map(ToString::to_string).collect(),
-        Some(Value::Text(text)) => text.split_whitespace().map(str::to_owned).collect(),
-        Some(value) => {
-            return Err(wrong(
-                NAME,
-                format!("`{}` is no list of arguments", shown(value)),
-                "a list such as [\"--network=none\"]",
-            ));
-        }
-    };
-    texts.into_iter().map(|text| argument(NAME, text)).collect()
-}
-
-fn source(settings: &Params) -> Result<Source, SettingsError> {
-    const NAME: &str = "spec";
-    let text = match settings.value(NAME) {
-        None => return Ok(Source::Own),
-        Some(Value::Text(text)) if !text.is_empty() => argument(NAME, text.clone())?,
-        Some(value) => {
-            return Err(wrong(
-                NAME,
-                format!("`{}` is no specification", shown(value)),
-                "the path of a config.json, or \"docker:CONTAINER\"",
-            ));
-        }
-    };
-    let Some(container) = text.strip_prefix("docker:") else {
-        return Ok(Source::File(PathBuf::from(text)));
-    };
-    // What Docker itself allows in names and ids.
-    let is_name = !container.is_empty()
-        && container
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if !is_name {
-        return Err(wrong(
-            NAME,
-            format!("`{}` is no container's name", container.escape_debug()),
-            "the name or id that `docker ps` prints",
-        ));
-    }
-    Ok(Source::Docker(container.to_owned()))
-}
-
-fn namespaces(settings: &Params) -> Result<Option<Vec<&'static str>>, SettingsError> {
-    const NAME: &str = "namespaces";
-    let Some(value) = settings.value(NAME) else {
-        return Ok(None);
-    };
-    let words = words(value);
-    if words == ["all"] {
-        return Ok(Some(OPTIONAL_NAMESPACES.to_vec()));
-    }
-    let mut chosen = Vec::new();
-    for word in &words {
-        let name = match word.as_str() {
-            // Always there.
-            "mount" | "pid" => continue,
-            "net" | "network" => "network",
-            "uts" => "uts",
-            "ipc" => "ipc",
-            "cgroup" => "cgroup",
-            other => {
-                return Err(wrong(
-                    NAME,
-                    format!("`{}` is no namespace", other.escape_debug()),
-                    "\"all\", or a list of uts, ipc, net, cgroup (mount and pid are always there)",
-                ));
-            }
-        };
-        if !chosen.contains(&name) {
-            chosen.push(name);
-        }
-    }
-    if words.is_empty() {
-        return Err(wrong(
-            NAME,
-            "no namespace is named".into(),
-            "\"all\", or a list; \"mount,pid\" is the least",
-        ));
-    }
-    Ok(Some(chosen))
-}
-
-fn read_capabilities(settings: &Params) -> Result<Option<Capabilities>, SettingsError> {
-    let Some(value) = settings.value("caps") else {
-        return Ok(None);
-    };
-    let is_group = words(value) == ["default"] || words(value) == ["none"];
-    Ok(Some(match capabilities(settings)? {
+fn read_capabilities(read: &Reader<'_>) -> Option<Capabilities> {
+    let listed = read.is_said(&CAPS).then(|| read.list(&CAPS))?;
+    Some(match capabilities(read) {
         None => Capabilities::All,
-        Some(names) if is_group => Capabilities::Group(names),
+        Some(names) if listed == ["default"] || listed == ["none"] => Capabilities::Group(names),
         Some(names) => Capabilities::Listed(names),
-    }))
+    })
 }
 
 impl Settings {
     /// Reads and checks; touches nothing outside.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
-        for name in settings.0.keys() {
-            if !SETTINGS.iter().any(|known| known.name == name) {
-                let names: Vec<&str> = SETTINGS.iter().map(|known| known.name).collect();
-                return Err(wrong(
-                    name,
-                    format!("`oci` has no setting `{}`", name.escape_debug()),
-                    format!("it has {}", names.join(", ")),
-                ));
-            }
+        let read = Reader::new("oci", SETTINGS, settings)?;
+        let is_all = !read.is_said(&NAMESPACES) || read.list(&NAMESPACES) == ["all"];
+        let mut namespaces = namespaces(&read);
+        let asked = read.word(&NETWORK, &NETWORKS);
+        if let (Some(listed), true, Some(Network::Host)) = (&mut namespaces, is_all, asked) {
+            listed.retain(|name| *name != "network");
         }
-        let source = source(settings)?;
-        let mut namespaces = namespaces(settings)?;
-        let is_all = settings
-            .value("namespaces")
-            .is_none_or(|value| words(value) == ["all"]);
-        let networks = [
-            ("none", Network::None),
-            ("veth", Network::Veth),
-            ("host", Network::Host),
-        ];
-        let mut network = choice(settings, "network", &networks)?;
-        if let Some(listed) = namespaces.as_mut() {
-            let has_own = listed.contains(&"network");
-            match network {
-                Some(Network::Host) if is_all => listed.retain(|name| *name != "network"),
-                Some(asked) if has_own == (asked == Network::Host) => {
-                    return Err(wrong(
-                        "network",
-                        "the network is the host's exactly if there is no `net` namespace".into(),
-                        "change `network` or the list of `namespaces`",
-                    ));
-                }
-                Some(_) => {}
-                None if has_own => network = Some(Network::None),
-                None => network = Some(Network::Host),
+        let has_own = namespaces.as_ref().map(|all| all.contains(&"network"));
+        let nothing = (
+            "no namespace is named",
+            "\"all\", or a list; \"mount,pid\" is the least",
+        );
+        let is_empty = read.is_said(&NAMESPACES) && read.list(&NAMESPACES).is_empty();
+        let is_mixed = read.is_mixed(&CAPS, &["default", "all", "none"]);
+        let is_other = |network| has_own == Some(network == Network::Host);
+        read.consistent(&[
+            (is_empty, NAMESPACES, nothing),
+            (
+                read.is_mixed(&NAMESPACES, &["all"]),
+                NAMESPACES,
+                GROUP_AND_NAMES,
+            ),
+            (is_mixed, CAPS, GROUP_AND_NAMES),
+            (asked.is_some_and(is_other), NETWORK, NETWORK_AND_NAMESPACES),
+        ])?;
+        let by_namespaces = |has_own| {
+            if has_own {
+                Network::None
+            } else {
+                Network::Host
             }
-        }
-        let roots = [
-            ("minimal", Rootfs::Minimal),
-            ("overlay-host", Rootfs::OverlayHost),
-        ];
-        let filters = [("default", true), ("off", false)];
+        };
         Ok(Self {
-            runtime: runtime(settings)?,
-            runtime_args: runtime_args(settings)?,
-            source,
-            rootfs: choice(settings, "rootfs", &roots)?.unwrap_or(Rootfs::Minimal),
+            runtime: read.text(&RUNTIME).unwrap_or("runc").to_owned(),
+            runtime_args: read.list(&ARGUMENTS).to_vec(),
+            source: match read
+                .text(&SPEC)
+                .map(|text| (text, text.strip_prefix("docker:")))
+            {
+                None => Source::Own,
+                Some((_, Some(container))) => Source::Docker(container.to_owned()),
+                Some((path, None)) => Source::File(PathBuf::from(path)),
+            },
+            rootfs: read.word(&ROOT, &ROOTS).unwrap_or(Rootfs::Minimal),
             namespaces,
-            capabilities: read_capabilities(settings)?,
-            has_seccomp: choice(settings, "seccomp", &filters)?,
-            no_new_privs: switch(settings, "no_new_privs")?,
-            masked_paths: switch(settings, "masked_paths")?,
-            private_paths: switch(settings, "private_paths")?.unwrap_or(true),
-            binds: binds(settings, true)?,
-            limits: limits(settings)?,
-            network,
+            capabilities: read_capabilities(&read),
+            has_seccomp: read.text(&SECCOMP).map(|word| word == "default"),
+            no_new_privs: read.flag(&NO_NEW_PRIVILEGES),
+            masked_paths: read.flag(&MASKED_PATHS),
+            private_paths: read.flag(&PRIVATE_PATHS).unwrap_or(true),
+            binds: read.binds(),
+            limits: limits(&read),
+            network: asked.or(has_own.map(by_namespaces)),
         })
     }
 
@@ -345,17 +235,15 @@ impl Settings {
         if self.rootfs == Rootfs::OverlayHost {
             fact("private_paths", Some(self.private_paths.to_string()));
         }
-        fact("cpus", self.limits.cpus.map(|cpus| cpus.to_string()));
-        fact("cpuset", self.limits.cpuset.clone());
-        let memory = self.limits.memory_bytes.map(|bytes| bytes.to_string());
-        fact("memory", memory);
-        fact("pids", self.limits.pids.map(|pids| pids.to_string()));
+        facts.extend(limit_facts(fact::OCI, &self.limits));
         facts
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+
     use super::*;
 
     fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -376,7 +264,7 @@ mod tests {
         let cases: Vec<(&str, Value)> = vec![
             ("runtime", "".into()),
             ("runtime", "a\0b".into()),
-            ("runtime", 3i64.into()),
+            ("runtime", true.into()),
             ("runtime_args", true.into()),
             ("runtime_args", Value::List(vec!["a\0".into()])),
             ("spec", "".into()),

@@ -10,95 +10,47 @@ use std::path::PathBuf;
 use tare_model::Params;
 use tare_model::launch::Bind;
 
-use super::super::grammar::{is_cpu_list, is_image_reference, is_plain_name, is_user};
-use super::super::reader::{FILES, PACKAGES, PROGRAMS, Reader, Ulimit};
-use super::super::{SettingSpec, SettingsError, Wanted};
+use super::super::common::{
+    BINDS, CAP_ADD, CAP_DROP, CPUS, CPUSET, FILES, INIT, MEMORY, NO_CAPABILITIES_BESIDE,
+    NO_NEW_PRIVILEGES, NOT_PACKED, PACKAGES, PRIVILEGED, PROGRAMS, SHM, ULIMIT,
+};
+use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_path, is_user};
+use super::super::reader::Reader;
+use super::super::setting::{Form, settings, words};
+use super::super::{SettingsError, Wanted};
 
-/// What `podman` arms take.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "as",
-        doc: "the ordinary user whose rootless podman it is, by name, where Tare runs as root; default: Tare's own user",
-    },
-    SettingSpec {
-        name: "image",
-        doc: "a local image to run in; never pulled. Default: one packed from the agent and what the next settings name",
-    },
-    PROGRAMS,
-    PACKAGES,
-    FILES,
-    SettingSpec {
-        name: "network",
-        doc: "`default` (podman's own choice), `bridge`, `host`, `none`, `slirp4netns` or `pasta`",
-    },
-    SettingSpec {
-        name: "seccomp",
-        doc: "`default` (podman's own profile), `unconfined` or the absolute path of a profile",
-    },
-    SettingSpec {
-        name: "cpus",
-        doc: "CPU time per second of wall time, for example 1.5; default: no limit",
-    },
-    SettingSpec {
-        name: "cpuset",
-        doc: "the CPUs it may use, for example `0-1,3`; default: all",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory limit in bytes or as `256m`, `2g`; at least 6 MiB; default: none",
-    },
-    SettingSpec {
-        name: "shm",
-        doc: "size of /dev/shm in bytes or as `256m`; default: podman's (64 MiB)",
-    },
-    SettingSpec {
-        name: "ulimits",
-        doc: "limits of each process, a list such as [\"nofile=1024:4096\"]; default: podman's, which are high",
-    },
-    SettingSpec {
-        name: "cap_add",
-        doc: "capabilities to add, a list such as [\"SYS_NICE\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "cap_drop",
-        doc: "capabilities to drop, a list such as [\"NET_RAW\"], or \"ALL\"",
-    },
-    SettingSpec {
-        name: "privileged",
-        doc: "`true`: every capability that the user may give, no seccomp, all devices; default: false",
-    },
-    SettingSpec {
-        name: "no_new_privileges",
-        doc: "`true`: execve can give no privileges; default: false",
-    },
-    SettingSpec {
-        name: "init",
-        doc: "`true`: a small init is process 1; default: false",
-    },
-    SettingSpec {
-        name: "runtime",
-        doc: "an OCI runtime by name or absolute path, for example `runc`; default: podman's, or `runc` where crun refuses this machine's control groups",
-    },
-    SettingSpec {
-        name: "storage",
-        doc: "where the probes' files lie: `layer` (default: the writable layer), `volume`, `bind` or `tmpfs`",
-    },
-    SettingSpec {
-        name: "binds",
-        doc: "folders and files of this machine to show inside, a list such as [\"/srv/data:/data:ro\"]",
-    },
-    SettingSpec {
-        name: "log_driver",
-        doc: "`k8s-file`, `json-file`, `journald` or `none`; default: podman's",
-    },
-    SettingSpec {
-        name: "user",
-        doc: "user of every process inside, `name` or `uid` or `uid:gid`; default: the image's",
-    },
-];
+settings! {
+    pub(super) SETTINGS;
 
-/// Less than this starts no process on most machines; Docker's smallest limit, for comparability, bytes.
-const LEAST_MEMORY: i64 = 6 << 20;
+    AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
+        "the ordinary user whose rootless podman it is, where Tare runs as root");
+    IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
+        "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
+    PROGRAMS;
+    PACKAGES;
+    FILES;
+    NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`default`", "the network; `default` is podman's own choice");
+    SECCOMP("seccomp",
+        Text(Form::of("`default`, `unconfined` or an absolute path", is_safe_path).or(&["default", "unconfined"])),
+        "`default`", "the filter on system calls: podman's own profile, none, or a file's", "off" is "unconfined");
+    CPUS;
+    CPUSET;
+    MEMORY;
+    SHM;
+    ULIMIT;
+    CAP_ADD;
+    CAP_DROP;
+    PRIVILEGED;
+    NO_NEW_PRIVILEGES;
+    INIT;
+    RUNTIME("runtime", Text(Form::of("a name such as `runc` or an absolute path", is_runtime)),
+        "podman's, or `runc` where crun refuses this machine's control groups", "an OCI runtime");
+    STORAGE("storage", Text(Form::words(&words(&STORAGES))), "`layer`",
+        "where the probes' files lie: the writable layer, a volume, a folder of this machine, or memory");
+    BINDS;
+    LOG_DRIVER("log_driver", Text(Form::words(LOG_DRIVERS)), "podman's", "podman's log driver");
+    USER("user", Text(Form::of("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process inside");
+}
 
 /// The network of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -171,52 +123,52 @@ pub(super) struct Settings {
     pub(super) runtime: Option<String>,
     pub(super) storage: Storage,
     pub(super) binds: Vec<Bind>,
-    pub(super) log_driver: Option<&'static str>,
+    pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
 }
 
 impl Settings {
     /// Reads settings; anything unknown or ill-formed is an error that names it.
-    pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
+    pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("podman", SETTINGS, params)?;
+        let signed = |bytes: Option<u64>| bytes.map(u64::cast_signed);
+        let [cap_add, cap_drop] = read.capabilities();
+        let has_capabilities = !cap_add.is_empty() || !cap_drop.is_empty();
         let settings = Self {
-            account: read.word("as", is_account, "the name or number of a user")?,
-            image: read.word("image", is_image_reference, "`name:tag`, lower case")?,
-            wanted: read.wanted()?,
-            network: read.choice("network", NETWORKS)?.unwrap_or_default(),
-            seccomp: seccomp(&read)?,
-            nano_cpus: read.cpus()?,
-            cpuset: read.word("cpuset", is_cpu_list, "a list such as `0-1,3`")?,
-            memory: read.size("memory", LEAST_MEMORY)?,
-            shm: read.size("shm", 4096)?,
-            ulimits: read.ulimits("ulimits")?,
-            cap_add: read.capabilities("cap_add")?,
-            cap_drop: read.capabilities("cap_drop")?,
-            privileged: read.flag("privileged")?,
-            no_new_privileges: read.flag("no_new_privileges")?,
-            init: read.flag("init")?,
-            runtime: read.word("runtime", is_runtime, "a name such as `runc` or a path")?,
-            storage: read.choice("storage", STORAGES)?.unwrap_or_default(),
-            binds: read.binds()?,
-            log_driver: read.choice("log_driver", LOG_DRIVERS)?,
-            user: read.word("user", is_user, "`name`, `uid` or `uid:gid`")?,
+            account: read.owned(&AS),
+            image: read.owned(&IMAGE),
+            wanted: read.wanted(),
+            network: read.word(&NETWORK, &NETWORKS).unwrap_or_default(),
+            seccomp: match read.text(&SECCOMP) {
+                None | Some("default") => Seccomp::Default,
+                Some("unconfined") => Seccomp::Unconfined,
+                Some(path) => Seccomp::Profile(PathBuf::from(path)),
+            },
+            nano_cpus: read.number(&CPUS).map(|cpus| (cpus * 1e9).round() as i64),
+            cpuset: read.cpuset(),
+            memory: signed(read.size(&MEMORY)),
+            shm: signed(read.size(&SHM)),
+            ulimits: read.ulimits(),
+            cap_add,
+            cap_drop,
+            privileged: read.is_on(&PRIVILEGED),
+            no_new_privileges: read.is_on(&NO_NEW_PRIVILEGES),
+            init: read.is_on(&INIT),
+            runtime: read.owned(&RUNTIME),
+            storage: read.word(&STORAGE, &STORAGES).unwrap_or_default(),
+            binds: read.binds(),
+            log_driver: read.owned(&LOG_DRIVER),
+            user: read.owned(&USER),
         };
-        if settings.privileged && !(settings.cap_add.is_empty() && settings.cap_drop.is_empty()) {
-            return Err(SettingsError {
-                setting: "privileged".into(),
-                problem: "`privileged` gives every capability; `cap_add` and `cap_drop` would have no effect"
-                    .into(),
-                hint: Some("use either `privileged` or `cap_add`/`cap_drop`".into()),
-            });
-        }
-        if settings.image.is_some() && !settings.wanted.is_empty() {
-            return Err(SettingsError {
-                setting: "image".into(),
-                problem: "`programs`, `packages` and `files` are packed, and an `image` of your own is not"
-                    .into(),
-                hint: Some("leave `image` out, or put the files into your image".into()),
-            });
-        }
+        let is_packed = settings.image.is_some() && !settings.wanted.is_empty();
+        read.consistent(&[
+            (
+                settings.privileged && has_capabilities,
+                PRIVILEGED,
+                NO_CAPABILITIES_BESIDE,
+            ),
+            (is_packed, IMAGE, NOT_PACKED),
+        ])?;
         Ok(settings)
     }
 
@@ -278,7 +230,7 @@ impl Settings {
         put("privileged", is_set(self.privileged, "true"));
         put("init", is_set(self.init, "true"));
         put("user", self.user.clone());
-        put("log-driver", self.log_driver.map(str::to_owned));
+        put("log-driver", self.log_driver.clone());
         for bind in &self.binds {
             let rights = if bind.read_only { ":ro" } else { "" };
             let (source, target) = (&bind.source, &bind.target);
@@ -288,7 +240,7 @@ impl Settings {
     }
 }
 
-const NETWORKS: &[(&str, Network)] = &[
+const NETWORKS: [(&str, Network); 6] = [
     ("default", Network::Default),
     ("bridge", Network::Bridge),
     ("host", Network::Host),
@@ -297,7 +249,7 @@ const NETWORKS: &[(&str, Network)] = &[
     ("pasta", Network::Pasta),
 ];
 
-const STORAGES: &[(&str, Storage)] = &[
+const STORAGES: [(&str, Storage); 4] = [
     ("layer", Storage::Layer),
     ("volume", Storage::Volume),
     ("bind", Storage::Bind),
@@ -305,12 +257,7 @@ const STORAGES: &[(&str, Storage)] = &[
 ];
 
 /// Those through which an attached stream passes; `passthrough` would take the stream away.
-const LOG_DRIVERS: &[(&str, &str)] = &[
-    ("k8s-file", "k8s-file"),
-    ("json-file", "json-file"),
-    ("journald", "journald"),
-    ("none", "none"),
-];
+const LOG_DRIVERS: &[&str] = &["k8s-file", "json-file", "journald", "none"];
 
 fn is_account(text: &str) -> bool {
     is_user(text) && !text.contains(':')
@@ -321,19 +268,6 @@ fn is_runtime(text: &str) -> bool {
     is_plain_name(text.strip_prefix('/').unwrap_or(text)) && !text.contains(':')
 }
 
-fn seccomp(read: &Reader<'_>) -> Result<Seccomp, SettingsError> {
-    let expected = "`default`, `unconfined` or an absolute path";
-    if let Some(path) = read.path("seccomp", expected)? {
-        return Ok(Seccomp::Profile(path));
-    }
-    let is_word = |word: &str| matches!(word, "default" | "unconfined");
-    let word = read.word("seccomp", is_word, expected)?;
-    Ok(match word.as_deref() {
-        Some("unconfined") => Seccomp::Unconfined,
-        _ => Seccomp::Default,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use tare_model::Value;
@@ -341,12 +275,12 @@ mod tests {
     use super::*;
 
     fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
-        Settings::parse(&Params::new().with(name, value)).expect_err(name)
+        Settings::read(&Params::new().with(name, value)).expect_err(name)
     }
 
     #[test]
     fn no_settings_mean_what_podman_run_would_do() {
-        let settings = Settings::parse(&Params::new()).unwrap();
+        let settings = Settings::read(&Params::new()).unwrap();
         assert_eq!(settings, Settings::default());
         assert_eq!(settings.options(), Vec::<String>::new());
     }
@@ -374,7 +308,7 @@ mod tests {
             .with("user", "1000:1000");
         // `privileged` contradicts the capabilities, and what is packed an image of one's own.
         assert_eq!(params.0.len() + 4, SETTINGS.len());
-        let settings = Settings::parse(&params).unwrap();
+        let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
         assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));
         assert_eq!(settings.storage, Storage::Tmpfs);
@@ -408,12 +342,12 @@ mod tests {
             .with("programs", "python3,/usr/bin/env")
             .with("packages", "libpython3.11-minimal")
             .with("files", "/etc/os-release");
-        let settings = Settings::parse(&packed).unwrap();
+        let settings = Settings::read(&packed).unwrap();
         assert_eq!(settings.wanted.programs, ["python3", "/usr/bin/env"]);
         assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
         assert_eq!(settings.wanted.files, ["/etc/os-release"]);
         assert_eq!(settings.options(), Vec::<String>::new());
-        let error = Settings::parse(&packed.with("image", "debian")).unwrap_err();
+        let error = Settings::read(&packed.with("image", "debian")).unwrap_err();
         assert_eq!(error.setting, "image");
     }
 
@@ -487,6 +421,6 @@ mod tests {
         let params = Params::new()
             .with("privileged", true)
             .with("cap_drop", "ALL");
-        assert_eq!(Settings::parse(&params).unwrap_err().setting, "privileged");
+        assert_eq!(Settings::read(&params).unwrap_err().setting, "privileged");
     }
 }

@@ -34,7 +34,7 @@ impl Place {
         let is_fine = self.name.starts_with(&format!("tare-{run}+"))
             && is_plain(&self.name)
             && !self.name.contains('/');
-        Settings::parse(&self.settings).ok().filter(|_| is_fine)
+        Settings::read(&self.settings).ok().filter(|_| is_fine)
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_place_leads_back_to_where_it_was_made_for_its_own_run_only() {
         let (run, arm) = (RunId::new("r-1").unwrap(), ArmId::new("a").unwrap());
-        let settings = Settings::parse(&place("").settings).unwrap();
+        let settings = Settings::read(&place("").settings).unwrap();
         let place = Place::new(&settings, &folder_name(&run, &arm, 1));
         assert_eq!(place.checked("r-1"), Some(settings));
         assert_eq!(place.checked("r"), None);

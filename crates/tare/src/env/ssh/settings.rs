@@ -6,33 +6,29 @@
 //! the host (user, jump hosts, keys, ciphers) is that configuration's business and has no setting here.
 //! What cannot be seen from here is whether a well-formed name names anything.
 
-use tare_model::{Params, Value};
+use tare_model::Params;
 
-use super::super::{SettingSpec, SettingsError};
+use super::super::SettingsError;
+use super::super::reader::Reader;
+use super::super::setting::{Form, settings};
 
-/// What `ssh` arms take.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "host",
-        doc: "required: a name of your ssh configuration, or `[user@]host`",
-    },
-    SettingSpec {
-        name: "port",
-        doc: "the server's port, 1 to 65535; default: what your ssh configuration says",
-    },
-    SettingSpec {
-        name: "identity",
-        doc: "file of the private key to offer before those of your ssh configuration, and no others",
-    },
-    SettingSpec {
-        name: "config",
-        doc: "ssh configuration file to use instead of your own, or `none`",
-    },
-    SettingSpec {
-        name: "folder",
-        doc: "remote folder below which the agent and the probes' files go, an absolute path; default: the agent below $XDG_RUNTIME_DIR or /tmp, the files below /var/tmp",
-    },
-];
+settings! {
+    pub(super) SETTINGS;
+
+    HOST("host",
+        Text(Form::of("`host` or `user@host` of letters, digits, `.`, `_`, `-` and `:`, beginning with a letter or digit; give anything else a plain name in your ssh configuration", is_host)),
+        "", "a name of your ssh configuration, or `[user@]host`");
+    PORT("port", Whole(1, 65_535, "a port"), "what your ssh configuration says", "the server's port");
+    IDENTITY("identity",
+        Text(Form::of("a file of this machine; a path with `%`, `$` or control characters can only be named in your ssh configuration", is_key_path)),
+        "none", "file of the private key to offer before those of your ssh configuration, and no others");
+    CONFIG("config", Text(Form::of("a file of this machine, or `none`", is_local_path)), "your own",
+        "ssh configuration file to use; everything without a setting here belongs into it");
+    FOLDER("folder",
+        Text(Form::of("an absolute path of letters, digits, `.`, `_`, `-`, `+` and `/` without `..`, for example \"/var/tmp\"", is_folder)),
+        "the agent below $XDG_RUNTIME_DIR or /tmp, the files below /var/tmp",
+        "remote folder below which the agent and the probes' files go");
+}
 
 /// Checked settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,38 +42,18 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Reads settings; anything unknown, ill-formed or missing is an error that names it.
-    pub(super) fn parse(params: &Params) -> Result<Self, SettingsError> {
-        if let Some(name) = params
-            .0
-            .keys()
-            .find(|name| !SETTINGS.iter().any(|spec| spec.name == *name))
-        {
-            let known: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
-            let hint = match name.as_str() {
-                "user" => "write `host = \"user@host\"`".to_owned(),
-                _ => format!(
-                    "known are {}; everything else belongs into your ssh configuration",
-                    known.join(", ")
-                ),
-            };
-            let problem = format!("`ssh` has no setting `{}`", name.escape_debug());
-            return Err(error(name, problem, &hint));
-        }
-        let Some(host) = text(params, "host", is_host, HOST_HINT)? else {
-            return Err(error(
-                "host",
-                "`ssh` needs a host".to_owned(),
-                "write `host = \"name\"`, a name of your ssh configuration or `[user@]host`",
-            ));
-        };
-        let identity = text(params, "identity", is_key_path, PATH_HINT)?;
-        let config = text(params, "config", is_local_path, PATH_HINT)?;
+    pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
+        let read = Reader::new("ssh", SETTINGS, params)?;
         Ok(Self {
-            host,
-            port: port(params)?,
-            identity: identity.map(absolute),
-            config: config.map(|path| if path == "none" { path } else { absolute(path) }),
-            folder: text(params, "folder", is_folder, FOLDER_HINT)?
+            host: read.text(&HOST).unwrap_or_default().to_owned(),
+            port: read.whole(&PORT).map(|port| port as u16),
+            identity: read.owned(&IDENTITY).map(absolute),
+            config: read.owned(&CONFIG).map(|path| match path.as_str() {
+                "none" => path,
+                _ => absolute(path),
+            }),
+            folder: read
+                .text(&FOLDER)
                 .map(|folder| folder.trim_end_matches('/').to_owned()),
         })
     }
@@ -98,52 +74,6 @@ impl Settings {
             }
         }
         params
-    }
-}
-
-const HOST_HINT: &str = "a host begins with a letter or digit and has only letters, digits, `.`, `_`, `-` and `:`; give anything else a plain name in your ssh configuration";
-const PATH_HINT: &str = "name a file of this machine; a path with `%`, `$` or control characters can only be named in your ssh configuration";
-const FOLDER_HINT: &str = "an absolute path of letters, digits, `.`, `_`, `-`, `+` and `/` without `..`, for example \"/var/tmp\"";
-
-fn error(setting: &str, problem: String, hint: &str) -> SettingsError {
-    SettingsError {
-        setting: setting.to_owned(),
-        problem,
-        hint: Some(hint.to_owned()),
-    }
-}
-
-fn text(
-    params: &Params,
-    name: &str,
-    is_fine: fn(&str) -> bool,
-    hint: &str,
-) -> Result<Option<String>, SettingsError> {
-    match params.value(name) {
-        None => Ok(None),
-        Some(Value::Text(text)) if is_fine(text) => Ok(Some(text.clone())),
-        Some(other) => Err(error(
-            name,
-            format!(
-                "`{}` is not a {name} that can be used",
-                other.to_string().escape_debug()
-            ),
-            hint,
-        )),
-    }
-}
-
-fn port(params: &Params) -> Result<Option<u16>, SettingsError> {
-    match params.value("port") {
-        None => Ok(None),
-        Some(Value::Int(number)) if (1..=65535).contains(number) => {
-            Ok(Some(u16::try_from(*number).expect("it was just compared")))
-        }
-        Some(other) => Err(error(
-            "port",
-            format!("`{}` is not a port", other.to_string().escape_debug()),
-            "a whole number from 1 to 65535, without quotes",
-        )),
     }
 }
 
@@ -207,11 +137,13 @@ pub(super) fn is_plain(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+
     use super::*;
 
     fn parse(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
         let params = Params::new().with("host", "h").with(name, value);
-        Settings::parse(&params)
+        Settings::read(&params)
     }
 
     #[test]
@@ -254,8 +186,8 @@ mod tests {
             assert_eq!(error.setting, "host", "{host:?}");
             assert!(!error.problem.contains(char::is_control), "{error:?}");
         }
-        assert_eq!(parse("host", 7i64).unwrap_err().setting, "host");
-        let none = Settings::parse(&Params::new()).unwrap_err();
+        assert_eq!(parse("host", true).unwrap_err().setting, "host");
+        let none = Settings::read(&Params::new()).unwrap_err();
         assert_eq!(none.setting, "host");
     }
 
@@ -278,7 +210,7 @@ mod tests {
         for port in [0i64, -1, 65536] {
             assert_eq!(parse("port", port).unwrap_err().setting, "port");
         }
-        assert_eq!(parse("port", "22").unwrap_err().setting, "port");
+        assert_eq!(parse("port", "ssh").unwrap_err().setting, "port");
         for name in ["identity", "config"] {
             for path in ["", "-x", "a\nb"] {
                 assert_eq!(parse(name, path).unwrap_err().setting, name);
@@ -305,6 +237,6 @@ mod tests {
     #[test]
     fn settings_come_back_from_their_record() {
         let settings = parse("folder", "/var/tmp").unwrap();
-        assert_eq!(Settings::parse(&settings.params()).unwrap(), settings);
+        assert_eq!(Settings::read(&settings.params()).unwrap(), settings);
     }
 }

@@ -169,7 +169,7 @@ impl Machine<'_> {
             }
         }
         if self.disk.is_some() {
-            let cache = self.settings.cache;
+            let cache = &self.settings.cache;
             add(
                 "-drive",
                 format!("file={DISK_FILE},format=raw,if=none,id=disk,cache={cache}"),

@@ -7,73 +7,41 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tare_model::fact;
-use tare_model::{Facts, Params, Value};
+use tare_model::{Facts, Params};
 
-use crate::env::grammar::{self, parse_size};
-use crate::env::reader::{FILES, PACKAGES, PROGRAMS, Reader};
-use crate::env::value::{self, shown, wrong};
-use crate::env::{SettingSpec, SettingsError, Wanted};
+use crate::env::common::{FILES, PACKAGES, PROGRAMS};
+use crate::env::reader::Reader;
+use crate::env::setting::{Form, said, settings, words};
+use crate::env::{SettingsError, Wanted};
 
-/// What the driver takes.
-pub(super) static SETTINGS: &[SettingSpec] = &[
-    SettingSpec {
-        name: "accel",
-        doc: "\"auto\" (default): KVM if a guest boots with it here, else software emulation, which is then said \
-              everywhere; \"kvm\": nothing else; \"tcg\": software emulation",
-    },
-    SettingSpec {
-        name: "kernel",
-        doc: "path of the guest's kernel; default: the newest /boot/vmlinuz-* that can be read. Its modules are \
-              taken from /lib/modules",
-    },
-    SettingSpec {
-        name: "machine",
-        doc: "machine type of the emulator; default: \"pc\" (x86-64), \"virt\" (arm64)",
-    },
-    SettingSpec {
-        name: "cpu",
-        doc: "processor model with its switches, for example \"qemu64,+aes\"; default: \"host\" with KVM, \"max\" \
-              with software emulation",
-    },
-    SettingSpec {
-        name: "cpus",
-        doc: "number of virtual processors; default: as many as Tare may use",
-    },
-    SettingSpec {
-        name: "memory",
-        doc: "memory in bytes, or with k, m or g (powers of 1024), at least 96m; default \"2g\"",
-    },
-    SettingSpec {
-        name: "disk",
-        doc: "\"none\" (default): files lie in the guest's memory; \"virtio\", \"nvme\", \"ide\", \"scsi\": an ext4 \
-              file system on a raw image of its own",
-    },
-    SettingSpec {
-        name: "disk_size",
-        doc: "size of the disk, as for `memory`, at least 16m; default \"1g\"; allocated when the arm is prepared",
-    },
-    SettingSpec {
-        name: "cache",
-        doc: "how the host caches the disk: \"none\" (default), \"writeback\", \"unsafe\", \"directsync\", \
-              \"writethrough\"",
-    },
-    SettingSpec {
-        name: "nic",
-        doc: "network device: \"virtio\" (default), \"e1000\", \"rtl8139\", \"none\"",
-    },
-    SettingSpec {
-        name: "network",
-        doc: "\"auto\" (default): a TAP device where Tare may make one, else the emulator's own stack; \"tap\": \
-              nothing else; \"user\": the emulator's own stack, in which the host cannot reach the guest",
-    },
-    SettingSpec {
-        name: "boot_limit",
-        doc: "seconds after which a guest that has not booted is given up; default 60",
-    },
-    PROGRAMS,
-    PACKAGES,
-    FILES,
-];
+settings! {
+    pub(super) SETTINGS;
+
+    ACCEL("accel", Text(Form::words(&words(&ACCELS))), "`auto`",
+        "what runs the guest's processors: `auto` is KVM if a guest boots with it here, else software emulation (`tcg`), which is then said everywhere");
+    KERNEL("kernel", Text(Form::of("an absolute path, for example \"/boot/vmlinuz-6.1.0-cloud-amd64\"", is_path)),
+        "the newest /boot/vmlinuz-* that can be read", "the guest's kernel; its modules are taken from /lib/modules");
+    MACHINE("machine", Text(Form::of("one of those that the emulator lists for `-machine help`", |text| is_name(text, b""))),
+        "`pc` (x86-64), `virt` (arm64)", "machine type of the emulator");
+    CPU("cpu",
+        Text(Form::of("one of those that the emulator lists for `-cpu help`, with switches such as `qemu64,+aes`",
+            |text| is_name(text, b",+="))),
+        "`host` with KVM, `max` with software emulation", "processor model");
+    CPUS("cpus", Whole(1, 4096, "virtual processors"), "as many as Tare may use", "number of virtual processors");
+    MEMORY("memory", Size(96 << 20), "`2g`", "the guest's memory");
+    DISK("disk", Text(Form::words(&words(&DISKS))), "`none`",
+        "where files lie: in the guest's memory, or an ext4 file system on a raw image of its own behind this bus");
+    DISK_SIZE("disk_size", Size(16 << 20), "`1g`", "size of the disk; allocated when the arm is prepared");
+    CACHE("cache", Text(Form::words(CACHES)), "`none`", "how the host caches the disk");
+    NIC("nic", Text(Form::words(&words(&NICS))), "`virtio`", "network device");
+    NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`auto`",
+        "a TAP device, or the emulator's own stack (`user`), in which the host cannot reach the guest; `auto` is the first where Tare may make one");
+    BOOT_LIMIT("boot_limit", Number(0.001, 86_400.0, "seconds"), "60",
+        "after how long a guest that has not booted is given up");
+    PROGRAMS;
+    PACKAGES;
+    FILES;
+}
 
 /// Which accelerator is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,44 +78,31 @@ pub(super) enum Network {
     User,
 }
 
-const ACCELS: &[(&str, Accel)] = &[
+const ACCELS: [(&str, Accel); 3] = [
     ("auto", Accel::Auto),
     ("kvm", Accel::Kvm),
     ("tcg", Accel::Tcg),
 ];
-const DISKS: &[(&str, Disk)] = &[
+const DISKS: [(&str, Disk); 5] = [
     ("none", Disk::None),
     ("virtio", Disk::Virtio),
     ("nvme", Disk::Nvme),
     ("ide", Disk::Ide),
     ("scsi", Disk::Scsi),
 ];
-const NICS: &[(&str, Nic)] = &[
+const NICS: [(&str, Nic); 4] = [
     ("virtio", Nic::Virtio),
     ("e1000", Nic::E1000),
     ("rtl8139", Nic::Rtl8139),
     ("none", Nic::None),
 ];
-const NETWORKS: &[(&str, Network)] = &[
+const NETWORKS: [(&str, Network); 3] = [
     ("auto", Network::Auto),
     ("tap", Network::Tap),
     ("user", Network::User),
 ];
 /// The emulator's own words for its cache modes.
-const CACHES: &[(&str, &str)] = &[
-    ("none", "none"),
-    ("writeback", "writeback"),
-    ("unsafe", "unsafe"),
-    ("directsync", "directsync"),
-    ("writethrough", "writethrough"),
-];
-
-/// Below this no kernel of a distribution unpacks its file system.
-const FEWEST_MEMORY_BYTES: u64 = 96 << 20;
-/// Below this there is no room for a journal.
-const FEWEST_DISK_BYTES: u64 = 16 << 20;
-/// The emulator's own limit is the machine's; no machine has more.
-const MOST_CPUS: i64 = 4096;
+const CACHES: &[&str] = &["none", "writeback", "unsafe", "directsync", "writethrough"];
 
 /// The settings, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,7 +115,7 @@ pub(super) struct Settings {
     pub(super) memory_bytes: u64,
     pub(super) disk: Disk,
     pub(super) disk_bytes: u64,
-    pub(super) cache: &'static str,
+    pub(super) cache: String,
     pub(super) nic: Nic,
     pub(super) network: Network,
     pub(super) boot_limit: Duration,
@@ -168,184 +123,69 @@ pub(super) struct Settings {
     pub(super) wanted: Wanted,
 }
 
-/// The word for a choice.
-fn word<T: Copy + PartialEq>(choices: &[(&'static str, T)], choice: T) -> &'static str {
-    choices
-        .iter()
-        .find(|(_, known)| *known == choice)
-        .map_or("", |(word, _)| word)
-}
-
-/// The value as one of the named choices; the first is the default.
-fn choice<T: Copy>(
-    settings: &Params,
-    name: &str,
-    choices: &[(&str, T)],
-) -> Result<T, SettingsError> {
-    Ok(value::choice(settings, name, choices)?.unwrap_or(choices[0].1))
-}
-
 /// A name that the emulator understands: it may not begin or continue another option.
-fn name(settings: &Params, setting: &str, extra: &[u8]) -> Result<Option<String>, SettingsError> {
-    let Some(value) = settings.value(setting) else {
-        return Ok(None);
-    };
-    let text = value.to_string();
-    let is_name = text
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_alphanumeric())
-        && text.len() <= 256
-        && text.bytes().all(|byte| {
-            byte.is_ascii_alphanumeric() || b"._-".contains(&byte) || extra.contains(&byte)
-        });
-    if is_name {
-        Ok(Some(text))
-    } else {
-        let option = if setting == "cpu" { "-cpu" } else { "-machine" };
-        Err(wrong(
-            setting,
-            format!("`{}` is no name of a {setting}", shown(value)),
-            format!("one of those that the emulator lists for `{option} help`"),
-        ))
-    }
+fn is_name(text: &str, extra: &[u8]) -> bool {
+    let is_letter =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte) || extra.contains(&byte);
+    let begins = text
+        .as_bytes()
+        .first()
+        .is_some_and(u8::is_ascii_alphanumeric);
+    begins && text.len() <= 256 && text.bytes().all(is_letter)
 }
 
-/// An amount of bytes.
-fn bytes(
-    settings: &Params,
-    setting: &str,
-    default: u64,
-    fewest: u64,
-) -> Result<u64, SettingsError> {
-    let Some(value) = settings.value(setting) else {
-        return Ok(default);
-    };
-    let found = match value {
-        Value::Int(bytes) => u64::try_from(*bytes).ok(),
-        Value::Text(text) => parse_size(text),
-        _ => None,
-    };
-    // The emulator counts in mebibytes, and the agent's file lengths are signed.
-    match found.filter(|bytes| i64::try_from(*bytes).is_ok()) {
-        None => Err(wrong(
-            setting,
-            format!("`{}` is no amount of bytes", shown(value)),
-            "bytes, or a number with k, m or g (powers of 1024), for example \"512m\"",
-        )),
-        Some(bytes) if bytes < fewest => Err(wrong(
-            setting,
-            format!("`{}` is too small", shown(value)),
-            format!("at least {}m", fewest >> 20),
-        )),
-        Some(bytes) => Ok(bytes),
-    }
-}
-
-fn cpus(settings: &Params) -> Result<u32, SettingsError> {
-    match settings.value("cpus") {
-        None => Ok(std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)),
-        Some(value) => grammar::cpus(value)
-            .filter(|cpus| cpus.fract() == 0.0 && (1..=MOST_CPUS).contains(&(*cpus as i64)))
-            .map(|cpus| cpus as u32)
-            .ok_or_else(|| {
-                wrong(
-                    "cpus",
-                    format!("`{}` is no number of virtual processors", shown(value)),
-                    "a whole number from 1, for example 2",
-                )
-            }),
-    }
-}
-
-fn boot_limit(settings: &Params) -> Result<Duration, SettingsError> {
-    let seconds = match settings.value("boot_limit") {
-        None => Some(60.0),
-        Some(Value::Int(seconds)) => Some(*seconds as f64),
-        Some(Value::Float(seconds)) => Some(*seconds),
-        Some(_) => None,
-    };
-    // The upper end is a day: nobody waits longer for a guest.
-    seconds
-        .filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0)
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| {
-            let value = settings.value("boot_limit").map_or_else(String::new, shown);
-            wrong(
-                "boot_limit",
-                format!("`{value}` is no number of seconds"),
-                "a number above 0 and at most 86400, for example 60",
-            )
-        })
-}
-
-fn kernel(settings: &Params) -> Result<Option<PathBuf>, SettingsError> {
-    match settings.value("kernel") {
-        None => Ok(None),
-        Some(Value::Text(path)) if path.starts_with('/') && !path.contains('\0') => {
-            Ok(Some(PathBuf::from(path)))
-        }
-        Some(value) => Err(wrong(
-            "kernel",
-            format!("`{}` is no path of a kernel", shown(value)),
-            "an absolute path, for example \"/boot/vmlinuz-6.1.0-cloud-amd64\"",
-        )),
-    }
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && !text.contains('\0')
 }
 
 impl Settings {
     /// Reads and checks; touches nothing outside.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
-        for name in settings.0.keys() {
-            if !SETTINGS.iter().any(|known| known.name == name) {
-                let names: Vec<&str> = SETTINGS.iter().map(|known| known.name).collect();
-                return Err(wrong(
-                    name,
-                    format!("`vm` has no setting `{}`", name.escape_debug()),
-                    format!("it has {}", names.join(", ")),
-                ));
-            }
-        }
-        let read = Self {
-            accel: choice(settings, "accel", ACCELS)?,
-            kernel: kernel(settings)?,
-            machine: name(settings, "machine", b"")?.unwrap_or_else(|| {
-                let default = if cfg!(target_arch = "x86_64") {
-                    "pc"
-                } else {
-                    "virt"
-                };
-                default.to_owned()
-            }),
-            cpu: name(settings, "cpu", b",+=")?,
-            cpus: cpus(settings)?,
-            memory_bytes: bytes(settings, "memory", 2 << 30, FEWEST_MEMORY_BYTES)?,
-            disk: choice(settings, "disk", DISKS)?,
-            disk_bytes: bytes(settings, "disk_size", 1 << 30, FEWEST_DISK_BYTES)?,
-            cache: choice(settings, "cache", CACHES)?,
-            nic: choice(settings, "nic", NICS)?,
-            network: choice(settings, "network", NETWORKS)?,
-            boot_limit: boot_limit(settings)?,
-            wanted: Reader::new("vm", SETTINGS, settings)?.wanted()?,
+        let read = Reader::new("vm", SETTINGS, settings)?;
+        let disk = read.word(&DISK, &DISKS).unwrap_or(Disk::None);
+        let nic = read.word(&NIC, &NICS).unwrap_or(Nic::Virtio);
+        let no_disk = (
+            "`SELF` needs a disk",
+            "add disk = \"virtio\", or leave this setting out",
+        );
+        let no_device = (
+            "`SELF` needs a network device",
+            "leave out nic = \"none\" or this setting",
+        );
+        read.consistent(&[
+            (disk == Disk::None && read.is_said(&CACHE), CACHE, no_disk),
+            (
+                disk == Disk::None && read.is_said(&DISK_SIZE),
+                DISK_SIZE,
+                no_disk,
+            ),
+            (
+                nic == Nic::None && read.is_said(&NETWORK),
+                NETWORK,
+                no_device,
+            ),
+        ])?;
+        let machine = if cfg!(target_arch = "x86_64") {
+            "pc"
+        } else {
+            "virt"
         };
-        let is_said = |name: &str| settings.value(name).is_some();
-        for name in ["cache", "disk_size"] {
-            if read.disk == Disk::None && is_said(name) {
-                return Err(wrong(
-                    name,
-                    format!("`{name}` needs a disk"),
-                    "add disk = \"virtio\", or leave this setting out",
-                ));
-            }
-        }
-        if read.nic == Nic::None && is_said("network") {
-            return Err(wrong(
-                "network",
-                "`network` needs a network device".to_owned(),
-                "leave out nic = \"none\" or this setting",
-            ));
-        }
-        Ok(read)
+        let usable = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        Ok(Self {
+            accel: read.word(&ACCEL, &ACCELS).unwrap_or(Accel::Auto),
+            kernel: read.text(&KERNEL).map(PathBuf::from),
+            machine: read.text(&MACHINE).unwrap_or(machine).to_owned(),
+            cpu: read.owned(&CPU),
+            cpus: read.whole(&CPUS).unwrap_or_else(usable),
+            memory_bytes: read.size(&MEMORY).unwrap_or(2 << 30),
+            disk,
+            disk_bytes: read.size(&DISK_SIZE).unwrap_or(1 << 30),
+            cache: read.text(&CACHE).unwrap_or("none").to_owned(),
+            nic,
+            network: read.word(&NETWORK, &NETWORKS).unwrap_or(Network::Auto),
+            boot_limit: Duration::from_secs_f64(read.number(&BOOT_LIMIT).unwrap_or(60.0)),
+            wanted: read.wanted(),
+        })
     }
 
     /// The modules that the channel and the devices need.
@@ -380,11 +220,11 @@ impl Settings {
                 fact::of(fact::VM, "memory_bytes"),
                 self.memory_bytes.to_string(),
             ),
-            (fact::VM_DISK.to_owned(), word(DISKS, self.disk).to_owned()),
-            (fact::VM_NIC.to_owned(), word(NICS, self.nic).to_owned()),
+            (fact::VM_DISK.to_owned(), said(&DISKS, self.disk).to_owned()),
+            (fact::VM_NIC.to_owned(), said(&NICS, self.nic).to_owned()),
         ]);
         if self.disk != Disk::None {
-            facts.insert(fact::VM_CACHE.into(), self.cache.to_owned());
+            facts.insert(fact::VM_CACHE.into(), self.cache.clone());
             facts.insert(
                 fact::of(fact::VM, "disk_bytes"),
                 self.disk_bytes.to_string(),
@@ -396,6 +236,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+
     use super::*;
 
     fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -427,7 +269,7 @@ mod tests {
             ("network", "bridge".into()),
             ("boot_limit", 0i64.into()),
             ("boot_limit", f64::NAN.into()),
-            ("boot_limit", "60".into()),
+            ("boot_limit", "soon".into()),
             ("colour", "red".into()),
         ];
         for (name, value) in bad {

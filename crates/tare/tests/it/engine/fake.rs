@@ -17,7 +17,7 @@ use tare::cx::{
 };
 use tare::env::{
     Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
-    PublishedAt, SettingSpec, SettingsError, StartMode,
+    PublishedAt, Setting, SettingsError, StartMode,
 };
 use tare::workload::{DecodeError, ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
@@ -226,7 +226,7 @@ impl Driver for FakeDriver {
         "Does as its script says."
     }
 
-    fn settings(&self) -> &'static [SettingSpec] {
+    fn settings(&self) -> &'static [Setting] {
         &[]
     }
 

@@ -214,7 +214,7 @@ fn the_specification_that_docker_used_runs_without_docker_and_without_one_mechan
     }
     let settings = Params::new()
         .with("spec", format!("docker:{name}"))
-        .with("seccomp", "off");
+        .with("seccomp", "unconfined");
     look(&World::new("by-docker"), &settings, |_, facts| {
         assert_eq!(facts["status.Seccomp"], "0");
         assert_eq!(facts["status.CapEff"], "00000000a80425fb");

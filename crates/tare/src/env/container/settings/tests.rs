@@ -1,5 +1,7 @@
 //! What the settings become, and which are refused.
 
+use tare_model::Value;
+
 use super::*;
 
 fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -31,7 +33,7 @@ fn nonsense_is_refused_under_its_own_name_with_a_hint() {
         ("cpuset", "a-b".into()),
         ("cpuset", "3-1".into()),
         ("cpuset", "".into()),
-        ("pids", "10".into()),
+        ("pids", "ten".into()),
         ("namespaces", "mount,pidd".into()),
         ("rootfs", "btrfs".into()),
         ("caps", "NET_ROW".into()),

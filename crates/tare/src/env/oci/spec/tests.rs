@@ -95,9 +95,9 @@ fn the_own_one_is_dockers_default_in_a_cgroup_of_its_own() {
 #[test]
 fn every_switch_changes_its_own_field_only() {
     let params = Params::new()
-        .with("seccomp", "off")
+        .with("seccomp", "unconfined")
         .with("caps", "none")
-        .with("no_new_privs", true)
+        .with("no_new_privileges", true)
         .with("masked_paths", false)
         .with("namespaces", "ipc,net")
         .with("cpus", 0.5)
@@ -150,12 +150,12 @@ fn a_foreign_one_keeps_what_it_has_but_for_what_reaches_out() {
 
 #[test]
 fn one_setting_more_takes_one_mechanism_out_of_a_foreign_one() {
-    let off = build_with(Some(DOCKERS), &Params::new().with("seccomp", "off")).unwrap();
+    let off = build_with(Some(DOCKERS), &Params::new().with("seccomp", "unconfined")).unwrap();
     let mut on = build_with(Some(DOCKERS), &Params::new()).unwrap();
     on["linux"].as_object_mut().unwrap().remove("seccomp");
     assert_eq!(off, on);
-    let limited = build_with(Some(DOCKERS), &Params::new().with("memory", 7i64)).unwrap();
-    let memory = json!({"swap": 5, "limit": 7});
+    let limited = build_with(Some(DOCKERS), &Params::new().with("memory", 7i64 << 20)).unwrap();
+    let memory = json!({"swap": 5, "limit": 7 << 20});
     assert_eq!(limited["linux"]["resources"]["memory"], memory);
 }
 
