@@ -149,6 +149,20 @@ mod tests {
         .unwrap()
     }
 
+    /// Known faults of what is depended on, which only the advisories know.
+    #[test]
+    fn nothing_that_is_depended_on_has_a_known_fault() {
+        let asked = std::process::Command::new("cargo-deny")
+            .args(["check", "advisories"])
+            .current_dir(root())
+            .output();
+        let Ok(told) = asked else {
+            return crate::skip::skip("cargo-deny", "the program `cargo-deny` is not installed");
+        };
+        let text = String::from_utf8_lossy(&told.stderr);
+        assert!(told.status.success(), "{text}");
+    }
+
     #[test]
     fn a_licence_is_allowed_if_a_way_to_keep_it_is() {
         let allowed = rules().licenses.allow;

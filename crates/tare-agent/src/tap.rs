@@ -88,17 +88,11 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    #[allow(clippy::print_stdout, reason = "a test says why it is skipped")]
     fn a_device_lives_as_long_as_its_descriptor() {
         let run = RunId::new(format!("tap-test-{}", std::process::id())).unwrap();
         let tap = match make(&run, "arm") {
             Ok(tap) => tap,
-            Err(why) => {
-                let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
-                assert!(!required.split(',').any(|name| name == "root"), "{why}");
-                println!("skipped: {why}");
-                return;
-            }
+            Err(why) => return crate::skip::skip("root", &why),
         };
         let name = network::outer_name(&format!("{run}/arm"));
         let device = Path::new("/sys/class/net").join(&name);

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "common/skip.rs"]
+mod skip;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns};
 
 use common::{ANSWER_LIMIT, Agent};
+use skip::skip;
 
 const KEY: u64 = 77;
 /// Long for a slice, short for a test.
@@ -123,7 +126,7 @@ fn every_probe_that_can_be_cut_takes_turns() {
             Reply::Ready { trial: 1 } => {}
             // Such as io_uring where a filter forbids it.
             Reply::Unavailable { reason, .. } => {
-                println!("skipped: {probe}: {reason}");
+                skip("probe", &format!("{probe}: {reason}"));
                 continue;
             }
             other => panic!("{probe}: {other:?}"),

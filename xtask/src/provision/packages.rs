@@ -45,6 +45,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("slirp4netns", "slirp4netns"),
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
+    ("sshfs", "sshfs"),
     ("strace", "strace"),
     ("stress-ng", "stress-ng"),
     ("sysbench", "sysbench"),

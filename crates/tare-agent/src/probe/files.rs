@@ -168,13 +168,10 @@ mod linux {
         }
 
         #[test]
+        #[cfg(target_os = "linux")]
         fn a_full_device_is_a_failure_and_not_a_fast_write() {
             // Every write to this device fails with "no space left".
             let full = Path::new("/dev/full");
-            if !full.exists() {
-                println!("skipped: there is no /dev/full");
-                return;
-            }
             let mut round = Round {
                 folder: Folder::new(&std::env::temp_dir(), "tare-files").unwrap(),
                 names: Vec::new(),

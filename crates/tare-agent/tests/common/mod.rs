@@ -7,8 +7,8 @@ use std::time::Duration;
 use tare_model::ProbeReport;
 use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
 
-/// Far longer than anything that answers takes.
-pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// Far longer than anything that answers takes, also where many others want the processors.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running agent.
 pub(crate) struct Agent {

@@ -100,8 +100,7 @@ fn a_synchronised_write_is_timed_and_its_file_is_gone_afterwards() {
 fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
     let shm = std::path::Path::new("/dev/shm");
     if tare_agent::direct_file::file_system(shm) != "tmpfs" {
-        println!("skipped: /dev/shm is no tmpfs");
-        return;
+        return skip("tmpfs", "/dev/shm is no tmpfs");
     }
     let folder = Folder::new(shm, "fsync");
     let (series, _) = run("fsync", &folder, 5_000_000, &Params::new()).unwrap();
@@ -117,8 +116,7 @@ fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
 fn reads_that_memory_answers_are_remarked_upon_or_refused() {
     let shm = std::path::Path::new("/dev/shm");
     if tare_agent::direct_file::file_system(shm) != "tmpfs" {
-        println!("skipped: /dev/shm is no tmpfs");
-        return;
+        return skip("tmpfs", "/dev/shm is no tmpfs");
     }
     let folder = Folder::new(shm, "random");
     let params = Params::new().with("file_mib", SMALL);

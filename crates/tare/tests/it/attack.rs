@@ -275,7 +275,6 @@ const TARGETS: &str = "TARE_TEST_TARGETS";
 #[ignore = "runs in a child process of another test"]
 fn child_is_attacked() {
     let (Ok(runtime), Ok(targets)) = (std::env::var(CHILD), std::env::var(TARGETS)) else {
-        println!("skipped: only a body for the child process of another test");
         return;
     };
     let world = World::new("attacked");

@@ -8,13 +8,13 @@ use crate::product::{Product, assert_valid_dossier, broken_agent};
 use crate::traces::is_computing;
 use crate::world::{labelled, wait_until};
 
-/// Three blocks of short trials of one workload, each given up after a quarter of a second.
+/// Three blocks of short trials of one workload, each given up after two seconds.
 fn study(workload: &str) -> String {
     format!(
         r#"id = "mine"
 [design]
 trial = "20ms"
-limit = "250ms"
+limit = "2s"
 blocks_min = 3
 blocks_max = 3
 [[arm]]
@@ -86,7 +86,7 @@ fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     product.file(
         "study.toml",
         study("getppid").replace(
-            "trial = \"20ms\"\nlimit = \"250ms\"",
+            "trial = \"20ms\"\nlimit = \"2s\"",
             "alternate = false\ntrial = \"400ms\"",
         ),
     );
@@ -144,7 +144,7 @@ fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed
     let product = Product::new();
     product.file(
         "study.toml",
-        study("getppid").replace("trial = \"20ms\"\nlimit = \"250ms\"", "trial = \"400ms\""),
+        study("getppid").replace("trial = \"20ms\"\nlimit = \"2s\"", "trial = \"400ms\""),
     );
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, 2);
@@ -180,8 +180,8 @@ fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
     product.file(
         "study.toml",
         study("getppid").replace(
-            "trial = \"20ms\"\nlimit = \"250ms\"",
-            "trial = \"300ms\"\nlimit = \"1s\"",
+            "trial = \"20ms\"\nlimit = \"2s\"",
+            "trial = \"300ms\"\nlimit = \"10s\"",
         ),
     );
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));

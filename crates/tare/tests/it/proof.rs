@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::product::{Product, assert_valid_dossier, has_container};
 use crate::world::skip;
 
-/// A fifth of one processor: nothing else makes a loop take five times as long.
+/// A tenth of one processor: nothing else makes a loop take ten times as long.
 const NARROW: &str = r#"
 id = "narrow"
 baseline = "host"
@@ -24,7 +24,7 @@ id = "narrow"
 driver = "container"
 required = true
 [arm.settings]
-cpus = 0.2
+cpus = 0.1
 
 [[workload]]
 id = "command"

@@ -242,7 +242,6 @@ const CHILD: &str = "TARE_TEST_CHILD";
 #[ignore = "runs in a child process of another test"]
 fn child_starts_and_waits() {
     let Ok(runtime) = std::env::var(CHILD) else {
-        println!("skipped: only a body for the child process of another test");
         return;
     };
     let world = World::new("orphan");
