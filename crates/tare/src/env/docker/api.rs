@@ -9,15 +9,18 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
+#[cfg(windows)]
+use bollard::API_DEFAULT_VERSION;
+use bollard::Docker as Client;
 use bollard::errors::Error as ApiError;
 use bollard::models::{SystemInfo, SystemVersion};
 use bollard::query_parameters::{
     ListContainersOptions, ListVolumesOptions, RemoveContainerOptions,
 };
-use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::EnvError;
+use super::bounded;
 use super::endpoint::Endpoint;
 use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
 use crate::cx::CONTROL_LIMIT;
@@ -294,8 +297,6 @@ pub(super) fn label_filter(labels: &[String]) -> HashMap<String, Vec<String>> {
 /// Opens and closes a connection, for the sake of the system's own error.
 async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
     match endpoint {
-        #[cfg(unix)]
-        Endpoint::Socket(path) => tokio::net::UnixStream::connect(path).await.map(drop),
         #[cfg(windows)]
         Endpoint::Pipe(name) => {
             // All instances being busy proves that the engine is there.
@@ -305,28 +306,19 @@ async fn knock(endpoint: &Endpoint) -> std::io::Result<()> {
                 _ => Ok(()),
             }
         }
-        Endpoint::Http(address) => tokio::net::TcpStream::connect(address).await.map(drop),
         // The first request shows it, and the program's own words.
         Endpoint::Relayed { .. } => Ok(()),
-        #[cfg(unix)]
-        Endpoint::Pipe(_) => Err(std::io::ErrorKind::Unsupported.into()),
-        #[cfg(not(unix))]
-        Endpoint::Socket(_) => Err(std::io::ErrorKind::Unsupported.into()),
+        _ => bounded::open(endpoint).await.map(drop),
     }
 }
 
 fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
-    let seconds = CONTROL_LIMIT.as_secs();
     match endpoint {
-        #[cfg(unix)]
-        Endpoint::Socket(path) => Client::connect_with_unix(path, seconds, API_DEFAULT_VERSION),
+        // The library's own client: an engine on this machine, as root as its user.
         #[cfg(windows)]
-        Endpoint::Pipe(name) => Client::connect_with_named_pipe(name, seconds, API_DEFAULT_VERSION),
-        Endpoint::Http(address) => Client::connect_with_http(address, seconds, API_DEFAULT_VERSION),
-        Endpoint::Relayed { shown, .. } => Err(ApiError::SocketNotFoundError(shown.clone())),
-        #[cfg(unix)]
-        Endpoint::Pipe(name) => Err(ApiError::SocketNotFoundError(name.clone())),
-        #[cfg(not(unix))]
-        Endpoint::Socket(path) => Err(ApiError::SocketNotFoundError(path.clone())),
+        Endpoint::Pipe(name) => {
+            Client::connect_with_named_pipe(name, CONTROL_LIMIT.as_secs(), API_DEFAULT_VERSION)
+        }
+        _ => bounded::client(endpoint),
     }
 }

@@ -31,6 +31,9 @@ use super::places::Place;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, own};
 use crate::cx::{CONTROL_LIMIT, Context};
 
+/// How much is kept of what the end of an agent says, bytes or nearly so.
+const SAID_LIMIT: usize = 4096;
+
 /// A folder of ours in somebody's container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guest {
@@ -79,7 +82,8 @@ impl Guest {
                 api.client.start_exec(&exec.id, None).await?
             {
                 while let Some(part) = output.next().await {
-                    said.push_str(&part?.to_string());
+                    let part = part?.to_string();
+                    said.extend(part.chars().take(SAID_LIMIT.saturating_sub(said.len())));
                 }
             }
             let ended = api.client.inspect_exec(&exec.id).await?;
