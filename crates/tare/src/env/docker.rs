@@ -22,6 +22,7 @@ use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, Se
 use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
+mod bounded;
 mod catalogue;
 mod channel;
 mod endpoint;
@@ -333,8 +334,9 @@ impl Driver for Docker {
         let mut looked_at = Vec::new();
         for mut record in record::of_run::<Place>(cx, self.id(), run)? {
             for place in record.places.clone() {
+                let named = place.engine();
                 let engine = Self {
-                    engine: Some(place.engine.clone()),
+                    engine: Some(named.clone()),
                 };
                 let swept = engine.sweep_engine(cx, run).and_then(|mut lines| {
                     if let Some(guest) = &place.guest {
@@ -350,11 +352,11 @@ impl Driver for Docker {
                 match swept {
                     Ok(lines) => removed.extend(lines),
                     Err(error) => {
-                        let at = format!("in the Docker engine {}", place.engine);
+                        let at = format!("in the Docker engine {named}");
                         trouble = Some(record.kept(&at, &error));
                     }
                 }
-                looked_at.push(place.engine);
+                looked_at.push(named);
             }
         }
         if !looked_at.contains(&self.named()) {

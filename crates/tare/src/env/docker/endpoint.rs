@@ -78,6 +78,14 @@ impl Named {
         let context = vars::text("DOCKER_CONTEXT").or_else(current);
         Self::Context(context.unwrap_or_else(|| "default".to_owned()))
     }
+
+    /// Where a context of the client's leads, as `DOCKER_HOST` would name it; nothing for what names it itself.
+    pub(super) fn context_address(&self) -> Option<String> {
+        match self {
+            Self::Context(name) if name != "default" => Some(Endpoint::of(self).ok()?.to_string()),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Named {

@@ -15,7 +15,10 @@ use crate::cx::{Context, files};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     arm: String,
-    pub(super) engine: Named,
+    engine: Named,
+    /// Where the engine's context led when the place was made: its name may lead elsewhere by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
     folder: Option<PathBuf>,
     /// A folder of ours in a container of the user's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +30,7 @@ impl Place {
     pub(super) fn in_container(arm: &ArmId, engine: Named, guest: Guest) -> Self {
         Self {
             arm: arm.to_string(),
+            at: engine.context_address(),
             engine,
             folder: None,
             guest: Some(guest),
@@ -38,6 +42,7 @@ impl Place {
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());
         Self {
             arm: arm.to_string(),
+            at: engine.context_address(),
             engine,
             folder: settings.bind_folder.clone().or(own),
             guest: None,
@@ -46,6 +51,16 @@ impl Place {
 }
 
 impl Place {
+    /// The engine: by its address where the context of then leads elsewhere, or nowhere, now.
+    pub(super) fn engine(&self) -> Named {
+        match &self.at {
+            Some(at) if self.engine.context_address().as_ref() != Some(at) => {
+                Named::Host(at.clone())
+            }
+            _ => self.engine.clone(),
+        }
+    }
+
     /// Removes the arm's folders, by `remove`, from the folder in which they are; says which.
     pub(super) fn remove_folders(
         &self,
@@ -80,11 +95,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_context_that_leads_elsewhere_now_is_swept_where_it_led_then() {
+        let place = Place {
+            arm: "far".into(),
+            engine: Named::Context("tare-of-no-file".into()),
+            at: Some("unix:///run/then.sock".into()),
+            folder: None,
+            guest: None,
+        };
+        assert_eq!(place.engine(), Named::Host("unix:///run/then.sock".into()));
+        let usual = Place {
+            engine: Named::Context("default".into()),
+            at: None,
+            ..place
+        };
+        assert_eq!(usual.engine(), Named::Context("default".into()));
+    }
+
+    #[test]
     fn only_folders_of_the_arms_own_instances_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let place = Place {
             arm: "bind".into(),
             engine: Named::Context("default".into()),
+            at: None,
             folder: Some(parent.path().to_owned()),
             guest: None,
         };
