@@ -27,6 +27,7 @@ mod progress;
 mod proof;
 mod recount;
 mod report;
+mod rounds;
 mod run;
 mod runs;
 mod serve;

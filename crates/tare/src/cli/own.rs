@@ -5,8 +5,8 @@ use std::path::Path;
 use tare_model::Params;
 use tare_model::command::Pick;
 
+use super::rounds::{Measured, Runner};
 use super::session::Session;
-use super::why::{Measured, Runner};
 use super::{Exit, Failed, output};
 use crate::cx::Observer;
 use crate::env::own::{Own, Shares, Source, Wish};
@@ -228,8 +228,8 @@ pub(super) fn hunt(
             return Ok(measured);
         };
         output::tell(&next.told());
-        measured = runner.measure(&next.study)?;
-        if measured.is_interrupted {
+        measured = runner.more(&next.study, measured);
+        if measured.is_over() {
             return Ok(measured);
         }
         hunt.learn(&next, &measured.data, ask);
@@ -244,7 +244,7 @@ pub(super) fn apply(
     runner: &mut Runner<'_>,
     measured: Measured,
 ) -> Result<Measured, Failed> {
-    let (Some(asks), false) = (&ask.own, measured.is_interrupted) else {
+    let (Some(asks), false) = (&ask.own, measured.is_over()) else {
         return Ok(measured);
     };
     let Some((finding, without)) =
@@ -274,5 +274,5 @@ pub(super) fn apply(
     let n_arms = measured.data.head.arms.len();
     let what = (changed.change.as_str(), finding.price.as_str());
     let study = applied::study(ask, first, n_arms, left_ns, &changed.settings, what);
-    runner.measure(&study)
+    Ok(runner.more(&study, measured))
 }

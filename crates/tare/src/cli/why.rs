@@ -4,23 +4,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tare_model::command::Pick;
-use tare_model::dossier::Dossier;
-use tare_model::{ArmSpec, Params, RunId, StoppedBy, Study, WhyOutcome};
+use tare_model::{ArmSpec, Params, WhyOutcome};
 
 use super::home::Place;
-use super::progress::{Progress, WithoutDifferences};
+use super::progress::Progress;
+use super::rounds::{Ending, Measured, Runner};
 use super::run::RUNNING;
-use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, output, own, recount};
-use crate::analyze::RunData;
+use super::session::{self, Session};
+use super::{Exit, Failed, output, own};
 use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env::own::{Shares, Source};
 use crate::env::{self, Availability};
-use crate::plan::Plan;
 use crate::report;
-use crate::run::{self, AllBlocks, Registry, RunError};
 use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
 use crate::why::{self, Ask, First, carry, conclude};
@@ -94,14 +91,6 @@ pub(crate) struct Why {
     command: Vec<String>,
 }
 
-/// What was measured last, and how it went.
-pub(super) struct Measured {
-    pub(super) data: RunData,
-    pub(super) dossier: Dossier,
-    left_behind: Vec<String>,
-    pub(super) is_interrupted: bool,
-}
-
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         let json = self.json.as_deref().filter(|file| !is_dash(file));
@@ -127,16 +116,7 @@ impl Why {
         let result = self
             .asked(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(ask, first)| {
-                let mut runner = Runner {
-                    place,
-                    session: &mut session,
-                    store: &mut store,
-                    progress: &progress,
-                    begun_ns,
-                    is_first: true,
-                    before: None,
-                    left_behind: Vec::new(),
-                };
+                let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 let measured = answer(&ask, &first, &mut runner, self)?;
                 match self.subject(named.as_deref(), &settings) {
                     Some(subject) if self.apply_check => {
@@ -159,7 +139,7 @@ impl Why {
                     session.end()?;
                 }
                 outcome?;
-                if measured.is_interrupted {
+                if measured.ending == Ending::Interrupted {
                     output::tell(&format!(
                         "interrupted; what was measured is stored, and `tare run --resume {}` goes on",
                         measured.dossier.run
@@ -444,8 +424,8 @@ fn answer(
     runner.tell_early(ask, first);
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
-    measured = closer(ask, first, runner, measured)?;
-    if measured.is_interrupted || !(asked.ladder || costs(&measured)) {
+    measured = closer(ask, first, runner, measured);
+    if measured.is_over() || !(asked.ladder || costs(&measured)) {
         return Ok(measured);
     }
     if ask.own.is_some() {
@@ -464,8 +444,8 @@ fn answer(
             return Ok(measured);
         };
         tell_round(&round, left_ns);
-        measured = runner.measure(&round.study)?;
-        if measured.is_interrupted || !round.is_open() {
+        measured = runner.more(&round.study, measured);
+        if measured.is_over() || !round.is_open() {
             return Ok(measured);
         }
         trials = round.waiting;
@@ -473,12 +453,7 @@ fn answer(
 }
 
 /// While nothing is decided: more blocks of both sides, first in half of the time, so that some is left to say why.
-fn closer(
-    ask: &Ask,
-    first: &First,
-    runner: &mut Runner<'_>,
-    mut measured: Measured,
-) -> Result<Measured, Failed> {
+fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
     // The first comparison of a container of one's own is a short one.
     let parts: &[u64] = if ask.own.is_some() {
         &[4, 2, 1]
@@ -488,7 +463,7 @@ fn closer(
     for part in parts {
         let why = measured.dossier.why.as_ref();
         let is_undecided = why.is_some_and(|why| why.outcome == WhyOutcome::Undecided);
-        if measured.is_interrupted || !is_undecided {
+        if measured.is_over() || !is_undecided {
             break;
         }
         let pace = Pace::of(&measured.data, &ask.driver, first);
@@ -497,9 +472,9 @@ fn closer(
             continue;
         };
         output::tell("undecided so far; looking more closely");
-        measured = runner.measure(&study)?;
+        measured = runner.more(&study, measured);
     }
-    Ok(measured)
+    measured
 }
 
 /// Whether the environment costs more, be it only to start.
@@ -531,105 +506,6 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
         "`--budget {}m` compares them, three times that tries suspects too; or give the command less to do",
         (needed_s / 60.0).ceil()
     ))
-}
-
-/// Carries out one study after the other, each as a run of its own.
-pub(super) struct Runner<'a> {
-    place: &'a Place,
-    session: &'a mut Session,
-    store: &'a mut Store,
-    progress: &'a Progress,
-    begun_ns: u64,
-    is_first: bool,
-    /// The run that was measured last.
-    before: Option<RunId>,
-    /// What none of them could remove.
-    left_behind: Vec<String>,
-}
-
-impl Runner<'_> {
-    fn spent_ns(&self) -> u64 {
-        self.session.now_ns().saturating_sub(self.begun_ns)
-    }
-
-    pub(super) fn left_ns(&self, ask: &Ask) -> u64 {
-        ask.budget_ns.saturating_sub(self.spent_ns())
-    }
-
-    /// What is asked of the outside between two studies.
-    pub(super) fn context(&self) -> crate::cx::Context<'_> {
-        self.session.context(self.progress)
-    }
-
-    pub(super) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
-        if !self.is_first {
-            self.session.renew(self.place)?;
-        }
-        self.is_first = false;
-        let quiet = WithoutDifferences(self.progress);
-        let cx = self.session.context(&quiet);
-        // Whoever reads the stored run later finds the same beside it as is told now.
-        let study = match &self.before {
-            Some(before) => why::after(study.clone(), before),
-            None => study.clone(),
-        };
-        let plan = Plan::new(&study);
-        self.session.note(&plan)?;
-        let summary = run::execute(
-            &cx,
-            &plan,
-            &host_facts(),
-            &Registry::built_in(),
-            self.store,
-            &mut AllBlocks,
-        )
-        .map_err(|error: RunError| Failed::from(error))?;
-        let data = recount::answered(self.store, cx.run)?;
-        let dossier = why::conclude(&data);
-        self.before = Some(cx.run.clone());
-        self.left_behind.extend(summary.left_behind);
-        Ok(Measured {
-            data,
-            dossier,
-            left_behind: self.left_behind.clone(),
-            is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
-        })
-    }
-
-    /// The first suspicion, on standard error, while the proof goes on.
-    fn tell_first(&self, measured: &Measured) {
-        let Some(why) = &measured.dossier.why else {
-            return;
-        };
-        output::tell(&format!(
-            "after {}: {}",
-            report::terminal::time(self.spent_ns() as f64),
-            output::printable(&why.answer)
-        ));
-        // What a container of the user's own differs in is searched, and not guessed.
-        let is_own = env::own::is_own(&measured.data.head.study.arms[0].settings);
-        if let Some(finding) = measured.dossier.findings.first().filter(|_| !is_own) {
-            self.tell_suspicion(&finding.cause, &finding.claim);
-        }
-    }
-
-    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
-    fn tell_early(&self, ask: &Ask, first: &First) {
-        let is_slower =
-            ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
-        let trials = why::suspects_of_one(ask, first);
-        if let (true, Some(trial)) = (is_slower, trials.first()) {
-            self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
-        }
-    }
-
-    fn tell_suspicion(&self, cause: &str, claim: &str) {
-        output::tell(&format!(
-            "suspicion after {}: {cause}: {}",
-            report::terminal::time(self.spent_ns() as f64),
-            output::printable(claim)
-        ));
-    }
 }
 
 /// What is tried next.

@@ -288,6 +288,13 @@ impl Product {
         }
     }
 
+    /// Changes the store, as a fault would.
+    pub(crate) fn change_store(&self, statement: &str) {
+        let store = rusqlite::Connection::open(self.store()).unwrap();
+        store.busy_timeout(LIMIT).unwrap();
+        store.execute_batch(statement).unwrap();
+    }
+
     /// Whatever this home's runs left on the machine, one line each; looked for again for up to half a minute.
     pub(crate) fn left_behind(&self) -> Vec<String> {
         let runs = self.runs();

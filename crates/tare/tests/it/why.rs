@@ -156,6 +156,40 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
 }
 
 #[test]
+fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
+    if !container() {
+        return;
+    }
+    let product = Product::new();
+    let work = busy(60);
+    let arguments = [
+        "why",
+        "--env",
+        "container:cpus=0.2",
+        "--budget",
+        "100s",
+        "--json",
+        "-",
+        "--",
+    ];
+    let all = arguments.into_iter().chain(work.iter().map(String::as_str));
+    let mut started = Product::start(product.command(all));
+    product.wait_for(&mut started, "SELECT id FROM run", 1);
+    product.change_store(
+        "CREATE TRIGGER full BEFORE INSERT ON run BEGIN SELECT RAISE(ABORT, 'no more runs'); END",
+    );
+    let ended = started.wait().expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{ended}");
+    assert!(
+        ended.stderr.contains("could not be measured") && ended.stderr.contains("no more runs"),
+        "{ended}"
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
 fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
     if !container() {
         return;

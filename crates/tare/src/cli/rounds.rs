@@ -1,0 +1,189 @@
+//! The studies of one question, carried out one after the other, each as a run of its own.
+
+use tare_model::dossier::Dossier;
+use tare_model::{RunId, StoppedBy, Study};
+
+use super::home::Place;
+use super::progress::{Progress, WithoutDifferences};
+use super::session::{Session, host_facts};
+use super::{Failed, output, recount};
+use crate::analyze::RunData;
+use crate::env;
+use crate::plan::Plan;
+use crate::report;
+use crate::run::{self, AllBlocks, Registry, RunError};
+use crate::store::Store;
+use crate::why::{self, Ask, First};
+
+/// What was measured last, and how it went.
+pub(super) struct Measured {
+    pub(super) data: RunData,
+    pub(super) dossier: Dossier,
+    /// What could not be removed.
+    pub(super) left_behind: Vec<String>,
+    pub(super) ending: Ending,
+}
+
+/// Whether there may be more to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// There may.
+    Whole,
+    /// Somebody asked to stop.
+    Interrupted,
+    /// What came next could not be measured, which was told.
+    CutShort,
+}
+
+impl Measured {
+    /// Whether nothing more is to be measured.
+    pub(super) fn is_over(&self) -> bool {
+        self.ending != Ending::Whole
+    }
+}
+
+/// Carries out one study after the other, each as a run of its own.
+pub(super) struct Runner<'a> {
+    place: &'a Place,
+    session: &'a mut Session,
+    store: &'a mut Store,
+    progress: &'a Progress,
+    begun_ns: u64,
+    is_first: bool,
+    /// The run that was measured last.
+    before: Option<RunId>,
+    /// What none of them could remove.
+    left_behind: Vec<String>,
+}
+
+impl<'a> Runner<'a> {
+    /// For what began at `begun_ns`.
+    pub(super) fn new(
+        place: &'a Place,
+        session: &'a mut Session,
+        store: &'a mut Store,
+        progress: &'a Progress,
+        begun_ns: u64,
+    ) -> Self {
+        Self {
+            place,
+            session,
+            store,
+            progress,
+            begun_ns,
+            is_first: true,
+            before: None,
+            left_behind: Vec::new(),
+        }
+    }
+
+    fn spent_ns(&self) -> u64 {
+        self.session.now_ns().saturating_sub(self.begun_ns)
+    }
+
+    /// What is left of the budget, nanoseconds.
+    pub(super) fn left_ns(&self, ask: &Ask) -> u64 {
+        ask.budget_ns.saturating_sub(self.spent_ns())
+    }
+
+    /// What is asked of the outside between two studies.
+    pub(super) fn context(&self) -> crate::cx::Context<'_> {
+        self.session.context(self.progress)
+    }
+
+    /// Measures a study.
+    ///
+    /// # Errors
+    /// What ended the run before its time; nothing of it is lost.
+    pub(super) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
+        if !self.is_first {
+            self.session.renew(self.place)?;
+        }
+        self.is_first = false;
+        let quiet = WithoutDifferences(self.progress);
+        let cx = self.session.context(&quiet);
+        // Whoever reads the stored run later finds the same beside it as is told now.
+        let study = match &self.before {
+            Some(before) => why::after(study.clone(), before),
+            None => study.clone(),
+        };
+        let plan = Plan::new(&study);
+        self.session.note(&plan)?;
+        let summary = run::execute(
+            &cx,
+            &plan,
+            &host_facts(),
+            &Registry::built_in(),
+            self.store,
+            &mut AllBlocks,
+        )
+        .map_err(|error: RunError| {
+            if error.may_have_left() {
+                self.left_behind.push(error.to_string());
+            }
+            Failed::from(error)
+        })?;
+        let data = recount::answered(self.store, cx.run)?;
+        let dossier = why::conclude(&data);
+        self.before = Some(cx.run.clone());
+        self.left_behind.extend(summary.left_behind);
+        Ok(Measured {
+            data,
+            dossier,
+            left_behind: self.left_behind.clone(),
+            ending: match summary.stopped_by {
+                StoppedBy::Interrupted => Ending::Interrupted,
+                _ => Ending::Whole,
+            },
+        })
+    }
+
+    /// Measures what comes after `before`. What goes wrong is told, and what was measured before it stands.
+    pub(super) fn more(&mut self, study: &Study, before: Measured) -> Measured {
+        self.measure(study).unwrap_or_else(|failed| {
+            output::tell(&format!(
+                "what was to come next could not be measured: {failed}"
+            ));
+            Measured {
+                left_behind: self.left_behind.clone(),
+                ending: Ending::CutShort,
+                ..before
+            }
+        })
+    }
+
+    /// The first suspicion, on standard error, while the proof goes on.
+    pub(super) fn tell_first(&self, measured: &Measured) {
+        let Some(why) = &measured.dossier.why else {
+            return;
+        };
+        output::tell(&format!(
+            "after {}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(&why.answer)
+        ));
+        // What a container of the user's own differs in is searched, and not guessed.
+        let is_own = env::own::is_own(&measured.data.head.study.arms[0].settings);
+        if let Some(finding) = measured.dossier.findings.first().filter(|_| !is_own) {
+            self.tell_suspicion(&finding.cause, &finding.claim);
+        }
+    }
+
+    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    pub(super) fn tell_early(&self, ask: &Ask, first: &First) {
+        let is_slower =
+            ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let trials = why::suspects_of_one(ask, first);
+        if let (true, Some(trial)) = (is_slower, trials.first()) {
+            self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
+        }
+    }
+
+    fn tell_suspicion(&self, cause: &str, claim: &str) {
+        output::tell(&format!(
+            "suspicion after {}: {cause}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(claim)
+        ));
+    }
+}
