@@ -176,6 +176,23 @@ fn neighbours_are_balanced_in_a_williams_square() {
 }
 
 #[test]
+fn of_two_arms_each_comes_first_equally_often_also_where_a_third_is_missing() {
+    for n in 2..10 {
+        let rows = williams_rows(n);
+        for left in 0..n {
+            for right in 0..left {
+                let is_first = |row: &&Vec<usize>| {
+                    let place = |arm| row.iter().position(|it| *it == arm);
+                    place(left) < place(right)
+                };
+                let firsts = rows.iter().filter(is_first).count();
+                assert_eq!(2 * firsts, rows.len(), "{left} and {right} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_cycle_of_blocks_uses_every_row_once() {
     for n in [2, 3, 4, 5] {
         let orders = BlockOrders::new(n, 42);

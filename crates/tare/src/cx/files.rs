@@ -329,6 +329,43 @@ pub fn is_program(path: &Path) -> bool {
     found.is_file() && may_run
 }
 
+/// Whether a file, or the folder that it is to be in, lies where other machines may write too: on a network file
+/// system, as Linux numbers them (statfs(2)). Not known elsewhere.
+pub fn is_of_other_machines(path: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let found = rustix::fs::statfs(path)
+            .or_else(|_| rustix::fs::statfs(path.parent().unwrap_or(Path::new("."))));
+        // The kernel's numbers have 32 bits; some of its structures hold more.
+        found.is_ok_and(|found| is_network(found.f_type as u32))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+/// NFS, SMB (three clients), Ceph, AFS (two), Coda, Lustre, GPFS, OCFS2, GFS2.
+#[cfg(target_os = "linux")]
+fn is_network(kind: u32) -> bool {
+    matches!(
+        kind,
+        0x6969
+            | 0x517b
+            | 0xff53_4d42
+            | 0xfe53_4d42
+            | 0x00c3_6400
+            | 0x5346_414f
+            | 0x6b41_4653
+            | 0x7375_7245
+            | 0x0bd0_0bd0
+            | 0x4750_4653
+            | 0x7461_636f
+            | 0x0116_1970
+    )
+}
+
 /// The first bytes of a file, at most `length`.
 pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
     use std::io::Read;
@@ -354,6 +391,14 @@ pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_share_of_the_network_is_told_from_a_disk() {
+        assert!(is_network(0x6969));
+        assert!(!is_network(0xef53), "ext4");
+        assert!(!is_of_other_machines(Path::new("/proc/version")));
+    }
 
     #[test]
     fn a_disk_that_is_full_read_only_or_broken_comes_with_what_to_do_and_nothing_else_does() {

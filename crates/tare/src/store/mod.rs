@@ -113,9 +113,15 @@ impl Store {
     fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
         connection.busy_timeout(PATIENCE)?;
         known_version(connection, path)?;
+        // The log's index is memory that its readers share, which those of two machines do not.
+        let wanted = if files::is_of_other_machines(path) {
+            "DELETE"
+        } else {
+            "WAL"
+        };
         let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-        // Some file systems cannot share the log's index; there the old journal needs full syncing.
+            connection.pragma_update_and_check(None, "journal_mode", wanted, |row| row.get(0))?;
+        // Some file systems cannot share it at all; the old journal needs full syncing.
         let synchronous = if mode.eq_ignore_ascii_case("wal") {
             "NORMAL"
         } else {
