@@ -104,7 +104,7 @@ fn leave(arguments: &[String]) -> ExitCode {
     if !is_guest_folder(folder) {
         return refuse("leave removes nothing but a folder of an agent's own");
     }
-    match std::fs::remove_dir_all(folder) {
+    match crate::folder::remove(std::path::Path::new(folder)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             say(&format!("tare-agent: leave: {error}"));
             ExitCode::FAILURE

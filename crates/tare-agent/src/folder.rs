@@ -1,10 +1,11 @@
 //! A fresh directory for a probe's files, removed with everything in it when it is dropped.
 //!
 //! Its name begins with `tare-` and holds the process id, so that `tare clean` can recognise what a killed
-//! worker left. What it cannot see: files that a probe makes outside of it.
+//! worker left. A folder in which something is mounted is left as it is: what lies there is somebody else's.
+//! What it cannot see: files that a probe makes outside of it, and mounts where there is no `/proc`.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -63,8 +64,22 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         // Nobody is left to be told; what remains carries the label that `tare clean` looks for.
-        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = remove(&self.path);
     }
+}
+
+/// Removes a folder with everything in it, and nothing of it where something is mounted in it.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        let own = path.canonicalize()?;
+        let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = String::from_utf8_lossy(&mounts);
+        if tare_model::mountinfo::Mount::within(&own, &mounts).is_some() {
+            return Err(io::Error::other("something is mounted in it"));
+        }
+    }
+    std::fs::remove_dir_all(path)
 }
 
 #[cfg(test)]

@@ -46,6 +46,11 @@ impl<'a> Mount<'a> {
         table.lines().filter_map(Self::parse)
     }
 
+    /// The first mount that is on this folder or in it; the folder's path has no links.
+    pub fn within(folder: &Path, mounts: &'a str) -> Option<Self> {
+        Self::all(mounts).find(|mount| Path::new(&mount.point).starts_with(folder))
+    }
+
     /// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
     /// because it hides the others.
     pub fn under(path: &Path, mounts: &'a str) -> Option<Self> {
@@ -127,6 +132,16 @@ mod tests {
         assert_eq!(kind("/mnt/a b/c"), "tmpfs");
         assert_eq!(kind("/mnt/a"), "xfs");
         assert_eq!(kind("/mntx"), "ext4");
+    }
+
+    #[test]
+    fn a_folder_holds_the_mounts_on_it_and_below_it() {
+        let within = |path: &str| Mount::within(Path::new(path), MOUNTS).map(|mount| mount.point);
+        assert_eq!(within("/mnt").as_deref(), Some("/mnt/a b"));
+        assert_eq!(within("/mnt/a b").as_deref(), Some("/mnt/a b"));
+        for none in ["/mnt/a", "/mnt/a b/c", "/etc"] {
+            assert_eq!(within(none), None, "{none}");
+        }
     }
 
     #[test]

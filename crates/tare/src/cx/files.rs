@@ -3,8 +3,11 @@
 //! What Tare keeps for itself is its user's alone ([`create_folder`], [`write()`]); what a user asked for by name is
 //! made with the permissions that the user's own files have ([`create_output_folder`], [`write_output`]).
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+use tare_model::mountinfo::Mount;
 
 #[cfg(unix)]
 mod own;
@@ -254,6 +257,15 @@ pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), File
     }
 }
 
+/// Where something is mounted on this folder or in it, if anything is.
+pub fn mounted_in(folder: &Path) -> Option<String> {
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    // A mount point may have any letters.
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = String::from_utf8_lossy(&mounts);
+    Mount::within(&folder, &mounts).map(|mount| mount.point)
+}
+
 /// What a path is, without following a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
@@ -379,13 +391,22 @@ pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
 
 /// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.
 pub fn names(path: &Path) -> Result<Vec<String>, FileError> {
+    let names = listed(path)?.into_iter();
+    Ok(names.filter_map(|name| name.into_string().ok()).collect())
+}
+
+/// The names of all that is in a folder; one that is not UTF-8 is an error.
+pub fn every_name(path: &Path) -> Result<Vec<String>, FileError> {
+    let names = listed(path)?.into_iter().map(OsString::into_string);
+    let odd = |_| error("name all that is in", path)(io::ErrorKind::InvalidFilename.into());
+    names.collect::<Result<_, _>>().map_err(odd)
+}
+
+fn listed(path: &Path) -> Result<Vec<OsString>, FileError> {
     let entries = std::fs::read_dir(path).map_err(error("list", path))?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(error("list", path))?;
-        names.extend(entry.file_name().into_string());
-    }
-    Ok(names)
+    entries
+        .map(|entry| Ok(entry.map_err(error("list", path))?.file_name()))
+        .collect()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -6,7 +6,7 @@
 //! memory.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_model::Reason;
@@ -71,16 +71,23 @@ pub(super) fn remove_volumes(
     }
 }
 
+/// Whether a folder could not be removed for nothing but the users that its files belong to. What is mounted in it is
+/// somebody else's, and `rm` would go into it.
+fn is_of_others(error: &files::FileError, folder: &Path) -> bool {
+    error.source.kind() == std::io::ErrorKind::PermissionDenied
+        && files::mounted_in(folder).is_none()
+}
+
 /// Removes a bound folder; what belongs to subordinate users is removed from within their namespace.
 pub(super) fn remove_folder(
     cx: &Context<'_>,
     caller: &Caller,
-    folder: &std::path::Path,
+    folder: &Path,
 ) -> Result<(), EnvError> {
     let Err(error) = files::remove_folder(folder) else {
         return Ok(());
     };
-    if caller.account.is_none() {
+    if caller.account.is_none() && is_of_others(&error, folder) {
         let path = folder.display().to_string();
         let arguments = ["unshare", "rm", "-rf", "--", path.as_str()];
         caller.call(
@@ -213,5 +220,28 @@ impl Instance for PodmanInstance {
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell();
         self.belongings.discard(cx, &self.caller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn only_files_of_others_are_removed_from_within_and_nothing_that_is_mounted() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |source: Error| files::FileError {
+            action: "remove",
+            path: folder.path().join("x"),
+            source,
+        };
+        let denied = error(ErrorKind::PermissionDenied.into());
+        assert!(is_of_others(&denied, folder.path()));
+        let mounted = error(Error::other("something is mounted there; unmount it first"));
+        assert!(!is_of_others(&mounted, folder.path()));
+        // Whatever was found first.
+        assert!(!is_of_others(&denied, Path::new("/proc")) || !cfg!(target_os = "linux"));
     }
 }

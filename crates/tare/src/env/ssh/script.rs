@@ -6,6 +6,7 @@
 //! A login shell may greet on standard output before it comes to our command; so each script prints a mark
 //! on a line of its own, and whoever reads begins after it.
 //! What they need there: `sh`, `cat`, `chmod`, `mkdir`, `rm`, `sleep`, `env` and `uname`, as POSIX has them.
+//! What they cannot see: what is mounted in a folder while it is being removed.
 //!
 //! [`GUARD`] stays for as long as the arm does and removes its folders when its input ends, which is when
 //! the host wants it, and also when the host was killed or the connection is lost.
@@ -32,12 +33,27 @@ pub(super) mod status {
     pub(in super::super) const NOT_RUN: i32 = 52;
 }
 
+/// `gone FOLDER…` removes folders, and nothing of one in which something is mounted: what lies there is somebody
+/// else's, and `rm` would go into it.
+macro_rules! gone {
+    () => {
+        concat!(
+            r#"t=/proc/self/mountinfo; [ -r $t ] || t=/dev/null; "#,
+            r#"gone() { for f in "$@"; do [ -d "$f" ] || continue; q=$(cd "$f" && pwd -P) || return 1; "#,
+            r#"while read -r i j k l p m; do case $p in "$q"|"$q"/*) "#,
+            r#"echo "something is mounted at $p; unmount it first" >&2; return 1;; esac; done <$t; "#,
+            r#"rm -rf "$f" || return 1; done; }; "#,
+        )
+    };
+}
+
 /// Makes the folders, tells where it is, and waits. Words: name of the folders, folder above them or `-`.
 pub(super) const GUARD: &str = concat!(
+    gone!(),
     r#"umask 077; n=$1; b=$2; "#,
     r#"if [ "$b" = - ]; then b=${XDG_RUNTIME_DIR:-/tmp}; [ -w "$b" ] || b=/tmp; fi; "#,
     r#"d=$b/$n; w=$d/work; mkdir "$d" || exit 41; "#,
-    r#"bye() { trap - EXIT; cd /; rm -rf "$d" "$w" || { sleep 1; rm -rf "$d" "$w"; } || exit 42; }; "#,
+    r#"bye() { trap - EXIT; cd /; gone "$w" "$d" || { sleep 1; gone "$w" "$d"; } || exit 42; }; "#,
     r#"trap bye EXIT; trap "exit 43" HUP INT TERM PIPE; "#,
     r#"if [ "$2" = - ] && mkdir "/var/tmp/$n" 2>/dev/null; then w=/var/tmp/$n; else mkdir "$w" || exit 41; fi; "#,
     r#"echo; echo tare-begins-here; echo "folder $d"; echo "work $w"; "#,
@@ -62,12 +78,13 @@ pub(super) const SERVE: &str = concat!(
 /// Removes folders of a name that belong to this user, and before that, if a run is named and not `-`, ends
 /// what carries its label, by the agent that lies there. Words: run, folder above or `-`, names.
 pub(super) const SWEEP: &str = concat!(
+    gone!(),
     r#"r=$1; b=$2; shift 2; s=0; [ "$b" = - ] && b=${XDG_RUNTIME_DIR:-/tmp}; "#,
     r#"echo; echo tare-begins-here; "#,
     r#"for n in "$@"; do for d in "$b/$n" "/tmp/$n" "/var/tmp/$n"; do "#,
     r#"[ -L "$d" ] && continue; [ -d "$d" ] && [ -O "$d" ] || continue; "#,
     r#"[ "$r" = - ] || for a in "$d"/agent-*; do [ -x "$a" ] && [ -O "$a" ] && "$a" end-runs "$r"; done; "#,
-    r#"if rm -rf "$d"; then echo "removed the folder $d"; else s=42; fi; done; done; exit $s"#,
+    r#"if gone "$d"; then echo "removed the folder $d"; else s=42; fi; done; done; exit $s"#,
 );
 
 /// The text that runs `script` with `words` under any login shell, with the label of this run; `None` if a

@@ -178,6 +178,17 @@ impl Server {
         }
     }
 
+    /// Runs a command among the mounts that the server has.
+    pub(crate) fn run_there(&self, command: &[&str]) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        let output = Command::new("nsenter")
+            .args(["--mount", "--target", &pid])
+            .args(command)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
     /// What there is in its folder, once it is empty or five seconds have passed.
     pub(crate) fn left(&self) -> Vec<String> {
         left(&self.remote())
