@@ -492,3 +492,30 @@ fn hold_stays_until_it_is_told_to_end() {
     assert!(status.unwrap().success());
     assert!(hold.wait().unwrap().success());
 }
+
+#[test]
+fn a_worker_and_its_program_end_before_the_agent_where_memory_is_short() {
+    let mut agent = Agent::start(&["serve"]);
+    let call = CommandCall::new("/bin/cat", ["/proc/self/oom_score_adj"]);
+    let reply = agent.ask(&Request::Run {
+        trial: 1,
+        call: call.to_probe(),
+        target_ns: 0,
+        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
+        workdir: std::env::temp_dir().display().to_string(),
+        hold: false,
+        cpu: None,
+        turns: None,
+    });
+    let Reply::Done { raw, .. } = reply else {
+        panic!("{reply:?}");
+    };
+    let score = |bytes: &[u8]| -> i32 { String::from_utf8_lossy(bytes).trim().parse().unwrap() };
+    let of_agent = std::fs::read(format!("/proc/{}/oom_score_adj", agent.child.id())).unwrap();
+    let left: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    let of_program = score(&left.command.unwrap().stdout.0);
+    assert!(
+        of_program >= 500 && of_program > score(&of_agent),
+        "{of_program}"
+    );
+}

@@ -111,21 +111,13 @@ extern "C" fn end_all_and_this(_signal: libc::c_int) {
             usize::try_from(length).unwrap_or(0)
         };
         let mut n_ended = 0;
-        let mut number: libc::pid_t = 0;
-        for byte in list.iter().take(length).chain(b" ") {
-            if byte.is_ascii_digit() {
-                number = number
-                    .wrapping_mul(10)
-                    .wrapping_add(libc::pid_t::from(byte - b'0'));
-            } else if number > 0 {
-                // SAFETY: numbers and a null pointer, which is allowed; a child that is not reaped keeps its number.
-                unsafe {
-                    libc::kill(number, libc::SIGKILL);
-                    libc::waitpid(number, std::ptr::null_mut(), 0);
-                }
-                n_ended += 1;
-                number = 0;
+        for number in whole_numbers(&list[..length]) {
+            // SAFETY: numbers and a null pointer, which is allowed; a child that is not reaped keeps its number.
+            unsafe {
+                libc::kill(number, libc::SIGKILL);
+                libc::waitpid(number, std::ptr::null_mut(), 0);
             }
+            n_ended += 1;
         }
         if n_ended == 0 {
             break;
@@ -138,6 +130,21 @@ extern "C" fn end_all_and_this(_signal: libc::c_int) {
         }
         libc::_exit(1);
     }
+}
+
+/// The numbers of a list that has a space behind each. One without was cut where the buffer ends, and what is left of
+/// it is another process's.
+#[cfg(target_os = "linux")]
+fn whole_numbers(list: &[u8]) -> impl Iterator<Item = libc::pid_t> {
+    list.split_inclusive(|byte| *byte == b' ')
+        .filter_map(|number| {
+            let digits = number.strip_suffix(b" ")?.iter();
+            let digits = digits.map(|digit| libc::pid_t::from(digit.wrapping_sub(b'0')));
+            Some(digits.fold(0, |number: libc::pid_t, digit| {
+                number.wrapping_mul(10).wrapping_add(digit)
+            }))
+        })
+        .filter(|number| *number > 0)
 }
 
 /// Whether this process runs one probe and nothing else.
@@ -174,4 +181,19 @@ fn children_in(threads: &std::path::Path) -> Vec<libc::pid_t> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn children() -> Vec<libc::pid_t> {
     Vec::new()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::whole_numbers;
+
+    #[test]
+    fn a_number_that_was_cut_is_nobodys() {
+        let numbers = |list: &str| whole_numbers(list.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(numbers("12 345 6789 "), [12, 345, 6789]);
+        // The buffer ended within 6789.
+        assert_eq!(numbers("12 345 67"), [12, 345]);
+        assert_eq!(numbers("12"), [0; 0]);
+        assert_eq!(numbers(""), [0; 0]);
+    }
 }
