@@ -229,7 +229,7 @@ impl From<Trouble> for Failed {
             | Trouble::NoVariable { .. }
             | Trouble::Private { .. }
             | Trouble::OddPath { .. } => Exit::Usage,
-            Trouble::Environment { .. } => Exit::Environment,
+            Trouble::Environment { .. } | Trouble::NotRemoved { .. } => Exit::Environment,
             Trouble::Cancelled => Exit::Interrupted,
             _ => Exit::Finding,
         };

@@ -263,7 +263,12 @@ fn at<T>(
     });
     let removed = environment.remove(cx).map_err(wrap);
     match (result, removed) {
-        (Ok(value), removed) => removed.map(|()| value),
+        (Ok(value), Ok(())) => Ok(value),
+        // What it was is on record in the run's folder, which is kept.
+        (Ok(_), Err(Trouble::Environment { env, source })) => {
+            Err(Trouble::NotRemoved { env, source })
+        }
+        (Ok(_), Err(other)) => Err(other),
         (Err(first), Err(Trouble::Environment { source: left, .. })) => Err(Trouble::Left {
             first: Box::new(first),
             left,

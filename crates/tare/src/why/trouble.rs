@@ -4,6 +4,8 @@
 //! usually means. The guesses go by the words that programs and kernels use; what they cannot see is a program
 //! that fails without a word.
 
+use std::path::Path;
+
 use tare_model::outcome::Exit;
 use tare_model::{CommandReport, Failure, Reason};
 
@@ -118,6 +120,14 @@ pub enum Trouble {
         /// Why.
         source: EnvError,
     },
+    /// All went well until it was to be removed.
+    #[error("`{env}` could not be removed: {source}")]
+    NotRemoved {
+        /// The environment.
+        env: String,
+        /// Why.
+        source: EnvError,
+    },
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Cancelled,
@@ -142,6 +152,8 @@ pub enum Trouble {
 fn holds(path: &str, place: &str) -> String {
     if path == place {
         "it is a home, or where Tare keeps its files".to_owned()
+    } else if Path::new(path).starts_with(place) {
+        format!("it lies in `{place}`, where Tare keeps its files")
     } else {
         format!("`{place}`, a home or where Tare keeps its files, lies in it")
     }
@@ -151,7 +163,7 @@ impl Trouble {
     /// Whether something that was started may still be there.
     pub fn may_have_left(&self) -> bool {
         let source = match self {
-            Self::Left { .. } => return true,
+            Self::Left { .. } | Self::NotRemoved { .. } => return true,
             Self::Environment { source, .. } => source,
             _ => return false,
         };
@@ -178,6 +190,9 @@ impl Trouble {
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
             Self::Left { first, left } => return left.hint().or_else(|| first.hint()),
+            Self::NotRemoved { source, .. } => {
+                return source.hint().or_else(|| Some("`tare clean` tries again".to_owned()));
+            }
             Self::Environment { source, .. } if source.hint().is_some() => return source.hint(),
             Self::Environment { .. } | Self::Agent { .. } => "`tare doctor` says what is available here".to_owned(),
             Self::Cancelled => return None,

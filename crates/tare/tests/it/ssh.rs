@@ -13,6 +13,7 @@ use crate::world::{World, note_skipped_contract};
 use server::{Plan, Server, free_port, left};
 
 mod killed;
+mod mounted;
 pub(crate) mod server;
 
 const LIMIT: Duration = Duration::from_secs(20);

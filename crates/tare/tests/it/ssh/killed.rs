@@ -50,7 +50,7 @@ fn run(server: &Server, home: &Path) -> (Child, String) {
     panic!("no agent came to run on the other side");
 }
 
-fn tare(home: &Path) -> Command {
+pub(super) fn tare(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tare"));
     command.env("TARE_HOME", home).arg("--agent").arg(agent());
     command

@@ -1,0 +1,97 @@
+//! What is mounted in the folders on the other machine is somebody else's, and stays when they are removed.
+
+use tare::env::StartMode;
+use tare_model::CommandCall;
+use tare_model::wire::{Reply, Request};
+
+use super::killed::tare;
+use super::server::{Plan, Server, left};
+use super::{LIMIT, ask, environment, hello, nothing_is_left};
+use crate::world::World;
+
+#[test]
+fn what_is_mounted_in_the_folders_there_survives_their_removal() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let world = World::new("ssh-mounted");
+    let precious = tempfile::tempdir().unwrap();
+    let data = precious.path().join("data");
+    std::fs::write(&data, "precious").unwrap();
+    let mut environment = environment(&server.settings());
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    hello(instance.as_mut());
+    let place = format!("{}/here", instance.workdir());
+    let source = precious.path().display();
+    let script = format!("mkdir {place} && mount --bind {source} {place}");
+    let call = CommandCall::new("/bin/sh", ["-c".to_owned(), script]);
+    let request = Request::Run {
+        trial: 1,
+        call: call.to_probe(),
+        target_ns: 0,
+        limit_ns: LIMIT.as_nanos() as u64,
+        workdir: instance.workdir(),
+        hold: false,
+        cpu: None,
+        turns: None,
+    };
+    let reply = ask(instance.as_mut(), &request);
+    assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+    instance.stop(&world.cx()).unwrap();
+    // By the guard there, and then by another connection.
+    let error = environment.remove(&world.cx()).unwrap_err().to_string();
+    assert!(error.contains("something is mounted at"), "{error}");
+    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    server.run_there(&["umount", &place]);
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(&world, &server);
+    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+}
+
+#[test]
+fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
+    let Some(server) = Server::start(&Plan::default()) else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let (work, precious) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = precious.path().join("data");
+    std::fs::write(&data, "precious").unwrap();
+    // Only where the server is, which has a `/run` of its own.
+    let script = format!(
+        "[ \"$(ls /run)\" = sshd ] || exit 0; for d in {}/tare-*; do mkdir -p $d/here; \
+         mountpoint -q $d/here || mount --bind {} $d/here; done",
+        server.remote().display(),
+        precious.path().display()
+    );
+    let env = format!(
+        "ssh:host=server,config={},folder={}",
+        server.folder.path().join("config").display(),
+        server.remote().display()
+    );
+    let output = tare(home.path())
+        .args(["why", "--env", &env, "--budget", "20s", "--", "sh", "-c"])
+        .arg(script)
+        .current_dir(work.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("something is mounted at"), "{said}");
+    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    // The way there is known as long as something is there.
+    for (is_mounted, code) in [(true, 1), (false, 0)] {
+        if !is_mounted {
+            let places = std::fs::read_dir(server.remote()).unwrap();
+            for place in places.map(|place| place.unwrap().path().join("here")) {
+                server.run_there(&["umount", place.to_str().unwrap()]);
+            }
+        }
+        let output = tare(home.path()).arg("clean").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    }
+    assert_eq!(server.left(), [""; 0]);
+    assert_eq!(left(&home.path().join("runs")), [".lock"]);
+}
