@@ -47,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         agents: &agents,
         scratch: &folder,
         run: &run,
+        store: None,
     };
     println!("size          {} B", std::fs::metadata(&path)?.len());
     let mut host = Host.configure(ArmId::new("host")?, &Params::new())?;

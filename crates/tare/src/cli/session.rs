@@ -1,5 +1,6 @@
 //! What a command that starts environments holds: the run's name and folder, the agents, the wish to stop.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -23,6 +24,7 @@ pub(super) struct Session {
     cancel: Cancel,
     agents: Agents,
     owner: Owner,
+    store: PathBuf,
     /// Runs that this command carried out before the present one; their folders go with the last.
     earlier: Vec<Owner>,
 }
@@ -45,6 +47,7 @@ impl Session {
     /// Takes the run's folder and finds the agents. Ctrl-C from here on asks to stop in order.
     pub(super) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
         let state = Place::state_folder()?;
+        let store = place.store_file()?;
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let owner = Owner::acquire(&state, &run)?;
@@ -66,6 +69,7 @@ impl Session {
             cancel,
             agents,
             owner,
+            store,
             earlier: Vec::new(),
         })
     }
@@ -81,6 +85,7 @@ impl Session {
             agents: &self.agents,
             scratch: self.owner.folder(),
             run: self.owner.run(),
+            store: Some(&self.store),
         }
     }
 

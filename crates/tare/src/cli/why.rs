@@ -307,12 +307,15 @@ impl Why {
             Some(driver) => driver,
             None => usual(&cx)?,
         };
+        let empty = Place::state_folder()?.join("empty");
+        files::create_folder(&empty)?;
         let mut wish = carry::Wish {
             argv: self.command.clone(),
             variables: self.variables.clone(),
             stdin_file: None,
             has_own_image: settings.value("image").is_some(),
             shows_private: self.show_private,
+            empty,
         };
         match stdin::read()? {
             Input::None => {}

@@ -62,6 +62,8 @@ pub struct Context<'a> {
     pub scratch: &'a Path,
     /// The run: the label of everything that is created.
     pub run: &'a RunId,
+    /// The store's file, wherever its user has put it: nobody's business inside an arm.
+    pub store: Option<&'a Path>,
 }
 
 /// How long a control command (not a trial) may take before it is given up.

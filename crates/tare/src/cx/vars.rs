@@ -7,8 +7,12 @@ pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// The folder for the store and the runs' files: `TARE_HOME`, else the system's place for a user's state.
+/// The folder for the store and the runs' files, absolute: `TARE_HOME`, else the system's place for a user's state.
 pub fn state_folder() -> Option<PathBuf> {
+    std::path::absolute(named_state_folder()?).ok()
+}
+
+fn named_state_folder() -> Option<PathBuf> {
     if let Some(folder) = text("TARE_HOME") {
         return Some(PathBuf::from(folder));
     }
@@ -28,6 +32,23 @@ pub fn home() -> Option<PathBuf> {
     let home = PathBuf::from(text(name)?);
     let is_own = super::files::own_uid() != 0 || super::files::check_folder(&home).is_ok();
     is_own.then_some(home)
+}
+
+/// The home that a program of this user's should see in place of the one in the variable; `None` where that is right.
+/// Under `sudo` with HOME kept the variable names another user's, and what lies there says what a program does.
+pub fn home_instead() -> Option<String> {
+    let is_wrong = cfg!(unix) && text("HOME").is_some() && home().is_none();
+    let users = super::files::read_text(std::path::Path::new("/etc/passwd")).unwrap_or_default();
+    let of_root = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2) == Some(&"0")).then(|| fields.get(5).map(|home| (*home).to_owned()))?
+    };
+    is_wrong.then(|| {
+        users
+            .lines()
+            .find_map(of_root)
+            .unwrap_or_else(|| "/root".to_owned())
+    })
 }
 
 /// Every variable whose name and text are UTF-8.

@@ -189,7 +189,7 @@ fn specification(
     };
     let argv = std::iter::once("agent").chain(arguments.iter().copied());
     let (hidden, mut binds) = if settings.private_paths {
-        let hidden = private::paths();
+        let hidden = private::paths(cx.store);
         let programs = private::programs(&hidden);
         (hidden, programs)
     } else {

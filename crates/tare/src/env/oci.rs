@@ -273,7 +273,8 @@ fn write_spec(
         Rootfs::OverlayHost => text("merged"),
     };
     let (hidden, mut shown) = if settings.private_paths && settings.rootfs == Rootfs::OverlayHost {
-        (private::here(), private::programs(&private::paths()))
+        let programs = private::programs(&private::paths(cx.store));
+        (private::here(cx.store), programs)
     } else {
         (Vec::new(), Vec::new())
     };

@@ -5,6 +5,7 @@
 //! wanted of them is shown on purpose: what a user binds, and the programs of the search path.
 //! What it cannot see: secrets in other places, and what lies in a folder that is shown on purpose.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tare_model::launch::Bind;
@@ -12,7 +13,7 @@ use tare_model::launch::Bind;
 use crate::cx::{files, vars};
 
 /// Folders and files that are private wherever they are; what a machine does not have is passed over.
-const ALWAYS: [&str; 38] = [
+const ALWAYS: [&str; 39] = [
     "/root",
     "/home",
     "/etc/shadow",
@@ -34,6 +35,7 @@ const ALWAYS: [&str; 38] = [
     "/etc/NetworkManager/system-connections",
     "/etc/wpa_supplicant",
     "/etc/ppp",
+    "/var/backups",
     "/var/lib/docker",
     "/var/lib/containerd",
     "/var/lib/containers",
@@ -56,14 +58,20 @@ const ALWAYS: [&str; 38] = [
 /// Where an ssh server keeps what it proves itself with.
 const SSH: &str = "/etc/ssh";
 
+/// Where the users of this machine are listed with their homes.
+const USERS: &str = "/etc/passwd";
+
+/// What a store consists of: its own file, those that SQLite puts beside it, and the lock.
+const OF_STORE: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
+
 /// Variables that name an engine's socket, as `unix://PATH`.
 const ENGINES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 
 /// Variables that name a private place.
 const PLACES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
 
-/// The private places of this machine, absolute.
-pub(crate) fn paths() -> Vec<String> {
+/// The private places of this machine, absolute. The store may lie anywhere.
+pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
     let mut paths: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
     paths.extend(host_keys());
     for name in ENGINES {
@@ -71,18 +79,43 @@ pub(crate) fn paths() -> Vec<String> {
         paths.extend(socket.and_then(|text| text.strip_prefix("unix://").map(str::to_owned)));
     }
     paths.extend(PLACES.iter().filter_map(|name| vars::text(name)));
-    let state = vars::state_folder().and_then(|folder| folder.to_str().map(str::to_owned));
-    paths.extend(state);
+    let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    paths.extend(
+        homes()
+            .into_iter()
+            .chain(vars::state_folder())
+            .filter_map(text),
+    );
+    if let Some(store) = store.and_then(|store| std::path::absolute(store).ok().and_then(text)) {
+        paths.extend(OF_STORE.map(|suffix| format!("{store}{suffix}")));
+    }
     paths.retain(|path| is_place(Path::new(path)));
     paths.sort();
     paths.dedup();
     paths
 }
 
+/// The homes of people, as the list of users has them. Accounts of services have their programs' folders for homes.
+fn homes() -> Vec<PathBuf> {
+    let users = files::read_text(Path::new(USERS)).unwrap_or_default();
+    homes_in(&users)
+}
+
+fn homes_in(users: &str) -> Vec<PathBuf> {
+    let home = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let uid: u32 = fields.next()?.parse().ok()?;
+        let home = PathBuf::from(fields.nth(2)?);
+        let is_person = uid == 0 || (1_000..60_000).contains(&uid);
+        (is_person && is_place(&home)).then_some(home)
+    };
+    users.lines().filter_map(home).collect()
+}
+
 /// Those that are here, with whether it is a folder; what lies in another of them is covered with that.
-pub(crate) fn here() -> Vec<(String, bool)> {
+pub(crate) fn here(store: Option<&Path>) -> Vec<(String, bool)> {
     let mut here: Vec<(String, bool)> = Vec::new();
-    for path in paths() {
+    for path in paths(store) {
         let place = Path::new(&path);
         let is_in = |above: &(String, bool)| above.1 && place.starts_with(&above.0);
         if place.exists() && !here.iter().any(is_in) {
@@ -122,7 +155,8 @@ pub(crate) fn programs(hidden: &[String]) -> Vec<Bind> {
         .map(Path::new)
         .filter(|folder| is_place(folder) && is_hidden(folder) && folder.is_dir())
         .map(whole)
-        .filter(|folder| is_hidden(folder))
+        // Not a home itself, nor one that Tare's own files lie in.
+        .filter(|folder| is_hidden(folder) && inside_of(folder).is_none())
         .collect();
     shown.sort();
     shown.dedup();
@@ -145,43 +179,71 @@ fn whole(folder: &Path) -> PathBuf {
     }
 }
 
-/// The private files of this machine that lie in these folders.
-pub(crate) fn files_in(folders: &[&str]) -> Vec<String> {
+/// The private places of this machine that lie in these folders, each with whether it is a folder that has to be
+/// covered as a whole: what this user cannot look into may be open to whoever is root inside.
+pub(crate) fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
     let is_in = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
-    let mut found = Vec::new();
-    for path in paths().into_iter().map(PathBuf::from) {
-        if is_in(&path) {
-            add_files(&path, 3, &mut found);
-        }
+    let mut found = BTreeMap::new();
+    for path in paths(None) {
+        let mut ways = Path::new(&path).ancestors().filter(|path| is_in(path));
+        // Where it cannot even be looked at, what it lies in is covered.
+        let _ = ways.find(|path| add_places(path, 3, &mut found));
     }
+    let whole: Vec<String> = found
+        .iter()
+        .filter(|it| *it.1)
+        .map(|it| it.0.clone())
+        .collect();
+    let is_below = |path: &Path, above: &String| path.starts_with(above) && path != above;
+    found.retain(|path, _| !whole.iter().any(|above| is_below(Path::new(path), above)));
     found
 }
 
-/// Adds a file, or those in a folder and in so many levels of folders below it.
-fn add_files(path: &Path, depth: u32, found: &mut Vec<String>) {
-    if path.is_file() {
-        let text = path.to_str().filter(|text| !text.contains([':', ',']));
-        found.extend(text.map(str::to_owned));
-    } else if depth > 0 {
-        for name in files::names(path).unwrap_or_default() {
-            add_files(&path.join(name), depth - 1, found);
-        }
+/// Adds a file, or those in a folder and in so many levels of folders below it, or the folder itself where not all
+/// of them can be named; whether nothing of it is left open by that.
+fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bool {
+    match files::kind(path) {
+        Ok(_) => {}
+        Err(error) => return error.source.kind() == std::io::ErrorKind::NotFound,
     }
+    let Some(text) = path.to_str().filter(|text| !text.contains([':', ','])) else {
+        return false;
+    };
+    if !path.is_dir() {
+        // A link that leads nowhere shows nothing.
+        if path.exists() {
+            found.insert(text.to_owned(), false);
+        }
+        return true;
+    }
+    let names = files::every_name(path).ok().filter(|_| depth > 0);
+    let mut below = BTreeMap::new();
+    let mut is_covered = |name: &String| add_places(&path.join(name), depth - 1, &mut below);
+    if names.is_some_and(|names| names.iter().all(&mut is_covered)) {
+        found.append(&mut below);
+    } else {
+        found.insert(text.to_owned(), true);
+    }
+    true
 }
 
-/// The private place that `folder` is, or that lies in it: a home, or where Tare keeps its files.
+/// The private place that `folder` is, that lies in it, or that it lies in: a home (in one lies a user's work), or
+/// where Tare keeps its files.
 pub(crate) fn inside_of(folder: &Path) -> Option<PathBuf> {
-    let folder = files::canonical(folder).unwrap_or_else(|_| folder.to_owned());
-    let homes = files::names(Path::new("/home")).unwrap_or_default();
-    let homes = homes.iter().map(|name| Path::new("/home").join(name));
-    let named = ["/root", "/home"].map(PathBuf::from);
-    let own = vars::text("HOME").map(PathBuf::from);
+    let real = |path: PathBuf| files::canonical(&path).unwrap_or(path);
+    let folder = real(folder.to_owned());
+    let names = files::names(Path::new("/home")).unwrap_or_default();
+    let named = ["/root", "/home"].map(PathBuf::from).into_iter();
+    let state = vars::state_folder().map(real);
+    if let Some(state) = state.clone().filter(|state| folder.starts_with(state)) {
+        return Some(state);
+    }
     named
-        .into_iter()
-        .chain(homes)
-        .chain(own)
-        .chain(vars::state_folder())
-        .map(|place| files::canonical(&place).unwrap_or(place))
+        .chain(names.iter().map(|name| Path::new("/home").join(name)))
+        .chain(homes())
+        .chain(vars::text("HOME").map(PathBuf::from))
+        .map(real)
+        .chain(state)
         .find(|place| is_place(place) && place.starts_with(&folder))
 }
 
@@ -195,7 +257,50 @@ mod tests {
         for path in ["/", "", "x", "/a/../b"] {
             assert!(!is_place(Path::new(path)), "{path}");
         }
-        assert!(paths().iter().any(|path| path == "/etc/shadow"));
+        let paths = paths(Some(Path::new("/srv/own.sqlite")));
+        for path in ["/etc/shadow", "/var/backups", "/srv/own.sqlite-wal"] {
+            assert!(paths.iter().any(|found| found == path), "{path}");
+        }
+        // Whatever the working directory is called.
+        let own = std::path::absolute("own.sqlite").unwrap();
+        let paths = super::paths(Some(Path::new("own.sqlite")));
+        assert!(
+            paths.iter().any(|found| Path::new(found) == own),
+            "{paths:?}"
+        );
+    }
+
+    #[test]
+    fn people_have_homes_wherever_they_are_and_services_have_none() {
+        let users = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/usr/sbin:/usr/sbin/nologin\n\
+                     ann:x:1001:1001:Ann:/srv/people/ann:/bin/zsh\nbob:x:1002:1002:::\n\
+                     nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\nall:x:1003:1003::/:/bin/sh\nbroken\n";
+        let homes = homes_in(users);
+        assert_eq!(homes, ["/root", "/srv/people/ann"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_cannot_be_named_file_by_file_is_covered_as_a_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for name in [
+            "plain/a/b/key",
+            "deep/a/b/c/key",
+            "odd/certs/there:5000/key",
+        ] {
+            files::create_folder(at(name).parent().unwrap()).unwrap();
+            files::write(&at(name), b"secret").unwrap();
+        }
+        let covered = |name: &str| {
+            let mut found = BTreeMap::new();
+            assert!(add_places(&at(name), 3, &mut found));
+            let whole = |(path, is_folder): (String, bool)| (PathBuf::from(path), is_folder);
+            found.into_iter().map(whole).collect::<Vec<_>>()
+        };
+        assert_eq!(covered("plain"), [(at("plain/a/b/key"), false)]);
+        assert_eq!(covered("deep"), [(at("deep/a/b/c"), true)]);
+        assert_eq!(covered("odd"), [(at("odd/certs"), true)]);
+        assert_eq!(covered("none"), []);
     }
 
     #[test]
@@ -204,6 +309,8 @@ mod tests {
         assert!(inside_of(Path::new("/")).is_some());
         assert_eq!(inside_of(Path::new("/home/somebody/project/x")), None);
         assert_eq!(inside_of(Path::new("/usr")), None);
+        let state = vars::state_folder().unwrap();
+        assert_eq!(inside_of(&state.join("runs/another")), Some(state));
     }
 
     #[test]

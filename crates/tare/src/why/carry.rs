@@ -76,6 +76,8 @@ pub struct Wish {
     pub has_own_image: bool,
     /// Whether a folder is shown inside although a home, or Tare's own files, lie in it.
     pub shows_private: bool,
+    /// A folder with nothing in it, which covers private ones.
+    pub empty: PathBuf,
 }
 
 /// A command, ready to be run anywhere.
@@ -108,44 +110,31 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     let program = files::program(name, &path, Path::new(&directory));
     let mut argv = wish.argv.clone();
     match (&program, wish.has_own_image) {
-        (None, false) => return Err(not_here(name)),
+        (None, _) => return Err(not_here(name)),
         (Some(path), false) => {
             argv[0] = path.display().to_string();
-            carried.userland = userland();
+            carried.userland = userland(&wish.empty)?;
             show_program(path, &mut shown);
             carried.told.push(format!(
                 "program: the host's own `{}`, {USERLAND_SHOWN}",
                 path.display()
             ));
         }
-        (path, true) => {
-            carried.told.push(match path {
-                Some(path) => {
-                    let mut of_host = Shown::default();
-                    show_program(path, &mut of_host);
-                    carried.instead = userland();
-                    carried.instead.extend(of_host.binds()?);
-                    format!(
-                        "program: on the host `{}`; inside, what the image has under `{name}`",
-                        path.display()
-                    )
-                }
-                None => return Err(not_here(name)),
-            });
-        }
+        (Some(path), true) => beside_an_image(path, wish, &mut carried)?,
     }
     show_directory(&directory, &mut shown, &mut carried.told);
     for argument in &wish.argv[1..] {
         show_argument(argument, &directory, &mut shown, &mut carried.told);
     }
+    if !wish.shows_private {
+        shown.check_nothing_private()?;
+    }
+    // It lies where Tare keeps its files, and is meant for the command.
     if let Some(file) = &wish.stdin_file {
         shown.add(file, true);
         carried
             .told
             .push("standard input: kept in a file and given to every run".to_owned());
-    }
-    if !wish.shows_private {
-        shown.check_nothing_private()?;
     }
     carried.own = shown.binds()?;
     let (mut variables, told) = variables(&wish.variables, &vars::all())?;
@@ -172,6 +161,28 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
         ..CommandCall::default()
     };
     Ok(carried)
+}
+
+/// With an image of the user's own its program is what runs; what the host's would need is noted, unless that lies in
+/// a home.
+fn beside_an_image(path: &Path, wish: &Wish, carried: &mut Carried) -> Result<(), Trouble> {
+    carried.told.push(format!(
+        "program: on the host `{}`; inside, what the image has under `{}`",
+        path.display(),
+        wish.argv[0]
+    ));
+    let mut shown = Shown::default();
+    show_program(path, &mut shown);
+    match shown.check_nothing_private() {
+        Err(private) if !wish.shows_private => carried.told.push(format!(
+            "the host's own program is not tried inside: {private}"
+        )),
+        _ => {
+            carried.instead = userland(&wish.empty)?;
+            carried.instead.extend(shown.binds()?);
+        }
+    }
+    Ok(())
 }
 
 /// The settings of an environment with what has to be shown in it.
@@ -260,14 +271,31 @@ fn not_here(name: &str) -> Trouble {
     }
 }
 
-/// The userland's folders, and the null device over each private file in them.
-fn userland() -> Vec<String> {
+/// The userland's folders, and what is private in them covered: files by the null device, folders that cannot be
+/// looked into by one with nothing in it.
+fn userland(empty: &Path) -> Result<Vec<String>, Trouble> {
+    let empty = plain(empty)?;
     let folders = USERLAND.iter().filter(|folder| Path::new(folder).is_dir());
-    let private = private::files_in(&USERLAND);
-    folders
+    let private = private::places_in(&USERLAND).into_iter();
+    let covers = private.map(|(place, is_folder)| {
+        let cover = if is_folder { &empty } else { "/dev/null" };
+        format!("{cover}:{place}:ro")
+    });
+    Ok(folders
         .map(|folder| format!("{folder}:{folder}:ro"))
-        .chain(private.iter().map(|file| format!("/dev/null:{file}:ro")))
-        .collect()
+        .chain(covers)
+        .collect())
+}
+
+/// A path as a bind writes it down.
+fn plain(path: &Path) -> Result<String, Trouble> {
+    let text = path.display().to_string();
+    if text.contains([':', ',']) || text.chars().any(char::is_control) {
+        return Err(Trouble::OddPath {
+            path: text.escape_debug().to_string(),
+        });
+    }
+    Ok(text)
 }
 
 /// Whether a path is one of the host's userland, which is the same bytes everywhere.
@@ -368,7 +396,8 @@ impl Shown {
         *entry &= read_only;
     }
 
-    /// Refuses what is, or holds, a home or Tare's own files: the environment could read and change them.
+    /// Refuses what is, or holds, a home, and what has to do with Tare's own files: the environment could read and
+    /// change them.
     fn check_nothing_private(&self) -> Result<(), Trouble> {
         let found = self
             .0
@@ -386,12 +415,7 @@ impl Shown {
         self.0
             .iter()
             .map(|(path, read_only)| {
-                let text = path.display().to_string();
-                if text.contains([':', ',']) || text.chars().any(char::is_control) {
-                    return Err(Trouble::OddPath {
-                        path: text.escape_debug().to_string(),
-                    });
-                }
+                let text = plain(path)?;
                 Ok(format!(
                     "{text}:{text}{}",
                     if *read_only { ":ro" } else { "" }

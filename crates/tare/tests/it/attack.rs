@@ -7,16 +7,19 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
+use tare::env::container::Container;
 use tare::env::docker::DOCKER;
 use tare::env::oci::Oci;
 use tare::env::{Availability, Driver, StartMode, Wanted};
 use tare::workload::{command_output, python_tool};
 use tare_model::launch::{DockerRelease, LaunchSpec, Rootfs};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, CommandCall, Params};
+use tare_model::{ArmId, CommandCall, Params, Value};
 
+use crate::carried::{EMPTY, closed_folder};
 use crate::docker::ask;
 use crate::launcher::{is_root, launcher, report, shell};
+use crate::product::with_own_mounts;
 use crate::world::{World, skip, turn};
 
 /// The attacker. For x86_64: it makes system calls by number.
@@ -24,6 +27,9 @@ const SCRIPT: &str = include_str!("attack.py");
 
 /// Its interpreter: no shim in a home.
 const PYTHON: &str = "/usr/bin/python3";
+
+/// The store, where its user has put it elsewhere.
+const STORE: &str = "elsewhere.sqlite";
 
 /// What must stay the host's, planted in a folder of the test's own.
 struct Planted {
@@ -40,6 +46,11 @@ fn plant(folder: &Path) -> Planted {
     std::fs::write(home.join("store.sqlite"), "secret").unwrap();
     let key = folder.join("key");
     std::fs::write(&key, "secret").unwrap();
+    let user = folder.join("home-of-user");
+    std::fs::create_dir(&user).unwrap();
+    std::fs::write(user.join(".netrc"), "secret").unwrap();
+    let elsewhere = folder.join(STORE);
+    std::fs::write(&elsewhere, "secret").unwrap();
     let engine = folder.join("engine.sock");
     let text = |path: &Path| path.display().to_string();
     Planted {
@@ -48,15 +59,18 @@ fn plant(folder: &Path) -> Planted {
             format!("store={}", text(&home.join("store.sqlite"))),
             format!("another-run={}", text(&other)),
             format!("key={}", text(&key)),
+            format!("home={}", text(&user.join(".netrc"))),
+            format!("store-elsewhere={}", text(&elsewhere)),
             format!("engine={}", text(&engine)),
             "shadow=/etc/shadow".into(),
             "root=/root".into(),
             "ssh=/etc/ssh/ssh_host_ed25519_key".into(),
+            "backups=/var/backups".into(),
         ],
-        hidden: [&home, &key, &engine]
+        hidden: [&home, &key, &user, &elsewhere, &engine]
             .into_iter()
             .map(|path| text(path))
-            .chain(["/etc/shadow", "/root", "/etc/ssh"].map(str::to_owned))
+            .chain(["/etc/shadow", "/root", "/etc/ssh", "/var/backups"].map(str::to_owned))
             .collect(),
     }
 }
@@ -246,6 +260,40 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_docker() {
 }
 
 #[test]
+fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker() {
+    if !is_root() || !has_attacker() {
+        return;
+    }
+    let Some(world) = crate::docker::world("attack-userland") else {
+        return;
+    };
+    let closed = closed_folder();
+    let key = closed.path().join("key");
+    std::fs::write(&key, "secret").unwrap();
+    // The engine is root, whoever asks it.
+    let userland = crate::carried::userland_of_a_user("KUBECONFIG", &key);
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = empty.path().display().to_string();
+    let binds = userland
+        .iter()
+        .map(|bind| Value::Text(bind.replace(EMPTY, &nothing)));
+    let settings = Params::new().with("binds", Value::List(binds.collect()));
+    let targets = [
+        format!("key={}", key.display()),
+        "shadow=/etc/shadow".into(),
+        "ssl=/etc/ssl/private".into(),
+        "sudoers=/etc/sudoers.d".into(),
+        "ssh=/etc/ssh/ssh_host_ed25519_key".into(),
+        // There is something to protect.
+        "shown=/etc/passwd".into(),
+    ];
+    let output = printed_inside(&DOCKER, &world, &settings, &targets);
+    assert!(output.contains("shown DONE"), "{output}");
+    let defaults = ["io_uring", "vsock", "shown"];
+    assert_denied_but(&output, &defaults);
+}
+
+#[test]
 fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
     if !has_attacker() {
         return;
@@ -265,28 +313,135 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
     assert_denied_but(&output, &["unshare", "vsock"]);
 }
 
-/// Names the runtime where a test's body runs in a child process of another test.
+#[test]
+fn a_mask_that_cannot_be_laid_is_a_refusal() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let world = World::new("no-mask");
+    let mut spec = shell(&world, "echo started");
+    // The machine's own `/sys` is what is masked, and a link to itself can be looked at by nobody.
+    (spec.mounts.sys, spec.cgroup) = (false, false);
+    let script = "mount -t tmpfs none /sys && ln -s firmware /sys/firmware || exit 99; exec \"$@\"";
+    let output = with_own_mounts(script, &[], &launcher(&world, &spec)).output();
+    let output = output.unwrap();
+    if output.status.code() == Some(99) {
+        return skip("root", "nothing can be mounted here");
+    }
+    let refusal = report(&spec).error.unwrap();
+    assert!(refusal.step.contains("mask `/sys/firmware`"), "{refusal}");
+    assert!(refusal.hint.unwrap().contains("masked_paths"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+}
+
+/// Names the runtime, or the built-in container, where a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_ATTACKED";
 
 /// What the child tries to reach, a line each.
 const TARGETS: &str = "TARE_TEST_TARGETS";
 
+/// The agent's file that the child takes.
+const AGENT: &str = "TARE_TEST_ATTACKED_AGENT";
+
+/// What the child prints where such an environment cannot be had.
+const NOT_HERE: &str = "not here: ";
+
 #[test]
 #[ignore = "runs in a child process of another test"]
 fn child_is_attacked() {
-    let (Ok(runtime), Ok(targets)) = (std::env::var(CHILD), std::env::var(TARGETS)) else {
+    let (Ok(kind), Ok(targets)) = (std::env::var(CHILD), std::env::var(TARGETS)) else {
         return;
     };
-    let world = World::new("attacked");
-    let settings = Params::new().with("runtime", runtime);
+    let agent = std::env::var(AGENT).unwrap();
+    let mut world = World::with_agent("attacked", Path::new(&agent));
+    // Relative, as somebody would type it.
+    world.store = Some(STORE.into());
+    let (driver, settings): (&dyn Driver, _) = if kind == "container" {
+        (&Container, Params::new())
+    } else {
+        (&Oci, Params::new().with("runtime", kind))
+    };
+    if let Availability::Absent { why, .. } = driver.detect(&world.cx()) {
+        println!("\n{NOT_HERE}{why}");
+        return;
+    }
     let targets: Vec<String> = targets.lines().map(str::to_owned).collect();
     let open = settings.clone().with("private_paths", false);
-    let output = printed_inside(&Oci, &world, &open, &targets);
-    for name in ["shadow", "store", "another-run"] {
+    let output = printed_inside(driver, &world, &open, &targets);
+    for name in ["home", "store", "store-elsewhere", "another-run"] {
         let is_seen = output.contains(&format!("{name} DONE"));
         assert!(is_seen, "nothing to protect: {name}\n{output}");
     }
-    assert_denied(&printed_inside(&Oci, &world, &settings, &targets));
+    assert_denied(&printed_inside(driver, &world, &settings, &targets));
+}
+
+/// Tries this kind of environment with its own defaults, as root or as an ordinary user. What is to stay private has
+/// the places that its user gave it: a home that is on the search path itself, a state folder and a store named
+/// relative to the working directory, an engine's socket named by a variable.
+fn assert_denied_by_default(kind: &str, is_root: bool) {
+    // On the root's file system, or an overlay over it does not hold it.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let planted = plant(folder.path());
+    // The key has no place that anybody knows.
+    let of_store = |target: &&String| !target.starts_with("key=");
+    let targets = planted.targets.iter().filter(of_store);
+    // Programs of the search path are shown, also those in a home.
+    let targets: Vec<_> = targets
+        .map(|target| target.replace("root=/root", "root=/root/.profile"))
+        .collect();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::copy(crate::world::agent(), at("agent")).unwrap();
+    let mut command = of_this_program("attack::child_is_attacked", is_root);
+    let path = std::env::var("PATH").unwrap();
+    command
+        .current_dir(folder.path())
+        .env(CHILD, kind)
+        .env(TARGETS, targets.join("\n"))
+        .env(AGENT, at("agent"))
+        .env("TMPDIR", folder.path())
+        .env("TARE_HOME", "home-of-tare")
+        .env("HOME", at("home-of-user"))
+        .env("PATH", format!("{path}:{}", at("home-of-user")))
+        .env("CONTAINER_HOST", format!("unix://{}", at("engine.sock")))
+        // No engine: the newest list.
+        .env("DOCKER_HOST", format!("unix://{}", at("nobody.sock")));
+    if !is_root {
+        let own = Command::new("chown")
+            .args(["-R", NOBODY])
+            .arg(folder.path())
+            .status();
+        assert!(own.unwrap().success());
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let words = String::from_utf8_lossy(&output.stderr);
+    if let Some(why) = told.lines().find_map(|line| line.strip_prefix(NOT_HERE)) {
+        return skip(if is_root { "container" } else { "userns" }, why);
+    }
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{kind}: {told}{words}"
+    );
+}
+
+/// An ordinary user with nothing.
+const NOBODY: &str = "65534:65534";
+
+/// A test of this program in a process of its own, as root or as an ordinary user.
+pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
+    let own = std::env::current_exe().unwrap();
+    let mut command = Command::new(&own);
+    if !is_root {
+        command = Command::new("setpriv");
+        command
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            // Handed over open: an ordinary user may not come to where it lies.
+            .arg("/proc/self/fd/0")
+            .stdin(std::fs::File::open(own).unwrap());
+    }
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    command
 }
 
 #[test]
@@ -297,41 +452,19 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_a_runtime() {
     let _turn = turn();
     for runtime in ["runc", "crun"] {
         let world = World::new("attack-runtime");
-        if !crate::oci::is_available(&world, runtime) {
-            continue;
+        if crate::oci::is_available(&world, runtime) {
+            assert_denied_by_default(runtime, true);
         }
-        // On the root's file system, or an overlay over it does not hold it.
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let planted = plant(folder.path());
-        // The key has no place that anybody knows.
-        let of_store = |target: &&String| !target.starts_with("key=");
-        let targets = planted.targets.iter().filter(of_store);
-        // Programs of the search path are shown, also those in a home.
-        let targets: Vec<_> = targets
-            .map(|target| target.replace("root=/root", "root=/root/.profile"))
-            .collect();
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "attack::child_is_attacked"])
-            .args(["--ignored", "--nocapture"])
-            .env(CHILD, runtime)
-            .env(TARGETS, targets.join("\n"))
-            .env("TARE_HOME", folder.path().join("home-of-tare"))
-            .env(
-                "CONTAINER_HOST",
-                format!("unix://{}/engine.sock", folder.path().display()),
-            )
-            // No engine: the newest list.
-            .env(
-                "DOCKER_HOST",
-                format!("unix://{}/nobody.sock", folder.path().display()),
-            )
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        let words = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success() && told.contains("1 passed"),
-            "{runtime}: {told}{words}"
-        );
+    }
+}
+
+#[test]
+fn nothing_is_reached_from_the_built_in_container_as_it_is_by_default() {
+    if !is_root() || !has_attacker() {
+        return;
+    }
+    let _turn = turn();
+    for is_root in [true, false] {
+        assert_denied_by_default("container", is_root);
     }
 }

@@ -27,11 +27,17 @@ pub(crate) struct World {
     pub(crate) agents: Agents,
     pub(crate) folder: tempfile::TempDir,
     pub(crate) run: RunId,
+    pub(crate) store: Option<PathBuf>,
 }
 
 impl World {
     /// A new one; its run's name begins with `name`.
     pub(crate) fn new(name: &str) -> Self {
+        Self::with_agent(name, agent())
+    }
+
+    /// One with this agent.
+    pub(crate) fn with_agent(name: &str, agent: &Path) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -39,12 +45,13 @@ impl World {
             clock: SystemClock::default(),
             observer: Silent,
             cancel: Cancel::new(),
-            agents: Agents::only(agent()).unwrap(),
+            agents: Agents::only(agent).unwrap(),
             folder: tempfile::Builder::new()
                 .prefix("tare-it-")
                 .tempdir()
                 .unwrap(),
             run: RunId::new(format!("it-{name}-{}-{count}", std::process::id())).unwrap(),
+            store: None,
         }
     }
 
@@ -59,6 +66,7 @@ impl World {
             agents: &self.agents,
             scratch: self.folder.path(),
             run: &self.run,
+            store: self.store.as_deref(),
         }
     }
 }

@@ -63,6 +63,7 @@ fn child_detects() {
         agents: foreign_agent(folder.path()),
         folder,
         run: RunId::new("it-child").unwrap(),
+        store: None,
     };
     let (why, fix) = why_absent(&DOCKER, &world);
     println!("\nWHY {why}\nFIX {fix}");

@@ -133,6 +133,7 @@ impl Stage {
             agents: &self.agents,
             scratch: &self.scratch,
             run: &self.run,
+            store: None,
         }
     }
 
