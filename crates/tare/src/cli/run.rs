@@ -182,14 +182,17 @@ impl Run {
             session::tell_old_words(&arm.driver, &arm.settings);
         }
         let mut store = Store::open(&place.store_file()?)?;
-        let run = match &self.resume {
+        let resumed = match &self.resume {
             None => None,
             Some(text) => Some(resumed(&store, text, self.trust)?),
         };
-        let mut session = Session::begin(place, run)?;
+        // Where the run was begun with another state folder its label is looked after from there: what is left of it
+        // may be ended at any time.
+        let label = resumed.as_ref().filter(|resumed| resumed.is_own);
+        let mut session = Session::begin(place, label.map(|resumed| resumed.run.clone()))?;
+        let run = resumed.map_or_else(|| session.run().clone(), |resumed| resumed.run);
         let progress = Progress::new();
-        let result = self.measure(&session, &progress, study.as_ref(), &mut store);
-        let run = session.run().clone();
+        let result = self.measure(&session, &progress, study.as_ref(), &mut store, &run);
         let proof = match &result {
             Ok(summary) if summary.stopped_by.is_complete() => {
                 let is_open = self.blocks.is_none() && study.is_some() && again.is_none();
@@ -211,23 +214,24 @@ impl Run {
         Ok(exit)
     }
 
-    /// Carries the study out, or goes on with the session's run where there is none.
+    /// Carries the study out, or goes on with the stored run where there is none.
     fn measure(
         &self,
         session: &Session,
         progress: &Progress,
         study: Option<&Study>,
         store: &mut Store,
+        run: &RunId,
     ) -> Result<RunSummary, RunError> {
         let cx = session.context(progress);
         let registry = Registry::built_in();
         let Some(study) = study else {
-            let stored = store.run_without_records(cx.run)?;
+            let stored = store.run_without_records(run)?;
             if why::is_own_study(&stored.study) {
-                return self.go_on(&cx, &registry, store, &mut run::AllBlocks);
+                return self.go_on(&cx, run, &registry, store, &mut run::AllBlocks);
             }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-            return self.go_on(&cx, &registry, store, &mut rule);
+            return self.go_on(&cx, run, &registry, store, &mut rule);
         };
         let (study, resolved) = run::without_shims(&cx, study);
         for (shim, real) in resolved {
@@ -257,13 +261,14 @@ impl Run {
     fn go_on(
         &self,
         cx: &crate::cx::Context<'_>,
+        run: &RunId,
         registry: &Registry<'_>,
         store: &mut Store,
         precision: &mut dyn Precision,
     ) -> Result<RunSummary, RunError> {
         match self.budget {
-            Some(more_ns) => run::resume_with(cx, registry, store, precision, more_ns),
-            None => run::resume(cx, registry, store, precision),
+            Some(more_ns) => run::resume_with(cx, run, registry, store, precision, more_ns),
+            None => run::resume(cx, run, registry, store, precision),
         }
     }
 
@@ -410,11 +415,18 @@ impl Run {
     }
 }
 
+/// A stored run that is gone on with.
+struct Resumed {
+    run: RunId,
+    /// Whether it was begun with this state folder.
+    is_own: bool,
+}
+
 fn is_dash(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed> {
+fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Failed> {
     let run = if text.is_empty() {
         store.latest_unfinished()?.ok_or_else(|| {
             Failed::new(Exit::Usage, "there is no interrupted run to go on with")
@@ -425,7 +437,8 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed>
     };
     let stored = store.run_without_records(&run)?;
     let state = Place::state_folder()?;
-    if !is_trusted && !begun::is_noted(&state, &run, &stored.plan_sha256)? {
+    let is_own = begun::is_noted(&state, &run, &stored.plan_sha256)?;
+    if !is_trusted && !is_own {
         return Err(Failed::new(
             Exit::Usage,
             format!("run {run} was not begun here, and to go on with it runs the commands that its study names"),
@@ -445,5 +458,5 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<RunId, Failed>
         )
         .hint("ask `tare why` again, with the same input"));
     }
-    Ok(run)
+    Ok(Resumed { run, is_own })
 }

@@ -129,17 +129,19 @@ pub fn execute(
     session.carry_out()
 }
 
-/// Goes on with the stored run `cx.run`: the same plan, after the last trial that is stored.
+/// Goes on with the stored run `run`: the same plan, after the last trial that is stored. What is created carries the
+/// label `cx.run`, which is another one where the run was begun elsewhere.
 ///
 /// Trials are never filled in behind the last one, not even those of an arm that has become available
 /// since: they would not stand beside the others of their block. Such an arm joins from here on.
 pub fn resume(
     cx: &Context<'_>,
+    run: &RunId,
     registry: &Registry<'_>,
     store: &mut Store,
     precision: &mut dyn Precision,
 ) -> Result<RunSummary, RunError> {
-    go_on(cx, registry, store, precision, None)
+    go_on(cx, run, registry, store, precision, None)
 }
 
 /// The same with `more_ns` of time from now on, in place of what is left of the study's budget: also where the run
@@ -149,22 +151,24 @@ pub fn resume(
 /// cannot be undone, so it is stored with the run.
 pub fn resume_with(
     cx: &Context<'_>,
+    run: &RunId,
     registry: &Registry<'_>,
     store: &mut Store,
     precision: &mut dyn Precision,
     more_ns: u64,
 ) -> Result<RunSummary, RunError> {
-    go_on(cx, registry, store, precision, Some(more_ns))
+    go_on(cx, run, registry, store, precision, Some(more_ns))
 }
 
 fn go_on(
     cx: &Context<'_>,
+    run: &RunId,
     registry: &Registry<'_>,
     store: &mut Store,
     precision: &mut dyn Precision,
     more_ns: Option<u64>,
 ) -> Result<RunSummary, RunError> {
-    let stored = store.run_without_records(cx.run)?;
+    let stored = store.run_without_records(run)?;
     let plan = Plan::new(&stored.study);
     if plan.sha256() != stored.plan_sha256 {
         return Err(RunError::OtherPlan {
@@ -192,6 +196,7 @@ fn go_on(
         None => {}
     }
     let mut session = Session::new(cx, &plan, registry, store, precision)?;
+    session.run = run.clone();
     session.earlier_ns = stored.wall_ns;
     session.more_ns = more_ns;
     for end in stored.workload_ends {
@@ -211,13 +216,13 @@ fn go_on(
         }
     }
     let (precision, mut next, mut count) = (&mut *session.precision, 0, 0);
-    session.store.each_record(cx.run, |record| {
+    session.store.each_record(run, |record| {
         next = record.trial.sequence + 1;
         count += 1;
         precision.add(&record);
     })?;
     (session.next_sequence, session.n_trials) = (next, count);
-    session.store.resume(cx.run, cx.clock.unix_ns())?;
+    session.store.resume(run, cx.clock.unix_ns())?;
     if let (Some(_), Some(more_ns)) = (ended, more_ns) {
         session.say(format!(
             "the run had ended and is gone on with for {:.1} s more: blocks that are added by somebody who has seen a result make its intervals and verdicts look surer than they are",

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use tare_model::outcome::Exit;
 use tare_model::tool::ToolQuestion;
 use tare_model::{
-    ArmId, End, Facts, Outcome, Recipe, Spread, StoppedBy, Study, Trial, WorkloadId, WorkloadSpec,
+    ArmId, End, Facts, Outcome, Recipe, RunId, Spread, StoppedBy, Study, Trial, WorkloadId,
+    WorkloadSpec,
 };
 
 use super::charges;
@@ -27,6 +28,8 @@ use crate::workload::{Tool, Workload};
 /// One session of a run.
 pub(super) struct Session<'a> {
     pub(super) cx: Context<'a>,
+    /// As it is stored.
+    pub(super) run: RunId,
     pub(super) plan: &'a Plan,
     pub(super) store: &'a mut Store,
     pub(super) precision: &'a mut dyn Precision,
@@ -150,6 +153,7 @@ impl<'a> Session<'a> {
         let all = tools.iter().flatten();
         Ok(Self {
             cx: *cx,
+            run: cx.run.clone(),
             plan,
             store,
             precision,
@@ -216,7 +220,7 @@ impl<'a> Session<'a> {
         let error = error.or_else(|| stored.err().map(RunError::from));
         match error {
             None => Ok(RunSummary {
-                run: self.cx.run.clone(),
+                run: self.run,
                 stopped_by,
                 n_trials: self.n_trials,
                 n_without_value: self.n_without_value,

@@ -92,7 +92,7 @@ fn a_run_is_not_resumed_with_another_agent() {
     let mut cx = stage.cx();
     cx.agent = &agent;
     let mut store = Store::open(&scene.path()).unwrap();
-    let refused = resume(&cx, &registry, &mut store, &mut AllBlocks).unwrap_err();
+    let refused = resume(&cx, cx.run, &registry, &mut store, &mut AllBlocks).unwrap_err();
     assert!(matches!(refused, RunError::OtherAgent { .. }), "{refused}");
     assert_eq!(stage.log(), [""; 0]);
 }

@@ -195,7 +195,7 @@ fn resume_on(
     precision: &mut dyn Precision,
 ) -> Result<RunSummary, RunError> {
     on(stage, path, |cx, registry, store| {
-        resume(cx, registry, store, precision)
+        resume(cx, cx.run, registry, store, precision)
     })
 }
 
@@ -205,7 +205,7 @@ fn resume_with_on(
     more_ns: u64,
 ) -> Result<RunSummary, RunError> {
     on(stage, path, |cx, registry, store| {
-        tare::run::resume_with(cx, registry, store, &mut AllBlocks, more_ns)
+        tare::run::resume_with(cx, cx.run, registry, store, &mut AllBlocks, more_ns)
     })
 }
 
