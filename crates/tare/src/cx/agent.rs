@@ -5,7 +5,8 @@
 //! only they run in every arm, and the host's arm gets the same bytes as the others.
 //! An agent is known by the build id in its bytes, which `Hello` must repeat; it need not be executed for
 //! that, so an agent for another system can be handled too.
-//! What was read once is what runs: on Linux the bytes are sealed in memory, and the file does not matter any more.
+//! What was read once is what runs: on Linux the bytes are sealed in memory, and the file does not matter any more;
+//! elsewhere a copy in the run's own folder is what runs, which nobody else may enter.
 //! What it cannot see: whether an agent found in the target folder is older than its sources.
 
 use std::path::{Path, PathBuf};
@@ -131,7 +132,7 @@ impl Agents {
     pub fn locate(chosen: Option<&Path>, folder: &Path) -> Result<Self, AgentError> {
         let mut known = Vec::new();
         if let Some(path) = chosen {
-            known.push(read(path)?);
+            known.push(taken(path, folder, Sealed::new)?);
         }
         for (target, bytes) in EMBEDDED {
             known.push(unpack(target, bytes, folder)?);
@@ -139,7 +140,7 @@ impl Agents {
         let looked = candidates();
         if EMBEDDED.is_empty() {
             for path in looked.iter().filter(|path| path.is_file()) {
-                known.push(read(path)?);
+                known.push(taken(path, folder, Sealed::new)?);
             }
         }
         // A stable sort: where two are alike, the order above stands; the one that was named stays first.
@@ -228,10 +229,25 @@ fn candidates() -> Vec<PathBuf> {
 
 fn read(path: &Path) -> Result<Known, AgentError> {
     let bytes = files::read(path)?;
-    know(path, &bytes)
+    know(path, &bytes, Sealed::new)
 }
 
-fn know(path: &Path, bytes: &[u8]) -> Result<Known, AgentError> {
+/// How bytes are sealed; `None` where they cannot be.
+type Seal = fn(&[u8]) -> Option<Sealed>;
+
+/// Reads an agent's file. Where its bytes cannot be sealed a copy of them is made in `folder`, and that is what runs:
+/// whoever exchanges the file does not exchange the agent.
+fn taken(path: &Path, folder: &Path, seal: Seal) -> Result<Known, AgentError> {
+    let bytes = files::read(path)?;
+    let known = know(path, &bytes, seal)?;
+    if known.binary.sealed.is_some() {
+        return Ok(known);
+    }
+    let copy = written(&known.target, &bytes, folder)?;
+    know(&copy, &bytes, seal)
+}
+
+fn know(path: &Path, bytes: &[u8], seal: Seal) -> Result<Known, AgentError> {
     let build = build_id(bytes).ok_or_else(|| AgentError::Foreign {
         path: path.to_owned(),
     })?;
@@ -244,13 +260,18 @@ fn know(path: &Path, bytes: &[u8]) -> Result<Known, AgentError> {
             path: path.to_owned(),
             sha256: sha256(bytes),
             build,
-            sealed: Sealed::new(bytes).map(Arc::new),
+            sealed: seal(bytes).map(Arc::new),
         },
     })
 }
 
 /// Writes an embedded agent to `folder` unless it lies there already.
 fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<Known, AgentError> {
+    know(&written(target, bytes, folder)?, bytes, Sealed::new)
+}
+
+/// Writes an agent to `folder`, under a name with its hash, unless it lies there already; its file.
+fn written(target: &str, bytes: &[u8], folder: &Path) -> Result<PathBuf, FileError> {
     let hash = sha256(bytes);
     let suffix = if target.contains("windows") {
         ".exe"
@@ -262,7 +283,7 @@ fn unpack(target: &str, bytes: &[u8], folder: &Path) -> Result<Known, AgentError
         files::create_folder(folder)?;
         files::write_program(&path, bytes)?;
     }
-    know(&path, bytes)
+    Ok(path)
 }
 
 /// SHA-256 as hexadecimal digits.
@@ -397,6 +418,20 @@ mod tests {
         // Whoever reads of it sees the file that was named.
         let shown = copy.command(["version"]).to_string();
         assert_eq!(shown, format!("{} version", path.display()));
+    }
+
+    #[test]
+    fn where_nothing_can_be_sealed_a_copy_in_the_runs_own_folder_is_what_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine");
+        let bytes = fake(&format!("0.1.0-ab-o3-{OWN_TARGET}"));
+        files::write(&path, &bytes).unwrap();
+        let own = folder.path().join("run");
+        let agent = taken(&path, &own, |_| None).unwrap().binary;
+        files::write(&path, &fake(&format!("0.1.0-cd-o3-{OWN_TARGET}"))).unwrap();
+        assert!(agent.pinned().starts_with(&own));
+        assert_eq!(agent.bytes().unwrap(), bytes);
+        assert_eq!(sha256(&files::read(&agent.pinned()).unwrap()), agent.sha256);
     }
 
     #[test]

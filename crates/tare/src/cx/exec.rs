@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::Cancel;
 #[cfg(unix)]
 use super::patient::Patient;
+use super::{Cancel, vars};
 
 /// A program with its arguments and additions to its environment. Never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +62,15 @@ impl CommandLine {
         Self {
             is_session: true,
             ..self
+        }
+    }
+
+    /// The same for a program that reads settings, or programs, from the user's home.
+    #[must_use]
+    pub fn at_home(self) -> Self {
+        match vars::home_instead() {
+            Some(home) => self.variable("HOME", home),
+            None => self,
         }
     }
 

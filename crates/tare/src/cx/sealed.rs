@@ -5,7 +5,7 @@
 //! which is then sealed (memfd_create(2), `F_SEAL_WRITE` and its like in fcntl(2)); the kernel undoes no seal.
 //! Everything that starts or copies the agent goes through this process's descriptor of it.
 //! What it cannot do: anything on other systems, or where `/proc` or the right to execute such files is missing;
-//! there the agent stays the file that it was read from.
+//! there whoever reads the agent keeps a copy in a folder of its own.
 
 use std::fs::File;
 use std::path::PathBuf;

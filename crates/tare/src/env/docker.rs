@@ -225,7 +225,7 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
     let answers = |program: &str| {
         cx.exec
             .run(
-                &CommandLine::new(program, ["--version"]),
+                &CommandLine::new(program, ["--version"]).at_home(),
                 b"",
                 Duration::from_secs(2),
             )

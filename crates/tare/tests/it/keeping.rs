@@ -10,7 +10,7 @@ use tare_model::RunId;
 
 use crate::product::{Product, has_container, has_docker, is_root, with_own_mounts};
 use crate::traces::docker_objects;
-use crate::world::skip;
+use crate::world::{labelled, skip, wait_until};
 
 /// Everything below a folder with its permissions and, for files, its bytes.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
@@ -101,6 +101,44 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
     // Unmounted, it can be removed, for it is still marked.
     product.run(["clean"]).expect(0);
     assert!(!folder.exists());
+}
+
+#[test]
+fn what_a_measured_command_mounts_in_its_folder_survives_that_folders_removal() {
+    if !is_root() {
+        return skip("root", "only root can mount");
+    }
+    let product = Product::new();
+    let precious = product.folder().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("data"), "precious").unwrap();
+    let study = format!(
+        "id = \"mounts\"\n[design]\nblocks_min = 1\nblocks_max = 1\n[[arm]]\nid = \"host\"\n\
+         [[workload]]\nid = \"command\"\n[workload.params]\n\
+         argv = [\"/bin/sh\", \"-c\", \"mkdir here && mount --bind {} here\"]\n",
+        precious.display()
+    );
+    let study = product.file("mounts.toml", study);
+    let inner = product.command(["run", &study]);
+    let script = "mount --bind \"$1\" \"$1\" && umount \"$1\" || exit 99; shift; exec \"$@\"";
+    let mut command = with_own_mounts(script, &[&precious], &inner);
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.code == Some(99) {
+        return skip("root", &format!("nothing can be mounted here: {ended}"));
+    }
+    assert_eq!(
+        fs::read(precious.join("data")).ok(),
+        Some(b"precious".into()),
+        "{ended}"
+    );
+    assert!(
+        ended.stderr.contains("something is mounted there"),
+        "{ended}"
+    );
+    // The mount has gone with its namespace.
+    product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
 }
 
 #[test]
@@ -250,6 +288,16 @@ fn a_state_folder_that_others_can_put_something_into_is_refused() {
     std::os::unix::fs::chown(&above, Some(65534), Some(65534)).unwrap();
     refused("another user");
     std::os::unix::fs::chown(&above, Some(0), Some(0)).unwrap();
+    // A link of somebody else's to a folder of root's own.
+    let link = above.join("link");
+    symlink(product.home(), &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
+    for name in ["link", "link/"] {
+        let mut command = product.command(["run", "--blocks", "1"]);
+        command.env("TARE_HOME", above.join(name));
+        let ended = product.finish(command).expect(2);
+        assert!(ended.stderr.contains("another user"), "{ended}");
+    }
 }
 
 #[test]
@@ -332,4 +380,70 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
         started.signal("INT", false);
         started.wait().expect(4);
     }
+}
+
+#[test]
+fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
+    let product = Product::new();
+    let arguments = [
+        "run",
+        "--env",
+        "host",
+        "--workload",
+        "getppid",
+        "--blocks",
+        "20000",
+    ];
+    let mut started = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut started, 2);
+    started.signal("KILL", false);
+    started.wait();
+    let run = product.stored("SELECT id FROM run")[0].clone();
+    assert!(product.home().join("runs").join(&run).exists());
+    wait_until("its processes have ended", || labelled(&run).is_empty());
+    let elsewhere = Product::new();
+    let store = product.store().display().to_string();
+    let arguments = ["run", "--resume", "--trust", "--store", &store];
+    let mut started = Product::start(elsewhere.command(arguments));
+    let begin = product.n_trials();
+    product.wait_for_trials(&mut started, begin + 2);
+    let cleaned = product.run(["clean"]).expect(0);
+    assert!(!cleaned.stdout.contains("process"), "{cleaned}");
+    assert!(!product.home().join("runs").join(&run).exists());
+    let begin = product.n_trials();
+    product.wait_for_trials(&mut started, begin + 20);
+    started.signal("INT", false);
+    started.wait().expect(4);
+    assert_eq!(product.stored("SELECT id FROM run"), [run]);
+    elsewhere.assert_nothing_left();
+}
+
+#[test]
+fn under_sudo_with_home_kept_docker_reads_nothing_from_the_other_users_home() {
+    if !is_root() {
+        return skip("root", "only root can give a folder away");
+    }
+    let product = Product::new();
+    let (bin, home) = (product.folder().join("bin"), product.folder().join("home"));
+    for folder in [&bin, &home] {
+        fs::create_dir(folder).unwrap();
+    }
+    std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
+    let told = product.folder().join("told");
+    let script = format!("#!/bin/sh\necho \"$HOME\" >>{}\nexit 1\n", told.display());
+    product.file("bin/docker", script);
+    fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    let line = ["why", "--", "docker", "run", "--rm", "x"];
+    let compose = ["why", "--compose", "no-such-file", "web"];
+    for arguments in [&line[..], &compose] {
+        let mut command = product.command(arguments);
+        command
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("HOME", &home)
+            .env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
+        product.finish(command);
+    }
+    let homes = fs::read_to_string(told).unwrap();
+    let other = home.display().to_string();
+    assert!(homes.lines().all(|home| home != other), "{homes}");
 }

@@ -4,12 +4,13 @@
 //! Every tool goes through a study of two arms and one trial a block, as a user's would. What is checked is that
 //! each arm has readings of the metrics that the tool must leave, never how large they are.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use tare_model::{CommandCall, Params, Path, Recipe};
 
 use crate::product::Product;
-use crate::world::skip;
+use crate::world::{skip, wait_until};
 
 /// The interpreter of the distribution: another one that comes first on the path may be a script that finds its
 /// interpreter elsewhere, which cannot be packed.
@@ -282,5 +283,72 @@ fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
         } else {
             assert!(!ended.stderr.contains("is a script"), "{ended}");
         }
+    }
+}
+
+#[test]
+fn a_stranger_can_neither_end_the_measured_redis_server_nor_run_programs_in_it() {
+    let workload = tare::workload::find("redis-benchmark").unwrap();
+    let recipe = workload.recipe(&Params::new(), Some(Path::Loopback));
+    let Recipe::Pair { server, .. } = recipe.unwrap() else {
+        panic!("no pair");
+    };
+    let call = CommandCall::from_args(&server.args).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let port = crate::ssh::server::free_port().to_string();
+    let filled = |text: &str| {
+        text.replace("{folder}", folder.path().to_str().unwrap())
+            .replace("{address}", "127.0.0.1")
+            .replace("{port}", &port)
+    };
+    for (name, text) in &call.files {
+        std::fs::write(folder.path().join(name), filled(text)).unwrap();
+    }
+    let arguments = call.argv[1..].iter().map(|argument| filled(argument));
+    let started = Command::new(&call.argv[0])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .spawn();
+    let _server = match started {
+        Ok(server) => Ended(server),
+        Err(error) => return skip("tools", &format!("redis-server: {error}")),
+    };
+    let say = |words: &str| {
+        let output = Command::new("redis-cli")
+            .args(["-p", &port])
+            .args(words.split(' '))
+            .stdin(Stdio::null())
+            .output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    };
+    wait_until("it answers", || say("PING").contains("PONG"));
+    assert!(say("SET key value").contains("OK"));
+    for words in [
+        "EVAL return(1) 0",
+        "EVALSHA 0000000000000000000000000000000000000000 0",
+        "SCRIPT LOAD return(1)",
+        "FUNCTION LIST",
+        "CONFIG SET dir /tmp",
+        "SAVE",
+        "REPLICAOF 127.0.0.1 1",
+        "MODULE LIST",
+        "KEYS *",
+        "SHUTDOWN NOSAVE",
+    ] {
+        let said = say(words);
+        // Before Redis 7 there are no functions.
+        let is_refused = said.contains("NOPERM") || said.contains("unknown command");
+        assert!(is_refused, "{words}: {said}");
+    }
+    assert!(say("GET key").contains("value"));
+}
+
+/// A process that ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
     }
 }

@@ -72,8 +72,10 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
         return Ok(());
     }
     let given = std::path::absolute(path).map_err(error("find", path))?;
+    // A path that ends in a slash leads through a link.
+    let given: PathBuf = given.components().collect();
     let real = super::canonical(path)?;
-    for folder in given.ancestors().chain(real.ancestors()).skip(1) {
+    for folder in given.ancestors().chain(real.ancestors()) {
         let found = std::fs::symlink_metadata(folder).map_err(error("look at", folder))?;
         // In a folder such as `/tmp` nobody replaces what is another's.
         let is_sticky = found.permissions().mode() & 0o1000 != 0;

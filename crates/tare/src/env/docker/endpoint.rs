@@ -202,7 +202,7 @@ impl Endpoint {
         }
         let arguments = arguments.iter().chain(&["system", "dial-stdio"]);
         Ok(Self::Relayed {
-            command: CommandLine::new("docker", arguments.map(|word| (*word).to_owned())),
+            command: CommandLine::new("docker", arguments.map(|word| (*word).to_owned())).at_home(),
             shown: shown.to_owned(),
         })
     }

@@ -58,7 +58,7 @@ impl Caller {
         match &self.account {
             Some(account) => account.command(program, arguments, variables),
             None => variables.iter().fold(
-                CommandLine::new(program, arguments),
+                CommandLine::new(program, arguments).at_home(),
                 |command, (name, value)| command.variable(name, *value),
             ),
         }

@@ -71,7 +71,7 @@ fn config(cx: &Context<'_>, file: &str) -> Result<Value, EnvError> {
         "--format",
         "json",
     ];
-    let command = CommandLine::new("docker", arguments);
+    let command = CommandLine::new("docker", arguments).at_home();
     let finished = cx
         .exec
         .run(&command, b"", CONFIG_LIMIT)

@@ -79,6 +79,7 @@ fn one_way(
             }
         })?;
     let command = CommandLine::new(words[0].as_str(), &words[1..])
+        .at_home()
         .variable(
             "DOCKER_HOST",
             format!("unix://{}", stand_in.path().display()),
