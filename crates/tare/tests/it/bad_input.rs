@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::product::{Product, has_docker, is_root, with_own_mounts};
+use crate::product::{Product, has_docker, is_root, with_own_mounts, words};
 use crate::world::skip;
 
 const STUDY: &str = r#"id = "mine"
@@ -188,17 +188,9 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
 fn a_budget_too_small_for_one_block_still_gives_one_block() {
     let product = Product::new();
     let dossier = product
-        .run([
-            "run",
-            "--env",
-            "host",
-            "--workload",
-            "getppid,stat",
-            "--budget",
-            "1ms",
-            "--json",
-            "-",
-        ])
+        .run(words(
+            "run --env host --workload getppid,stat --budget 1ms --json -",
+        ))
         .expect(0)
         .json();
     assert_eq!(dossier["stopped_by"], "budget");
@@ -234,17 +226,9 @@ fn without_docker(product: &Product, arguments: &[&str]) -> Command {
 #[test]
 fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--env",
-        "docker",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "1",
-    ];
+    let arguments = words("run --env docker --workload getppid --blocks 1");
     let ended = product
-        .finish(without_docker(&product, &arguments))
+        .finish(without_docker(&product, arguments))
         .expect(3);
     assert!(
         ended.stderr.contains("`docker` could not be started"),
@@ -258,17 +242,9 @@ fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
 #[test]
 fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "1",
-        "--json",
-        "-",
-    ];
+    let arguments = words("run --workload getppid --blocks 1 --json -");
     let ended = product
-        .finish(without_docker(&product, &arguments))
+        .finish(without_docker(&product, arguments))
         .expect(0);
     assert!(
         ended.stderr.contains("docker: not available here"),
@@ -409,15 +385,7 @@ fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
 #[test]
 fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "40",
-    ];
+    let arguments = words("run --env host --workload getppid --blocks 40");
     let mut first = Product::start(product.command(arguments));
     product.wait_for_trials(&mut first, 2);
     let second = product.run(arguments).expect(1);
@@ -436,17 +404,7 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
     let cleaned = product.run(["clean"]).expect(0);
     assert_eq!(cleaned.stdout, "");
     // Another store is no obstacle.
-    let elsewhere = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "1",
-        "--store",
-        "b.sqlite",
-    ];
+    let elsewhere = words("run --env host --workload getppid --blocks 1 --store b.sqlite");
     product.run(elsewhere).expect(0);
     first.wait().expect(0);
     assert_eq!(product.n_trials(), 80);

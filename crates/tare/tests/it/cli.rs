@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::product::{Product, assert_valid_dossier, has_container, has_docker, words};
 use crate::world::skip;
 
 const SMALL: [&str; 6] = ["--workload", "getppid,stat", "--blocks", "2", "--json", "-"];
@@ -66,17 +66,9 @@ fn a_dossier_goes_to_a_file_and_the_table_to_standard_output() {
     let product = Product::new();
     let file = product.folder().join("dossier.json");
     let ended = product
-        .run([
-            "run",
-            "--env",
-            "host",
-            "--workload",
-            "getppid",
-            "--blocks",
-            "1",
-            "--json",
-            "dossier.json",
-        ])
+        .run(words(
+            "run --env host --workload getppid --blocks 1 --json dossier.json",
+        ))
         .expect(0);
     assert!(ended.stdout.starts_with("quick · "), "{ended}");
     assert!(ended.stdout.contains("A′ (host against itself)"), "{ended}");
@@ -252,15 +244,7 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
     let none = product.run(["show"]).expect(2);
     assert!(none.stderr.contains("tare run"), "{none}");
 
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "1",
-    ];
+    let arguments = words("run --env host --workload getppid --blocks 1");
     product.run(arguments).expect(0);
     product.run(arguments).expect(0);
     let json = product.run(["runs", "--json"]).expect(0).json();
@@ -390,15 +374,7 @@ fn a_reader_that_leaves_early_is_no_error() {
     }
     // The run itself is measured and stored all the same.
     let mut child = product
-        .command([
-            "run",
-            "--env",
-            "host",
-            "--workload",
-            "getppid",
-            "--blocks",
-            "1",
-        ])
+        .command(words("run --env host --workload getppid --blocks 1"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

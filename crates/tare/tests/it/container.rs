@@ -1,14 +1,13 @@
 //! `container`: the driver contract, and what is its own.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use tare::env::container::Container;
-use tare::env::{Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{Reply, Request};
-use tare_model::{ArmId, Facts, Params, Reason};
+use tare::env::{Driver, EnvError, Environment, StartMode};
+use tare_model::{ArmId, Params, Reason};
 
 use crate::contract::contract;
+use crate::talk::inner_facts;
 use crate::world::{Snapshot, World, skip, turn};
 
 /// Whether containers can be made here; says why not.
@@ -26,18 +25,6 @@ fn configure(settings: &Params) -> Box<dyn Environment> {
     Container
         .configure(ArmId::new("arm").unwrap(), settings)
         .unwrap()
-}
-
-fn facts(instance: &mut dyn Instance) -> Facts {
-    let request = Request::Facts {
-        paths: Vec::new(),
-        tools: Vec::new(),
-    };
-    instance.channel().send(&request).unwrap();
-    match instance.channel().receive(Duration::from_secs(20)).unwrap() {
-        Reply::Facts { facts } => facts,
-        other => panic!("no facts but {other:?}"),
-    }
 }
 
 #[test]
@@ -76,7 +63,7 @@ fn the_agent_inside_sees_what_was_asked_for() {
         .with("network", "none");
     let mut environment = configure(&settings);
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let facts = facts(instance.as_mut());
+    let facts = inner_facts(instance.as_mut());
     assert_eq!(facts["status.CapEff"], "00000000a80425fb");
     assert_eq!(facts["status.Seccomp"], "2");
     assert_eq!(facts["status.NoNewPrivs"], "1");
@@ -172,7 +159,7 @@ fn the_environment_inside_is_small_and_its_own_unless_it_is_asked_for() {
         let mut environment = configure(settings);
         environment.prepare(&world.cx()).unwrap();
         let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-        let found = facts(instance.as_mut())["environment.bytes"]
+        let found = inner_facts(instance.as_mut())["environment.bytes"]
             .parse()
             .unwrap();
         instance.stop(&world.cx()).unwrap();

@@ -7,12 +7,11 @@
 use std::time::{Duration, Instant};
 
 use tare::cx::Context;
-use tare::env::{
-    Availability, Channel, ChannelError, Charged, Driver, Environment, Instance, StartMode,
-};
+use tare::env::{Availability, ChannelError, Charged, Driver, Environment, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
 
+use crate::talk::{answer, facts_of};
 use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contract, skip, turn};
 
 /// Far more than any answer takes; passing it means a hang.
@@ -99,7 +98,7 @@ fn an_unknown_setting_is_refused(driver: &dyn Driver) {
 fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     let workdir = instance.workdir();
     let channel = instance.channel();
-    let reply = ask(channel, &Request::Hello { protocol: PROTOCOL });
+    let reply = answer(channel, &Request::Hello { protocol: PROTOCOL });
     let Reply::Hello {
         protocol,
         build,
@@ -111,23 +110,7 @@ fn greet(instance: &mut dyn Instance, cx: &Context<'_>) -> Facts {
     };
     assert_eq!((protocol, &build), (PROTOCOL, &cx.agent.build));
     assert!(probes.iter().any(|(name, _)| name == "null"));
-    let paths = vec![workdir];
-    let reply = ask(
-        channel,
-        &Request::Facts {
-            paths,
-            tools: Vec::new(),
-        },
-    );
-    let Reply::Facts { facts } = reply else {
-        panic!("no Facts but {reply:?}");
-    };
-    facts
-}
-
-fn ask(channel: &mut dyn Channel, request: &Request) -> Reply {
-    channel.send(request).unwrap();
-    channel.receive(ANSWER_LIMIT).unwrap()
+    facts_of(channel, vec![workdir])
 }
 
 /// A request for a trial of `probe` that aims at `target` and is given up after `limit`.
@@ -155,7 +138,7 @@ fn run(
 
 fn a_null_trial_is_done(instance: &mut dyn Instance, trial: u64) {
     let request = run(instance, trial, "null", Duration::ZERO, ANSWER_LIMIT);
-    let reply = ask(instance.channel(), &request);
+    let reply = answer(instance.channel(), &request);
     let Reply::Done { trial: about, raw } = reply else {
         panic!("not done but {reply:?}");
     };
@@ -193,7 +176,7 @@ fn a_worker_that_hangs_is_given_up_within_its_limit(instance: &mut dyn Instance)
     let limit = Duration::from_millis(300);
     let request = endless(instance, 2, limit);
     let begin = Instant::now();
-    let reply = ask(instance.channel(), &request);
+    let reply = answer(instance.channel(), &request);
     let limit_ns = limit.as_nanos() as u64;
     let failure = Failure::TimedOut { limit_ns };
     assert_eq!(reply, Reply::Failed { trial: 2, failure });
@@ -203,7 +186,7 @@ fn a_worker_that_hangs_is_given_up_within_its_limit(instance: &mut dyn Instance)
 fn a_trial_can_be_cancelled(instance: &mut dyn Instance) {
     let request = endless(instance, 4, Duration::from_secs(3600));
     instance.channel().send(&request).unwrap();
-    let reply = ask(instance.channel(), &Request::Cancel { trial: 4 });
+    let reply = answer(instance.channel(), &Request::Cancel { trial: 4 });
     let failure = Failure::Killed { signal: 9 };
     assert_eq!(reply, Reply::Failed { trial: 4, failure });
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use tare::cx::Agents;
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, Value};
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Params, Reason, Value};
 
 use crate::contract::contract;
+pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
 use crate::world::{World, skip};
 
 mod faults;
@@ -23,8 +24,6 @@ mod faults;
 )]
 #[path = "../../../../xtask/src/provision/docker.rs"]
 mod private_engine;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A world, if an engine answers; else says why not, or fails where one is required.
 pub(crate) fn world(name: &str) -> Option<World> {
@@ -65,57 +64,6 @@ pub(crate) fn arm(name: &str) -> ArmId {
 
 pub(crate) fn environment(driver: &Docker, name: &str, settings: &Params) -> Box<dyn Environment> {
     driver.configure(arm(name), settings).unwrap()
-}
-
-pub(crate) fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
-    let channel = instance.channel();
-    channel.send(request).unwrap();
-    channel.receive(LIMIT).unwrap()
-}
-
-pub(crate) fn hello(instance: &mut dyn Instance) {
-    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
-    assert!(
-        matches!(
-            reply,
-            Reply::Hello {
-                protocol: PROTOCOL,
-                ..
-            }
-        ),
-        "{reply:?}"
-    );
-}
-
-pub(crate) fn inner_facts(instance: &mut dyn Instance) -> Facts {
-    let paths = vec![instance.workdir()];
-    match ask(
-        instance,
-        &Request::Facts {
-            paths,
-            tools: Vec::new(),
-        },
-    ) {
-        Reply::Facts { facts } => facts,
-        other => panic!("{other:?}"),
-    }
-}
-
-pub(crate) fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
-    let request = Request::Run {
-        trial,
-        call: ProbeCall {
-            name: "null".into(),
-            args: Params::new().with("canary", false),
-        },
-        target_ns: 0,
-        limit_ns: 5_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    ask(instance, &request)
 }
 
 /// Starts, greets, hands over the instance, stops and removes, and checks that nothing is left.

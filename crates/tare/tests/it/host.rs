@@ -12,6 +12,7 @@ use tare::cx::Agents;
 use tare::env::Charged;
 use tare::env::container::Container;
 
+use crate::talk::inner_facts;
 use crate::world::{Snapshot, World, labelled, wait_until};
 
 #[test]
@@ -33,15 +34,7 @@ fn an_agent_on_one_processor_says_so() {
     let arm = ArmId::new("host").unwrap();
     let mut environment = Host.configure(arm, &settings).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let request = Request::Facts {
-        paths: Vec::new(),
-        tools: Vec::new(),
-    };
-    instance.channel().send(&request).unwrap();
-    let reply = instance.channel().receive(Duration::from_secs(20)).unwrap();
-    let Reply::Facts { facts } = reply else {
-        panic!("no facts but {reply:?}");
-    };
+    let facts = inner_facts(instance.as_mut());
     assert_eq!(facts["cpu.affinity"], "0");
     instance.stop(&world.cx()).unwrap();
 }

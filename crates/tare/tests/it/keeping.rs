@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tare::cx::owner::Owner;
 use tare_model::RunId;
 
-use crate::product::{Product, has_container, has_docker, is_root, with_own_mounts};
+use crate::product::{Product, has_container, has_docker, is_root, with_own_mounts, words};
 use crate::traces::docker_objects;
 use crate::world::{labelled, skip, wait_until};
 
@@ -171,16 +171,8 @@ fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
         command.env("DOCKER_HOST", format!("unix://{}", door.display()));
         command
     };
-    let arguments = [
-        "run",
-        "--env",
-        "docker",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "20000",
-    ];
-    let mut started = Product::start(with_door(&arguments));
+    let arguments = words("run --env docker --workload getppid --blocks 20000");
+    let mut started = Product::start(with_door(arguments));
     product.wait_for_trials(&mut started, 2);
     let run = product.stored("SELECT id FROM run")[0].clone();
     started.signal("KILL", false);
@@ -304,15 +296,7 @@ fn a_state_folder_that_others_can_put_something_into_is_refused() {
 fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
     let product = Product::new();
     product
-        .run([
-            "run",
-            "--env",
-            "host",
-            "--workload",
-            "getppid",
-            "--blocks",
-            "2",
-        ])
+        .run(words("run --env host --workload getppid --blocks 2"))
         .expect(0);
     let shown = product.run(["show"]).expect(0).stdout;
     let before = everything(&product.home());
@@ -338,15 +322,7 @@ fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
 #[test]
 fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "20000",
-    ];
+    let arguments = words("run --env host --workload getppid --blocks 20000");
     let mut started = Product::start(product.command(arguments));
     product.wait_for_trials(&mut started, 2);
     started.signal("KILL", false);

@@ -65,6 +65,7 @@ mod skip;
 mod ssh;
 #[cfg(target_os = "linux")]
 mod stopping;
+mod talk;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]

@@ -9,17 +9,14 @@ mod specs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use tare::env::oci::Oci;
 use tare::env::{Availability, Driver, Environment, Instance, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
+use crate::talk::{LIMIT, hello, inner_facts};
 use crate::world::{World, note_skipped_contract, skip, system_mounts, turn};
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether a runtime works here; says why not. The machine is asked once for all tests.
 pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
@@ -51,26 +48,9 @@ fn configure(settings: &Params) -> Box<dyn Environment> {
     Oci.configure(ArmId::new("arm").unwrap(), settings).unwrap()
 }
 
-fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
-    let channel = instance.channel();
-    channel.send(request).unwrap();
-    channel.receive(LIMIT).unwrap()
-}
-
 fn facts(instance: &mut dyn Instance) -> Facts {
-    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
-    assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
-    let paths = vec![instance.workdir()];
-    match ask(
-        instance,
-        &Request::Facts {
-            paths,
-            tools: Vec::new(),
-        },
-    ) {
-        Reply::Facts { facts } => facts,
-        other => panic!("no facts but {other:?}"),
-    }
+    hello(instance);
+    inner_facts(instance)
 }
 
 /// Starts a container, hands over what the agent inside sees and what the host's side says, stops and removes it;

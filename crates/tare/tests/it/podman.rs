@@ -11,17 +11,16 @@ use std::time::Duration;
 use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 use tare::env::podman::{PODMAN, Podman};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, Reason, Value};
+use tare_model::wire::{Reply, Request};
+use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use crate::contract::contract;
+use crate::talk::{LIMIT, ask, hello, inner_facts, trial};
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
 mod hostile;
 use account::Account;
-
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// A world and whose podman is tested in it; the account goes after the world, and the turn last.
 pub(crate) struct Place {
@@ -146,47 +145,6 @@ fn monitors(run: &str) -> Vec<String> {
         .collect()
 }
 
-fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
-    let channel = instance.channel();
-    channel.send(request).unwrap();
-    channel.receive(LIMIT).unwrap()
-}
-
-fn hello(instance: &mut dyn Instance) {
-    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
-    assert!(
-        matches!(reply, Reply::Hello { protocol, .. } if protocol == PROTOCOL),
-        "{reply:?}"
-    );
-}
-
-fn inner_facts(instance: &mut dyn Instance) -> Facts {
-    let paths = vec![instance.workdir()];
-    let tools = Vec::new();
-    match ask(instance, &Request::Facts { paths, tools }) {
-        Reply::Facts { facts } => facts,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// A trial that writes where the probes' files lie.
-fn trial(instance: &mut dyn Instance, probe: &str) -> Reply {
-    let request = Request::Run {
-        trial: 1,
-        call: ProbeCall {
-            name: probe.into(),
-            args: Params::new(),
-        },
-        target_ns: 1_000_000,
-        limit_ns: 20_000_000_000,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    ask(instance, &request)
-}
-
 fn absent(error: EnvError) -> (String, String) {
     match error {
         EnvError::Absent {
@@ -217,7 +175,10 @@ fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on()
             Some("2"),
             "{inner:?}"
         );
-        assert!(matches!(trial(instance, "null"), Reply::Done { .. }));
+        assert!(matches!(
+            trial(instance, 1, "null", Params::new()),
+            Reply::Done { .. }
+        ));
         for name in [
             "engine.version",
             "engine.storage_driver",
@@ -253,7 +214,10 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
         return;
     };
     place.with_instance(&Params::new(), StartMode::Once, |instance, _| {
-        assert!(matches!(trial(instance, "null"), Reply::Done { .. }));
+        assert!(matches!(
+            trial(instance, 1, "null", Params::new()),
+            Reply::Done { .. }
+        ));
         assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
         let error = instance.channel().receive(LIMIT).unwrap_err();
         assert!(
@@ -325,7 +289,7 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
             let kind = facts.get("mount./tare-work.fstype");
             let kind = kind.unwrap_or_else(|| panic!("{storage}: {facts:?}"));
             assert_eq!(kind == "tmpfs", storage == "tmpfs", "{storage}: {kind}");
-            let reply = trial(instance, "files");
+            let reply = trial(instance, 1, "files", Params::new());
             assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
         });
     }
@@ -370,7 +334,7 @@ fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
     account::set_mode(place.world.folder.path(), 0o711);
     let settings = Params::new().with("storage", "bind");
     place.with_instance(&settings, StartMode::Resident, |instance, _| {
-        let reply = trial(instance, "files");
+        let reply = trial(instance, 1, "files", Params::new());
         assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     });
 }
@@ -445,7 +409,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
         foreign.prepare(&cx).unwrap();
         let mut instance = foreign.start(&cx, mode).unwrap();
         hello(instance.as_mut());
-        let reply = trial(instance.as_mut(), "files");
+        let reply = trial(instance.as_mut(), 1, "files", Params::new());
         assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
         instance.stop(&cx).unwrap();
         foreign.remove(&cx).unwrap();
@@ -665,7 +629,7 @@ fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
     let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
     hello(instance.as_mut());
     assert!(matches!(
-        trial(instance.as_mut(), "null"),
+        trial(instance.as_mut(), 1, "null", Params::new()),
         Reply::Done { .. }
     ));
     // Both ends of the bridge are real: a port where nobody listens refuses.

@@ -148,6 +148,11 @@ fn new_folder() -> tempfile::TempDir {
         .unwrap()
 }
 
+/// The arguments of a command line.
+pub(crate) fn words(line: &'static str) -> &'static [&'static str] {
+    line.split(' ').collect::<Vec<_>>().leak()
+}
+
 impl Product {
     pub(crate) fn new() -> Self {
         Self::with_agent(agent())

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tare::env::ssh::Ssh;
-use tare::env::{ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare::env::{ChannelError, Driver, EnvError, Environment, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, Reason};
+use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
+use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
 use crate::world::{World, note_skipped_contract};
 use server::{Plan, Server, free_port, left};
 
@@ -16,51 +17,8 @@ mod killed;
 mod mounted;
 pub(crate) mod server;
 
-const LIMIT: Duration = Duration::from_secs(20);
-
 fn environment(settings: &Params) -> Box<dyn Environment> {
     Ssh.configure(ArmId::new("far").unwrap(), settings).unwrap()
-}
-
-fn ask(instance: &mut dyn Instance, request: &Request) -> Reply {
-    instance.channel().send(request).unwrap();
-    instance.channel().receive(LIMIT).unwrap()
-}
-
-fn hello(instance: &mut dyn Instance) {
-    let reply = ask(instance, &Request::Hello { protocol: PROTOCOL });
-    assert!(matches!(reply, Reply::Hello { .. }), "{reply:?}");
-}
-
-fn facts(instance: &mut dyn Instance) -> Facts {
-    let paths = vec![instance.workdir()];
-    match ask(
-        instance,
-        &Request::Facts {
-            paths,
-            tools: Vec::new(),
-        },
-    ) {
-        Reply::Facts { facts } => facts,
-        other => panic!("no facts but {other:?}"),
-    }
-}
-
-fn null_trial(instance: &mut dyn Instance, trial: u64) -> Reply {
-    let request = Request::Run {
-        trial,
-        call: ProbeCall {
-            name: "null".to_owned(),
-            args: Params::new().with("canary", false),
-        },
-        target_ns: 0,
-        limit_ns: LIMIT.as_nanos() as u64,
-        workdir: instance.workdir(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    };
-    ask(instance, &request)
 }
 
 /// Prepares, says hello, removes; what is left is nothing.
@@ -115,7 +73,7 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
     let world = World::new("ssh-facts");
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
-    let inside = facts(instance.as_mut());
+    let inside = inner_facts(instance.as_mut());
     assert!(inside.contains_key("kernel.boot_id"), "{inside:?}");
     assert!(
         instance

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::product::{Product, Started, has_container, has_docker};
+use crate::product::{Product, Started, has_container, has_docker, words};
 use crate::world::{labelled, skip};
 
 const N_BLOCKS: usize = 8;
@@ -217,15 +217,7 @@ fn ctrl_c_while_the_environments_start_leaves_nothing() {
 #[test]
 fn a_termination_signal_is_heard_as_ctrl_c_is() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "integer",
-        "--blocks",
-        "500",
-    ];
+    let arguments = words("run --env host --workload integer --blocks 500");
     for signal in ["TERM", "HUP"] {
         let mut started = Product::start(product.command(arguments));
         let n_before = product.n_trials();

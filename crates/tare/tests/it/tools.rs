@@ -27,7 +27,6 @@ use crate::world::{World, labelled, skip};
 
 const TOOL: &str = "tare-test-tool";
 
-/// One run of the tool.
 struct RunsTool;
 
 static METRICS: [MetricSpec; 1] = [MetricSpec {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::product::{Ended, Product, assert_valid_dossier, has_container, has_docker};
+use crate::product::{Ended, Product, assert_valid_dossier, has_container, has_docker, words};
 use crate::world::skip;
 
 /// Short enough for a test, long enough for six blocks of a short command.
@@ -458,30 +458,12 @@ fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would
     }
     let product = Product::new();
     let ended = product
-        .run([
-            "why",
-            "--env",
-            "container",
-            "--budget",
-            "8s",
-            "--",
-            "sleep",
-            "2",
-        ])
+        .run(words("why --env container --budget 8s -- sleep 2"))
         .expect(1);
     assert!(ended.stderr.contains("six blocks"), "{ended}");
     assert!(ended.hint().contains("--budget"), "{ended}");
     let ended = product
-        .run([
-            "why",
-            "--env",
-            "container",
-            "--budget",
-            "2s",
-            "--",
-            "sleep",
-            "30",
-        ])
+        .run(words("why --env container --budget 2s -- sleep 30"))
         .expect(1);
     assert!(ended.stderr.contains("did not end within"), "{ended}");
     product.assert_nothing_left();
