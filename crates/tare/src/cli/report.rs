@@ -11,7 +11,7 @@ use super::home::Place;
 use super::{Exit, Failed, bundle, output, recount};
 use crate::analyze::Series;
 use crate::cx::files;
-use crate::report::{FORMATS, Format, Made, Material, format};
+use crate::report::{self, FORMATS, Format, Made, Material};
 use crate::store::Store;
 
 #[derive(Args)]
@@ -45,7 +45,7 @@ fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
         .iter()
         .map(|format| PossibleValue::new(format.name()).help(format.about()));
     PossibleValuesParser::new(names)
-        .try_map(|name| format::find(&name).ok_or("there is no such form"))
+        .try_map(|name| report::find(&name).ok_or("there is no such form"))
 }
 
 impl Report {

@@ -1,12 +1,8 @@
-//! The forms in which a run is told, one file each, and the list of them.
-//!
-//! `tare report --format` and its help are made from the list; nothing else names a form. A new one is a file with a
-//! [`Format`] and a line in [`FORMATS`].
+//! What a form is in which a run is told, what it is made of and what it makes.
 
 use tare_model::dossier::Dossier;
 
 use super::terminal::Style;
-use super::{csv, html, json, jsonl, latex, markdown, svg, terminal};
 use crate::analyze::Series;
 
 /// What a form is made of.
@@ -52,38 +48,4 @@ pub trait Format: Sync {
     }
     /// Tells the run.
     fn make(&self, material: &Material<'_>) -> Made;
-}
-
-/// Every form, in the order in which help lists them.
-pub static FORMATS: &[&dyn Format] = &[
-    &terminal::Table,
-    &terminal::Full,
-    &html::Html,
-    &markdown::Markdown,
-    &latex::Latex,
-    &svg::Svg,
-    &csv::Csv,
-    &jsonl::JsonLines,
-    &json::Json,
-];
-
-/// The form of this name.
-pub fn find(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_form_is_listed_once_and_found_by_its_name() {
-        for format in FORMATS {
-            let same = FORMATS.iter().filter(|it| it.name() == format.name());
-            assert_eq!(same.count(), 1, "{}", format.name());
-            assert!(find(format.name()).is_some());
-            assert!(format.about().len() > 10 && !format.about().ends_with('.'));
-        }
-        assert!(find("word").is_none());
-    }
 }

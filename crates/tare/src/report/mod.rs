@@ -1,7 +1,9 @@
 //! Reports: pure functions of a dossier.
 //!
 //! Nothing here opens a database, reads a clock or knows the terminal; what is drawn depends on the
-//! dossier and the style alone, so that the same dossier is the same report everywhere. [`mod@format`] lists the forms.
+//! dossier and the style alone, so that the same dossier is the same report everywhere. The forms are
+//! one file each; `tare report --format` and its help are made from [`FORMATS`], and nothing else names a form. A new
+//! one is a file with a [`Format`] and a line there.
 
 mod answer;
 mod axis;
@@ -19,4 +21,38 @@ pub mod svg;
 pub mod terminal;
 mod words;
 
-pub use format::{FORMATS, Format, Made, Material};
+pub use format::{File, Format, Made, Material};
+
+/// Every form, in the order in which help lists them.
+pub static FORMATS: &[&dyn Format] = &[
+    &terminal::Table,
+    &terminal::Full,
+    &html::Html,
+    &markdown::Markdown,
+    &latex::Latex,
+    &svg::Svg,
+    &csv::Csv,
+    &jsonl::JsonLines,
+    &json::Json,
+];
+
+/// The form of this name.
+pub fn find(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_listed_once_and_found_by_its_name() {
+        for format in FORMATS {
+            let same = FORMATS.iter().filter(|it| it.name() == format.name());
+            assert_eq!(same.count(), 1, "{}", format.name());
+            assert!(find(format.name()).is_some());
+            assert!(format.about().len() > 10 && !format.about().ends_with('.'));
+        }
+        assert!(find("word").is_none());
+    }
+}

@@ -471,7 +471,7 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
             ..Crowd::default()
         }
         .dossier();
-        let made = tare::report::format::find("svg")
+        let made = tare::report::find("svg")
             .unwrap()
             .make(&tare::report::Material {
                 dossier: &dossier,

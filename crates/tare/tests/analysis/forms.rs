@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use tare::analyze::{RunData, analyze, readings};
 use tare::report::terminal::{Style, brief};
-use tare::report::{FORMATS, Made, Material, format, html};
+use tare::report::{self, FORMATS, Made, Material, html};
 use tare_model::dossier::{Dossier, DossierBlock};
 use tare_model::{Params, Value};
 
@@ -24,7 +24,7 @@ const STYLE: Style = Style {
 fn made(name: &str, run: &RunData) -> Made {
     let dossier = analyze(run, &find);
     let readings = readings(run, &find);
-    format::find(name).unwrap().make(&Material {
+    report::find(name).unwrap().make(&Material {
         dossier: &dossier,
         readings: &readings,
         style: STYLE,

@@ -168,7 +168,6 @@ impl Plan {
         self
     }
 
-    /// The run.
     pub(crate) fn run(&self) -> RunData {
         let study = self.study();
         let mut trials = Vec::new();

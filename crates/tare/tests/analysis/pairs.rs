@@ -2,7 +2,7 @@
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, brief, table};
-use tare::report::{Made, Material, format};
+use tare::report::{self, Made, Material};
 use tare_model::dossier::DossierCell;
 use tare_model::study::A_PRIME;
 
@@ -127,7 +127,7 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
         }
     }
     for name in ["html", "markdown"] {
-        let form = format::find(name).unwrap();
+        let form = report::find(name).unwrap();
         let made = form.make(&Material {
             dossier: &dossier,
             readings: &[],
