@@ -97,7 +97,6 @@ impl Skips {
         }
     }
 
-    /// Adds one.
     pub(crate) fn add(&mut self, program: &str, test: &str, need: &str, reason: &str) {
         self.0
             .entry((program.to_owned(), test.to_owned()))

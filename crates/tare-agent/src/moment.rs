@@ -9,7 +9,6 @@ use tare_model::SpanClock;
 pub(crate) struct Moment {
     /// Nanoseconds of the clock.
     pub(crate) ns: u64,
-    /// Which clock that is.
     pub(crate) clock: SpanClock,
 }
 

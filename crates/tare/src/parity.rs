@@ -33,7 +33,6 @@ const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
 pub(crate) struct Side<'a> {
     /// Its name.
     pub(crate) id: &'a str,
-    /// Its settings.
     pub(crate) settings: &'a Params,
     /// What was found out about it.
     pub(crate) facts: &'a Facts,

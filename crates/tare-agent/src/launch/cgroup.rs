@@ -20,7 +20,6 @@ use crate::cgroup::{self, Hierarchy};
 /// The groups of one instance. Not removed when dropped: the launcher removes them when all is over.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// The groups.
     pub(super) groups: Vec<Group>,
     /// `v1`, `v2` or `hybrid`.
     pub(super) version: Option<&'static str>,

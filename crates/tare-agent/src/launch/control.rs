@@ -18,7 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Group {
     /// Its folder on the host.
     pub(super) folder: PathBuf,
-    /// Its hierarchy.
     pub(super) hierarchy: Hierarchy,
 }
 

@@ -388,7 +388,6 @@ pub(crate) fn reset_signals() -> io::Result<()> {
         .map(drop)
 }
 
-/// Ignores a signal.
 pub(crate) fn ignore_signal(signal: libc::c_int) {
     // SAFETY: SIG_IGN is no function of ours; callers pass valid signals.
     unsafe { libc::signal(signal, libc::SIG_IGN) };

@@ -11,7 +11,6 @@ use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.arch-emulation",
     title: "The program is built for another processor and is translated",

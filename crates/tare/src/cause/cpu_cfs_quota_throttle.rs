@@ -25,7 +25,6 @@ const KINDS: &[Kind] = &[
     Kind::Output,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.cfs-quota-throttle",
     title: "A processor quota stops the group in the middle of its work",

@@ -12,7 +12,6 @@ use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::Contention, Family::Steal];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.contention-and-steal",
     title: "Other work had the processor, on this kernel or under it",

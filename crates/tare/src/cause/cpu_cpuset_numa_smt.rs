@@ -17,7 +17,6 @@ const FAMILIES: &[Family] = &[
     Family::Waiting,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.cpuset-numa-smt",
     title: "The processors that may be used are fewer, share cores, or lie far from the memory",

@@ -13,7 +13,6 @@ use crate::env::mechanism::Kind as Mechanism;
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faster];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.frequency-and-hybrid-cores",
     title: "The same instructions ran at another clock or on another kind of core",

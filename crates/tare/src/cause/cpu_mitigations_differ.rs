@@ -11,7 +11,6 @@ use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::CostlierCalls, Family::OtherCode];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.mitigations-differ",
     title: "The two kernels guard against processor weaknesses in different ways",

@@ -27,7 +27,6 @@ pub(super) const VARIABLES: &[&str] = &[
 /// n instances that share the processors fairly take n times as long; this many times that is no sharing.
 const UNFAIR: f64 = 3.0;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.thread-oversubscription",
     title: "More compute threads run than processors may be used",

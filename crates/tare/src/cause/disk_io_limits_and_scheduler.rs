@@ -20,7 +20,6 @@ const LIMITS: &[&str] = &[
 ];
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.io-limits-and-scheduler",
     title: "A limit on the disk, or another scheduler of its requests",

@@ -16,7 +16,6 @@ const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierC
 /// File systems that live in memory: a flush costs nothing there.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "rootfs"];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.other-filesystem-under-the-path",
     title: "The same path lies on another file system or another device",

@@ -17,7 +17,6 @@ const FAMILIES: &[Family] = &[
     Family::Waiting,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.overlay-copy-up",
     title: "The files lie on the image's layers, where a first write copies the whole file",

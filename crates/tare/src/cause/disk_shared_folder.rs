@@ -42,7 +42,6 @@ const ON_A_DESKTOP: &[&str] = &[
 const BLOCKED_SUBMISSION: f64 = 10.0;
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device, Family::CostlierCalls];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.shared-folder",
     title: "The files lie in a folder that another operating system serves",

@@ -23,7 +23,6 @@ const SLOW: &[(&str, &str)] = &[
     ("aufs", "is a union file system of old kernels"),
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.storage-driver",
     title: "The engine keeps its layers in a slow way",

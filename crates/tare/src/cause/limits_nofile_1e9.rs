@@ -20,7 +20,6 @@ const FAMILIES: &[Family] = &[Family::MoreCalls, Family::CostlierCalls];
 /// What closing a descriptor that is not open takes, nanoseconds.
 const CLOSE_NS: f64 = 115.0;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "limits.nofile-1e9",
     title: "Programs loop over every descriptor that the limit allows",

@@ -16,7 +16,6 @@ const SMALL: f64 = 67_108_864.0;
 const WANTS_MORE: f64 = 0.85;
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "limits.shm-64m",
     title: "Shared memory is limited to 64 MiB",

@@ -11,7 +11,6 @@ use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::Faults];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "memory.first-touch",
     title: "Touching memory for the first time costs more",

@@ -13,7 +13,6 @@ use tare_model::{counter, fact};
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCalls];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "memory.limit-cache-and-oom",
     title: "The memory limit is reached, and page cache counts towards it",

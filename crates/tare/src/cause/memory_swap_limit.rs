@@ -11,7 +11,6 @@ use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "memory.swap-limit",
     title: "The limit leaves no swap, so that pressure falls on the page cache",

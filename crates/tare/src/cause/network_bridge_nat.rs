@@ -17,7 +17,6 @@ const FAMILIES: &[Family] = &[
     Family::OtherCode,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.bridge-nat",
     title: "Packets cross virtual devices, a bridge and the packet filter",

@@ -14,7 +14,6 @@ const FAMILIES: &[Family] = &[Family::Waiting];
 /// From this number of dots on, ordinary names are tried with every suffix first.
 const MANY_DOTS: u32 = 2;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.dns",
     title: "Names are resolved through more questions, or one that gets lost",

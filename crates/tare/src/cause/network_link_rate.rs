@@ -15,7 +15,6 @@ use crate::env;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.link-rate",
     title: "A queue on the link holds packets back: a rate limit or an added delay",

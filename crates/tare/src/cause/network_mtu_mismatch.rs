@@ -12,7 +12,6 @@ use super::look::number;
 use super::triage::Family;
 use super::{Case, switch};
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.mtu-mismatch",
     title: "Packets of the environment are larger than the machine's way out allows, or much smaller",

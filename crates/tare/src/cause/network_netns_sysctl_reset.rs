@@ -14,7 +14,6 @@ use super::{Case, switch};
 const FULL: f64 = 0.95;
 const FAMILIES: &[Family] = &[Family::Waiting];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.netns-sysctl-reset",
     title: "The network namespace starts with the kernel's defaults, or the table of connections is full",

@@ -16,7 +16,6 @@ const FAMILIES: &[Family] = &[
     Family::OtherCode,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.rootless-usermode-stack",
     title: "A program in user space carries the packets of a rootless container",

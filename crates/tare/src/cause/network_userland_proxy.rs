@@ -18,7 +18,6 @@ const FAMILIES: &[Family] = &[
     Family::OtherCode,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "network.userland-proxy",
     title: "The published port is reached through the engine's proxy",

@@ -20,7 +20,6 @@ const FAMILIES: &[Family] = &[
     Family::Faults,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "runtime.ergonomics",
     title: "A language runtime chooses other collectors and pools from the limits",

@@ -18,7 +18,6 @@ const FAMILIES: &[Family] = &[
 ];
 const REFUSED: &[&str] = &["EPERM", "ENOSYS", "EACCES", "killed"];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.blocked-fast-path",
     title: "A refused system call makes programs take a slower way",

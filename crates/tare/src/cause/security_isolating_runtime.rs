@@ -36,7 +36,6 @@ const FAMILIES: &[Family] = &[
     Family::OnBehalf,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.isolating-runtime",
     title: "The runtime gives the container a kernel of its own",

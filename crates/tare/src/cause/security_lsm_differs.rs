@@ -14,7 +14,6 @@ use crate::env::mechanism::Kind as Mechanism;
 /// More than this it does not explain: about one percent is usual.
 const MOST: f64 = 1.1;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.lsm-differs",
     title: "A security module confines the arm and not the baseline",

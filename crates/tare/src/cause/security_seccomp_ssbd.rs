@@ -23,7 +23,6 @@ const SUFFERS: f64 = 1.15;
 const ASKED_FOR: &str = "Find what asks for the mitigation: a setting of the environment, a wrapper that calls prctl, or the boot option \
      `spec_store_bypass_disable` (`prctl` leaves it to the programs that want it); the seccomp filter has no part in it, keep it.";
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.seccomp-ssbd",
     title: "A seccomp filter switched speculation mitigations on (kernels before 5.16)",

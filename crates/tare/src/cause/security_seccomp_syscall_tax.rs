@@ -19,7 +19,6 @@ const SHARE: f64 = 0.1;
 /// Since this kernel calls that are always allowed skip the filter's program.
 const BITMAP: (u32, u32) = (5, 11);
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "security.seccomp-syscall-tax",
     title: "Each system call passes the seccomp filter",

@@ -10,7 +10,6 @@ use super::kind::Kind;
 use super::{Case, switch};
 use crate::env::mechanism::Kind as Mechanism;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.docker-run-constant",
     title: "Setting up and removing the environment is charged to a short job",

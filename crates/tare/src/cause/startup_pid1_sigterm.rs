@@ -15,7 +15,6 @@ const SPENT: f64 = 0.8;
 /// Nothing else takes as long: below it process 1 must be known not to hear the signal.
 const SLOW_STOP_NS: f64 = 5e9;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.pid1-sigterm",
     title: "Process 1 ignores the request to stop and is killed after a delay",

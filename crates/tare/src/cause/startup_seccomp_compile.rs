@@ -11,7 +11,6 @@ use super::{Case, switch};
 /// What compiling took, nanoseconds.
 const COMPILE_NS: f64 = 25e6;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.seccomp-compile",
     title: "Each start compiles the seccomp filter",

@@ -18,7 +18,6 @@ const BYTE_NS: f64 = 50.0;
 /// The part of the extra time that the lines must be able to explain.
 const PART: f64 = 0.3;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "stdio.log-driver",
     title: "Every line of output passes a pipe, a daemon and a log, or a terminal",

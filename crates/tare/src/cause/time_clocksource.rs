@@ -21,7 +21,6 @@ const SLOW: &[&str] = &[
 /// A reading without a system call is faster than this everywhere.
 const READABLE_NS: f64 = 60.0;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "time.clocksource",
     title: "Reading the time takes a system call",

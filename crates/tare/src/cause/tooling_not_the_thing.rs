@@ -17,7 +17,6 @@ const UNTOUCHED: f64 = 0.1;
 /// No ordinary network card gives more, bytes a second: 40 Gbit/s.
 const FASTEST_CARD: f64 = 5e9;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.not-the-thing",
     title: "The figure measures something else than its name says",

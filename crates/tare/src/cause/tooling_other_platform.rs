@@ -9,7 +9,6 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.other-platform",
     title: "What is compared are two platforms, not an environment and its absence",

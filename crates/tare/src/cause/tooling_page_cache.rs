@@ -28,7 +28,6 @@ const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierC
 /// Less than this per unit of work proves nothing.
 const FEWEST_BYTES: f64 = 4096.0;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.page-cache",
     title: "The disk figure is one of memory, on one side at least",

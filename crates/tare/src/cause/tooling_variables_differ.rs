@@ -15,7 +15,6 @@ const FAMILIES: &[Family] = &[
     Family::Spin,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.variables-differ",
     title: "Variables that change how programs work are set on one side only",

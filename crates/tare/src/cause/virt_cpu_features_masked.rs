@@ -37,7 +37,6 @@ const FAST: &[&str] = &[
 ];
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::CostlierCalls];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.cpu-features-masked",
     title: "The guest's processor hides instructions that the host has",

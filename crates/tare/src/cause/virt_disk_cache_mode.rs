@@ -12,7 +12,6 @@ use super::{Case, switch};
 /// No device flushes faster: what does has not flushed.
 const TRUE_FLUSH_NS: f64 = 30_000.0;
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.disk-cache-mode",
     title: "The host caches the virtual disk, or does not flush it",

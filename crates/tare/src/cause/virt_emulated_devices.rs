@@ -31,7 +31,6 @@ const FAMILIES: &[Family] = &[
     Family::OnBehalf,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.emulated-devices",
     title: "The guest uses imitated devices instead of paravirtual ones",

@@ -11,7 +11,6 @@ use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faults];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.nested-paging-and-thp",
     title: "Translating addresses costs more: a guest's two tables, or smaller pages",

@@ -10,7 +10,6 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.tcg-or-unusable-kvm",
     title: "The guest's processor is imitated by software",

@@ -15,7 +15,6 @@ use super::text::printable;
 use super::{Setting, SettingsError, Wanted};
 use crate::suggest;
 
-/// What was read.
 enum Read {
     Flag(bool),
     Text(String),

@@ -8,7 +8,6 @@ use tare_model::fact;
 use tare_model::names::Use;
 use tare_model::{CheckResult, Facts};
 
-/// What is compared.
 pub(super) struct Compared {
     pub(super) id: &'static str,
     /// Facts under one of these names; a name that ends in `*` stands for all that begin so.

@@ -8,7 +8,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 
 use super::probe_output::ProbeWorkload;
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "chase",
     about: "dependent loads behind stores of late address: what disabling memory speculation costs",

@@ -7,7 +7,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 
 use super::probe_output::ProbeWorkload;
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "des",
     about: "DES encryption of 80 000 characters",

@@ -6,7 +6,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 
 use super::probe_output::ProbeWorkload;
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "float",
     about: "dependent floating-point operations in registers",

@@ -9,7 +9,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 use super::probe_output::{Accepts, ProbeWorkload};
 use super::{DefaultValue, ParamSpec};
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "matrix",
     about: "transpose, inverse, element-wise sum and product of dense matrices",

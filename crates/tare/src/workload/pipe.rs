@@ -8,7 +8,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 use super::probe_output::{Accepts, ProbeWorkload};
 use super::{DefaultValue, ParamSpec};
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "pipe",
     about: "one byte to another process and back over two pipes",

@@ -8,7 +8,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 use super::probe_output::{Accepts, ProbeWorkload};
 use super::{DefaultValue, ParamSpec};
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "read-files",
     about: "reading whole files of text into memory",

@@ -7,7 +7,6 @@ use tare_model::{Better, MetricSpec, ResourceClass, Unit};
 
 use super::probe_output::ProbeWorkload;
 
-/// The registered workload.
 pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
     id: "tasks",
     about: "calling and handing over tasks, and filling a table from two threads",

@@ -63,7 +63,6 @@ pub(super) struct Siblings {
     pub(super) turn_page: Option<String>,
 }
 
-/// The instance.
 pub(super) struct DockerInstance {
     channel: EngineChannel,
     belongings: Belongings,

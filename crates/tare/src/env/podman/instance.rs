@@ -166,7 +166,6 @@ impl Channel for CommandChannel {
     }
 }
 
-/// The instance.
 pub(super) struct PodmanInstance {
     channel: CommandChannel,
     caller: Caller,
