@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 mod circles;
 mod names;
+mod sizes;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -231,14 +232,6 @@ fn every_file_says_at_its_top_what_it_is() {
             "{} begins without `//!`",
             file.display()
         );
-    }
-}
-
-#[test]
-fn no_file_is_longer_than_700_lines() {
-    for file in all_rust_files() {
-        let n_lines = std::fs::read_to_string(&file).unwrap().lines().count();
-        assert!(n_lines <= 700, "{} has {n_lines} lines", file.display());
     }
 }
 

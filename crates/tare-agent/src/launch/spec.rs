@@ -56,8 +56,93 @@ pub(super) fn plan(spec: LaunchSpec, missing: &mut Vec<Missing>) -> Result<Plan,
     plan_for(spec, is_rootless, missing)
 }
 
+fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') && !path.split('/').any(|part| part == "..")
+}
+
+/// Refuses paths that lead elsewhere than they say.
+fn check_paths(spec: &LaunchSpec) -> Result<(), LaunchError> {
+    let is_root = |path: &str| path.trim_end_matches('/').is_empty();
+    let hidden = spec.hidden.iter();
+    let hidden = hidden.filter(|path| !is_absolute(path) || is_root(path));
+    let bound = spec
+        .binds
+        .iter()
+        .flat_map(|bind| [&bind.source, &bind.target]);
+    let bound = bound.filter(|path| !is_absolute(path));
+    let shared = spec.shared.iter().map(|folder| &folder.target);
+    let wrong_paths = [&spec.workdir]
+        .into_iter()
+        .filter(|path| !is_absolute(path))
+        .map(|path| (path, "is no working directory"))
+        .chain(hidden.map(|path| (path, "cannot be hidden")))
+        .chain(bound.map(|path| (path, "is no path to be bound")))
+        .chain(
+            shared
+                .filter(|path| !is_absolute(path))
+                .map(|path| (path, "is no place for a folder")),
+        )
+        .next();
+    wrong_paths.map_or(Ok(()), |(path, what)| {
+        Err(wrong(
+            format!("`{}` {what}", path.escape_debug()),
+            "absolute paths without `..`, and to be hidden none that is the root",
+        ))
+    })
+}
+
+/// Refuses what cannot be, or contradicts itself.
+fn check(spec: &LaunchSpec, may_do_without_root: bool) -> Result<(), LaunchError> {
+    if !is_name(&spec.name) {
+        return Err(wrong(
+            format!("`{}` is no instance's name", spec.name.escape_debug()),
+            "letters, digits, `.`, `_` and `-`",
+        ));
+    }
+    check_paths(spec)?;
+    let mounts = [spec.mounts.proc, spec.mounts.sys, spec.mounts.dev];
+    let needs_mounts = spec.rootfs == Rootfs::Overlay
+        || mounts.contains(&true)
+        || spec.masked_paths
+        || !spec.hidden.is_empty();
+    let contradictions = [
+        (
+            spec.argv.is_empty(),
+            "there is no program to start",
+            "fill `argv`",
+        ),
+        (
+            needs_mounts && !spec.namespaces.mount,
+            "an overlay, new mounts, masked and hidden paths need the mount namespace",
+            "add `mount` to the namespaces, or use rootfs = \"host\", masked_paths = false and private_paths = false",
+        ),
+        (
+            !spec.binds.is_empty() && !spec.namespaces.mount,
+            "binds need the mount namespace",
+            "add `mount` to the namespaces, or leave the binds out",
+        ),
+        (
+            spec.namespaces.net == (spec.network == Network::Host),
+            "the network is the host's if, and only if, there is no network namespace",
+            "leave `net` out of the namespaces for network = \"host\", and only then",
+        ),
+        (
+            !spec.limits.is_empty() && !spec.cgroup,
+            "limits need cgroups of their own",
+            "set `cgroup`",
+        ),
+        (
+            !may_do_without_root,
+            "without root nothing but a user namespace allows the rest",
+            "run as root, or add `user` to the namespaces",
+        ),
+    ];
+    let found = contradictions.iter().find(|(is_so, ..)| *is_so);
+    found.map_or(Ok(()), |(_, problem, hint)| Err(wrong(*problem, *hint)))
+}
+
 fn plan_for(
-    spec: LaunchSpec,
+    mut spec: LaunchSpec,
     is_rootless: bool,
     missing: &mut Vec<Missing>,
 ) -> Result<Plan, LaunchError> {
@@ -66,80 +151,7 @@ fn plan_for(
         UserNamespace::No => false,
         UserNamespace::IfNeeded => is_rootless,
     };
-    if !is_name(&spec.name) {
-        return Err(wrong(
-            format!("`{}` is no instance's name", spec.name.escape_debug()),
-            "letters, digits, `.`, `_` and `-`",
-        ));
-    }
-    if spec.argv.is_empty() {
-        return Err(wrong("there is no program to start", "fill `argv`"));
-    }
-    if !spec.workdir.starts_with('/') || spec.workdir.split('/').any(|part| part == "..") {
-        return Err(wrong(
-            format!("`{}` is no working directory", spec.workdir.escape_debug()),
-            "an absolute path without `..`",
-        ));
-    }
-    let needs_mounts = spec.rootfs == Rootfs::Overlay
-        || spec.mounts.proc
-        || spec.mounts.sys
-        || spec.mounts.dev
-        || spec.masked_paths
-        || !spec.hidden.is_empty();
-    if needs_mounts && !spec.namespaces.mount {
-        return Err(wrong(
-            "an overlay, new mounts, masked and hidden paths need the mount namespace",
-            "add `mount` to the namespaces, or use rootfs = \"host\", masked_paths = false and private_paths = false",
-        ));
-    }
-    if !spec.binds.is_empty() && !spec.namespaces.mount {
-        return Err(wrong(
-            "binds need the mount namespace",
-            "add `mount` to the namespaces, or leave the binds out",
-        ));
-    }
-    let is_absolute =
-        |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
-    if let Some(path) = spec
-        .hidden
-        .iter()
-        .find(|path| !is_absolute(path) || path.trim_end_matches('/').is_empty())
-    {
-        return Err(wrong(
-            format!("`{}` cannot be hidden", path.escape_debug()),
-            "absolute paths without `..`, but not the root",
-        ));
-    }
-    if let Some(bind) = spec
-        .binds
-        .iter()
-        .find(|bind| !is_absolute(&bind.source) || !is_absolute(&bind.target))
-    {
-        return Err(wrong(
-            format!(
-                "`{}` or `{}` is no path to be bound",
-                bind.source.escape_debug(),
-                bind.target.escape_debug()
-            ),
-            "absolute paths without `..`",
-        ));
-    }
-    if spec.namespaces.net == (spec.network == Network::Host) {
-        return Err(wrong(
-            "the network is the host's if, and only if, there is no network namespace",
-            "leave `net` out of the namespaces for network = \"host\", and only then",
-        ));
-    }
-    if !spec.limits.is_empty() && !spec.cgroup {
-        return Err(wrong("limits need cgroups of their own", "set `cgroup`"));
-    }
-    if is_rootless && !has_user_namespace {
-        return Err(wrong(
-            "without root nothing but a user namespace allows the rest",
-            "run as root, or add `user` to the namespaces",
-        ));
-    }
+    check(&spec, has_user_namespace || !is_rootless)?;
     let has_pair = spec.network == Network::Veth && !is_rootless;
     if spec.network == Network::Veth && is_rootless {
         missing.push(Missing {
@@ -149,7 +161,6 @@ fn plan_for(
                 .into(),
         });
     }
-    let mut spec = spec;
     if spec.siblings.is_some() && (is_rootless || !spec.namespaces.net) {
         spec.siblings = None;
         missing.push(Missing {
@@ -160,17 +171,6 @@ fn plan_for(
                 "there is no network namespace to plug into it".into()
             },
         });
-    }
-    if let Some(folder) = &spec.shared
-        && (!folder.target.starts_with('/') || folder.target.split('/').any(|part| part == ".."))
-    {
-        return Err(wrong(
-            format!(
-                "`{}` is no place for a folder",
-                folder.target.escape_debug()
-            ),
-            "an absolute path without `..`",
-        ));
     }
     Ok(Plan {
         spec,

@@ -19,7 +19,6 @@ const FAMILIES: &[Family] = &[
     Family::Faster,
 ];
 
-/// The registered cause.
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.userland-mismatch",
     title: "The two sides do not run the same program",
@@ -61,6 +60,31 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if cells.is_empty() {
         return None;
     }
+    // An environment whose files are the host's has the host's programs, whatever it calls itself.
+    let (evidence, likelihood) = seen(case, other_agent);
+    if evidence.is_empty() {
+        return None;
+    }
+    let has_image = case.arm.settings.value("image").is_some() && case.is_of_engine();
+    let counterfactual = if has_image || has_folder_over_it(case) {
+        Counterfactual::HostProgram
+    } else {
+        switch::not_here("the same program would have to be brought to both sides")
+    };
+    Some(
+        Found::new(
+            cells.clone(),
+            likelihood * case.fit(&cells, FAMILIES),
+            format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
+        )
+        .seen_all(evidence)
+        .seen_all(case.because(&cells, FAMILIES))
+        .by(counterfactual),
+    )
+}
+
+/// What differs of the programs, and how likely that makes it.
+fn seen(case: &Case<'_>, other_agent: bool) -> (Vec<String>, f64) {
     let mut evidence = Vec::new();
     let mut likelihood: f64 = 0.0;
     let programs = case
@@ -115,26 +139,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             likelihood = likelihood.max(weight);
         }
     }
-    // An environment whose files are the host's has the host's programs, whatever it calls itself.
-    if evidence.is_empty() {
-        return None;
-    }
-    let has_image = case.arm.settings.value("image").is_some() && case.is_of_engine();
-    let counterfactual = if has_image || has_folder_over_it(case) {
-        Counterfactual::HostProgram
-    } else {
-        switch::not_here("the same program would have to be brought to both sides")
-    };
-    Some(
-        Found::new(
-            cells.clone(),
-            likelihood * case.fit(&cells, FAMILIES),
-            format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
-        )
-        .seen_all(evidence)
-        .seen_all(case.because(&cells, FAMILIES))
-        .by(counterfactual),
-    )
+    (evidence, likelihood)
 }
 
 /// Whether a folder or file of the user's lies over the program inside.

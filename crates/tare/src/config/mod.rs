@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use tare_model::{Spread, Study, Value};
 
 pub mod builtin;
+mod design;
 pub mod error;
 mod file;
 pub mod given;

@@ -102,105 +102,86 @@ fn check(
     adjustments: &Adjustments,
 ) -> Result<(), Problem> {
     let is_whole = adjustments.environments.is_empty() && adjustments.workloads.is_empty();
-    let mut names = BTreeSet::new();
-    for quantity in &publication.quantities {
-        if !names.insert(quantity.name.as_str()) {
-            return Err(problem(
-                &quantity.name,
-                format!("there are two quantities named `{}`", quantity.name),
-                [],
-            ));
-        }
-        if is_whole {
+    let names: BTreeSet<&str> = publication
+        .quantities
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    let quantities = publication.quantities.iter().map(|it| it.name.as_str());
+    unique("quantities", quantities)?;
+    if is_whole {
+        for quantity in &publication.quantities {
             metric(quantity, workloads)?;
         }
     }
-    let mut claims = BTreeSet::new();
+    unique("claims", publication.claims.iter().map(|it| it.id.as_str()))?;
     for claim in &publication.claims {
-        if !claims.insert(claim.id.as_str()) {
-            return Err(problem(
-                &claim.id,
-                format!("there are two claims named `{}`", claim.id),
-                [],
-            ));
-        }
-        if claim
-            .rule
-            .bounds()
-            .is_some_and(|(low, high)| (low <= 0.0 && high.is_infinite()) || low > high)
-        {
-            return Err(problem(
-                &claim.id,
-                format!(
-                    "the rule of `{}` has no bound that decides it: give `at_least` or `at_most`, the former not above the latter",
-                    claim.id
-                ),
-                [],
-            ));
+        let bounds = claim.rule.bounds();
+        if bounds.is_some_and(|(low, high)| (low <= 0.0 && high.is_infinite()) || low > high) {
+            let wrong = format!(
+                "the rule of `{}` has no bound that decides it: give `at_least` or `at_most`, the former not above the latter",
+                claim.id
+            );
+            return Err(problem(&claim.id, wrong, []));
         }
     }
-    let layouts = publication
-        .tables
-        .iter()
-        .map(|table| (&table.rows, &table.columns))
-        .chain(
-            publication
-                .figures
-                .iter()
-                .map(|figure| (&figure.rows, &figure.columns)),
-        );
-    let mut wanted: Vec<&str> = Vec::new();
-    let mut wanted_arms: Vec<&str> = Vec::new();
-    for (rows, columns) in layouts {
-        wanted.extend(rows.iter().map(String::as_str));
-        wanted_arms.extend(
-            columns.iter().flat_map(|column| {
-                std::iter::once(column.arm.as_str()).chain(column.over.as_deref())
-            }),
-        );
+    if let Some(number) = publication.numbers.iter().find(|it| !it.value.is_finite()) {
+        let wrong = format!("the value of `{}` is not finite", number.printed);
+        return Err(problem(&number.printed, wrong, []));
     }
-    for claim in &publication.claims {
-        wanted.extend(claim.rule.quantities());
-        wanted_arms.extend(claim.rule.arms());
-    }
-    for number in &publication.numbers {
-        wanted.extend(number.quantity.as_deref());
-        wanted_arms.extend(
-            number
-                .arm
-                .as_deref()
-                .into_iter()
-                .chain(number.over.as_deref()),
-        );
-        if !number.value.is_finite() {
-            return Err(problem(
-                &number.printed,
-                format!("the value of `{}` is not finite", number.printed),
-                [],
-            ));
-        }
-    }
+    let (wanted, wanted_arms) = wanted(publication);
     if let Some(name) = wanted.into_iter().find(|name| !names.contains(name)) {
         let known = names.iter().map(|name| (*name).to_owned());
-        return Err(problem(
-            name,
-            format!("the publication has no quantity `{name}`"),
-            known,
-        ));
+        let wrong = format!("the publication has no quantity `{name}`");
+        return Err(problem(name, wrong, known));
     }
     let is_arm = |name: &str| arms.iter().any(|arm| arm.id.as_str() == name);
-    if let Some(name) = wanted_arms
-        .into_iter()
-        .find(|name| is_whole && !is_arm(name))
-    {
+    let mut wanted_arms = wanted_arms.into_iter();
+    if let Some(name) = wanted_arms.find(|name| is_whole && !is_arm(name)) {
         let known = arms.iter().map(|arm| arm.id.to_string());
-        return Err(problem(
-            name,
-            format!("the publication speaks of an arm `{name}`, which the study does not have"),
-            known.filter(|arm| arm != A_PRIME),
-        ));
+        let wrong =
+            format!("the publication speaks of an arm `{name}`, which the study does not have");
+        return Err(problem(name, wrong, known.filter(|arm| arm != A_PRIME)));
     }
     Ok(())
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(problem(
+                name,
+                format!("there are two {what} named `{name}`"),
+                [],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The quantities and arms that a publication speaks of.
+fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
+    let tables = publication.tables.iter().map(|it| (&it.rows, &it.columns));
+    let figures = publication.figures.iter().map(|it| (&it.rows, &it.columns));
+    let (mut quantities, mut arms) = (Vec::new(), Vec::new());
+    for (rows, columns) in tables.chain(figures) {
+        quantities.extend(rows.iter().map(String::as_str));
+        for column in columns {
+            arms.push(column.arm.as_str());
+            arms.extend(column.over.as_deref());
+        }
+    }
+    for claim in &publication.claims {
+        quantities.extend(claim.rule.quantities());
+        arms.extend(claim.rule.arms());
+    }
+    for number in &publication.numbers {
+        quantities.extend(number.quantity.as_deref());
+        arms.extend(number.arm.as_deref());
+        arms.extend(number.over.as_deref());
+    }
+    (quantities, arms)
 }
 
 fn metric(

@@ -3,17 +3,14 @@
 use std::ops::Range;
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, Margins, Params, Path, Study, Value, WorkloadId, WorkloadSpec};
+use tare_model::{ArmId, ArmSpec, Params, Path, Study, Value, WorkloadId, WorkloadSpec};
 
+use super::design::{blocks, count, lift_the_bound_of_blocks, margins, written};
 use super::error::{Source, StudyError};
 use super::file::{Arm, StudyFile, Workload};
 use super::{Adjustments, Table, instances, publication, sweep, units};
 use crate::suggest;
 use crate::{env, workload};
-
-/// Seed of a study that names none: fixed, so that the same command gives the same plan.
-/// The exact interval at 95 % does not exist below six blocks.
-const FEWEST_BLOCKS: u32 = 1;
 
 pub(super) fn resolve(
     name: &str,
@@ -34,53 +31,12 @@ pub(super) fn resolve(
     let baseline = arms[0].id.clone();
     let workloads = workloads(&source, file, adjustments)?;
     let design = &file.design;
-    let read = |value: &Option<toml::Spanned<String>>,
-                default: u64,
-                units: fn(&str) -> Result<u64, String>| match value {
-        None => Ok(default),
-        Some(text) => {
-            units(text.get_ref()).map_err(|problem| source.error(Some(text.span()), problem, None))
-        }
+    let (blocks_min, blocks_max) = blocks(&source, design, adjustments)?;
+    let duration = |value: &Option<_>, default| {
+        written(&source, value.as_ref(), default, units::some_duration_ns)
     };
-    let duration = |value: &_, default| read(value, default, units::some_duration_ns);
-    let percent = |value: &Option<toml::Spanned<String>>, default: f64| match value {
-        None => Ok(default),
-        Some(text) => units::fraction(text.get_ref())
-            .map_err(|problem| source.error(Some(text.span()), problem, None)),
-    };
-    let count = |value: &Option<toml::Spanned<u32>>, default: u32, what: &str| match value {
-        None => Ok(default),
-        Some(number) if *number.get_ref() >= FEWEST_BLOCKS => Ok(*number.get_ref()),
-        Some(number) => Err(source.error(
-            Some(number.span()),
-            format!("{what} must be at least {FEWEST_BLOCKS}"),
-            Some("ten blocks are the usual least; six are the least for a 95 % interval".into()),
-        )),
-    };
-    let standard = Margins::default();
-    let margins = Margins {
-        compute: percent(&file.margins.compute, standard.compute)?,
-        kernel: percent(&file.margins.kernel, standard.kernel)?,
-        disk: percent(&file.margins.disk, standard.disk)?,
-        network: percent(&file.margins.network, standard.network)?,
-        start_up: percent(&file.margins.start_up, standard.start_up)?,
-    };
-    let mut blocks_min = count(&design.blocks_min, 10, "`blocks_min`")?;
-    let mut blocks_max = count(&design.blocks_max, 40, "`blocks_max`")?;
-    if let Some(blocks) = adjustments.blocks {
-        (blocks_min, blocks_max) = (blocks, blocks);
-    } else if blocks_max < blocks_min {
-        let span = design
-            .blocks_max
-            .as_ref()
-            .or(design.blocks_min.as_ref())
-            .map(toml::Spanned::span);
-        return Err(source.error(
-            span,
-            format!("`blocks_max` ({blocks_max}) is below `blocks_min` ({blocks_min})"),
-            None,
-        ));
-    }
+    let percent =
+        |value: &Option<_>, default| written(&source, value.as_ref(), default, units::fraction);
     let budget_ns = match (&design.budget, adjustments.budget_ns) {
         (_, Some(budget_ns)) => Some(budget_ns),
         (None, None) => None,
@@ -95,32 +51,32 @@ pub(super) fn resolve(
     let limit_ns = duration(&design.limit, 20_000_000_000)?;
     if limit_ns <= trial_ns {
         let span = design.limit.as_ref().map(toml::Spanned::span);
-        return Err(source.error(
-            span,
-            "`limit` is not longer than `trial`: every trial would be given up",
-            None,
-        ));
+        let problem = "`limit` is not longer than `trial`: every trial would be given up";
+        return Err(source.error(span, problem, None));
     }
     let publication = publication::of(&source, file, &arms, &workloads, adjustments)?;
+    let seed = adjustments.seed.or(design.seed);
     let mut study = Study {
         id: id.clone(),
         title: file.title.clone().unwrap_or_else(|| id.clone()),
-        seed: adjustments
-            .seed
-            .or(design.seed)
-            .unwrap_or(adjustments.drawn_seed),
+        seed: seed.unwrap_or(adjustments.drawn_seed),
         baseline,
         arms,
         workloads,
-        margins,
+        margins: margins(&source, &file.margins)?,
         blocks_min,
         blocks_max,
-        blocks_per_launch: count(&design.blocks_per_launch, 1, "`blocks_per_launch`")?,
+        blocks_per_launch: count(
+            &source,
+            design.blocks_per_launch.as_ref(),
+            1,
+            "`blocks_per_launch`",
+        )?,
         precision,
         budget_ns,
         trial_ns,
         limit_ns,
-        settle_ns: read(&design.settle, 0, units::duration_ns)?,
+        settle_ns: written(&source, design.settle.as_ref(), 0, units::duration_ns)?,
         lifecycle: design.lifecycle.unwrap_or_default(),
         publication,
         alternate: design.alternate.unwrap_or(true),
@@ -132,17 +88,6 @@ pub(super) fn resolve(
         lift_the_bound_of_blocks(&mut study);
     }
     Ok(study)
-}
-
-/// Lets a study with a budget go on until the budget is used up: blocks enough for ten times as many trials as the
-/// budget holds at the time that a trial aims at.
-fn lift_the_bound_of_blocks(study: &mut Study) {
-    let Some(budget_ns) = study.budget_ns else {
-        return;
-    };
-    let blocks = budget_ns.saturating_mul(10) / study.block_ns().max(1);
-    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-    study.blocks_max = study.blocks_max.max(blocks);
 }
 
 /// The arms: baseline first, its copy A′ second, then the others in the file's order.

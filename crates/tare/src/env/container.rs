@@ -8,11 +8,16 @@
 //! Its root is made of the host's files, so what of them is private is covered (`private`).
 //! What it cannot see: security modules, which it does not set.
 
+mod instance;
 mod mechanisms;
 pub(super) mod settings;
+mod specification;
+mod sweep;
+
+pub(super) use self::sweep::{sweep, sweep_run};
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,21 +26,21 @@ use std::time::Duration;
 use tare_model::fact;
 use tare_model::launch::{
     Bind, DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
-    RUN_VARIABLE, Rootfs, SharedFolder,
+    Rootfs, SharedFolder,
 };
-use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Params, Reason};
 
+use self::instance::{ContainerInstance, lost_place};
 use self::settings::{SETTINGS, Settings};
+use self::specification::{read_report, specification, write};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
-use super::private;
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Mechanisms,
-    Setting, SettingsError, StartMode, TURN_PAGE, docker,
+    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, Setting,
+    SettingsError, StartMode, TURN_PAGE, docker,
 };
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, Running, files, turn_page};
+use crate::cx::{Context, Running, files, turn_page};
 
 /// How long making a container may take; milliseconds are usual.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -119,133 +124,11 @@ impl Driver for Container {
     }
 }
 
-/// What is left of a run in control groups, devices and processes that the agent labels. For every driver whose
-/// instances the agent launches.
-pub(super) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
-    if !cfg!(target_os = "linux") {
-        return Ok(Vec::new());
-    }
-    sweep(cx, vec!["--run".to_owned(), run.to_owned()])
-}
-
-/// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
-/// are labelled as the agent labels them.
-pub(super) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
-    let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
-    let command = cx.agent.command(arguments);
-    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-    let lines: Vec<String> = String::from_utf8_lossy(&finished.stdout)
-        .lines()
-        .map(swept)
-        .collect();
-    if finished.status == Some(0) {
-        return Ok(lines);
-    }
-    let words = String::from_utf8_lossy(&finished.stderr);
-    Err(EnvError::Refused {
-        what: "removing what a container left behind".into(),
-        answer: format!("{}{}", lines.join("; "), words.trim().escape_debug()),
-    })
-}
-
-/// One of the agent's lines in words; as it is, escaped, if it is not what was expected.
-fn swept(line: &str) -> String {
-    let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
-    let words = parsed.and_then(|value| {
-        let text = |name: &str| value.get(name).and_then(serde_json::Value::as_str);
-        let (kind, name) = (text("kind")?, text("name")?);
-        let killed = value.get("killed").and_then(serde_json::Value::as_u64);
-        let what = match (text("failed"), killed) {
-            (Some(failed), _) => format!("not removed: {failed}"),
-            (None, Some(count @ 1..)) => format!("removed, {count} processes killed"),
-            (None, _) => "removed".to_owned(),
-        };
-        Some(format!("{kind} `{name}` {what}"))
-    });
-    words
-        .unwrap_or_else(|| line.to_owned())
-        .escape_debug()
-        .to_string()
-}
-
 /// A name that no other instance of this run has, in this process or an earlier one that resumes it.
 pub(super) fn instance_name(arm: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{arm}-{}-{count}", std::process::id())
-}
-
-/// What the launcher is told.
-fn specification(
-    cx: &Context<'_>,
-    settings: &Settings,
-    name: &str,
-    folder: &Path,
-    arguments: &[&str],
-) -> LaunchSpec {
-    let workdir = match settings.rootfs {
-        Rootfs::Overlay => WORKDIR.to_owned(),
-        Rootfs::Host => folder.join("files").display().to_string(),
-    };
-    let argv = std::iter::once("agent").chain(arguments.iter().copied());
-    let (hidden, mut binds) = if settings.private_paths {
-        let hidden = private::paths(cx.store);
-        let programs = private::programs(&hidden);
-        (hidden, programs)
-    } else {
-        (Vec::new(), Vec::new())
-    };
-    binds.extend(settings.binds.iter().cloned());
-    LaunchSpec {
-        run: cx.run.clone(),
-        name: name.to_owned(),
-        argv: argv.map(str::to_owned).collect(),
-        agent: cx.agent.pinned().display().to_string(),
-        scratch: folder.display().to_string(),
-        report: folder.join("report.json").display().to_string(),
-        namespaces: settings.namespaces.clone(),
-        rootfs: settings.rootfs,
-        mounts: settings.mounts,
-        masked_paths: settings.masked_paths,
-        docker: settings.docker.unwrap_or_default(),
-        hidden,
-        device_rules: settings.device_rules,
-        capabilities: settings.capabilities.clone(),
-        no_new_privs: settings.no_new_privs,
-        seccomp: settings.seccomp,
-        seccomp_spec_allow: settings.seccomp_spec_allow,
-        ssbd: settings.ssbd,
-        cgroup: settings.cgroup,
-        limits: settings.limits.clone(),
-        network: settings.network,
-        hostname: "tare".into(),
-        workdir,
-        stdio: settings.stdio,
-        parent: Some(std::process::id()),
-        siblings: None,
-        shared: None,
-        clean_environment: settings.clean_environment,
-        binds,
-    }
-}
-
-/// Writes the specification; the launcher's command.
-fn write(cx: &Context<'_>, spec: &LaunchSpec, folder: &Path) -> Result<CommandLine, EnvError> {
-    files::create_folder(folder)?;
-    let path = folder.join("spec.json");
-    let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
-    files::write_working(&path, &bytes)?;
-    let arguments = ["launch".to_owned(), path.display().to_string()];
-    Ok(cx
-        .agent
-        .command(arguments)
-        .variable(RUN_VARIABLE, cx.run.as_str()))
-}
-
-/// The launcher's report as it is now; `None` while there is none.
-fn read_report(folder: &Path) -> Option<LaunchReport> {
-    let text = files::read_text(&folder.join("report.json")).ok()?;
-    serde_json::from_str(&text).ok()
 }
 
 fn escaped(text: &str) -> String {
@@ -551,126 +434,9 @@ impl Environment for ContainerEnvironment {
     }
 }
 
-/// Why an instance that was to be joined to its siblings is not, if the launcher says so.
-fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {
-    let mut missing = report.missing.iter().filter(|_| is_wanted);
-    let missing = missing.find(|missing| missing.what == Missing::SIBLINGS)?;
-    Some(Reason::NoPath(escaped(&missing.why)))
-}
-
-/// A started `container`.
-struct ContainerInstance {
-    channel: ProcessChannel,
-    name: String,
-    folder: PathBuf,
-    workdir: String,
-    network: Network,
-    /// Where its siblings reach it.
-    place: Result<IpAddr, Reason>,
-    /// The folder that they share, as it is called inside.
-    shared: Option<String>,
-    turn_page: Option<String>,
-    _number: Number,
-    report: LaunchReport,
-    living: Living,
-}
-
-impl ContainerInstance {
-    fn address(
-        &self,
-        of_pair: impl Fn(&LaunchReport) -> Option<Ipv4Addr>,
-    ) -> Result<IpAddr, Reason> {
-        match self.network {
-            Network::Host => Ok(Ipv4Addr::LOCALHOST.into()),
-            Network::None => Err(Reason::NoPath("network = \"none\"".into())),
-            Network::Veth => of_pair(&self.report)
-                .map(IpAddr::from)
-                .ok_or_else(|| Reason::NoPath("there is no veth pair without root".into())),
-        }
-    }
-
-    /// Whether the launcher left nothing on the host, by looking.
-    fn is_gone(&self) -> bool {
-        let groups = self.report.cgroups.iter().map(PathBuf::from);
-        let devices = self
-            .report
-            .links
-            .iter()
-            .map(|name| Path::new("/sys/class/net").join(name));
-        !groups.chain(devices).any(|path| path.exists())
-    }
-}
-
-impl Instance for ContainerInstance {
-    fn turn_page(&self) -> Option<String> {
-        self.turn_page.clone()
-    }
-
-    fn channel(&mut self) -> &mut dyn Channel {
-        &mut self.channel
-    }
-
-    fn address_from_host(&self) -> Result<IpAddr, Reason> {
-        self.address(|report| report.addresses.map(|pair| pair.arm))
-    }
-
-    fn host_address(&self) -> Result<IpAddr, Reason> {
-        self.address(|report| report.addresses.map(|pair| pair.host))
-    }
-
-    fn address_from_arm(&self) -> Result<IpAddr, Reason> {
-        self.place.clone()
-    }
-
-    fn shared(&self) -> Result<String, Reason> {
-        self.shared.clone().ok_or_else(|| {
-            Reason::NoEnvironment("a shared folder was not asked for at its start".into())
-        })
-    }
-
-    fn workdir(&self) -> String {
-        self.workdir.clone()
-    }
-
-    fn charged(&self) -> Charged {
-        Charged::of_groups(self.report.cgroups.iter().map(PathBuf::from).collect())
-    }
-
-    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        // An agent that has crashed cannot be told, and need not be: its launcher is ending already.
-        let _ = self.channel.stream.send(&Request::Bye);
-        let ended = matches!(self.channel.running.wait(STOP_LIMIT), Ok(Some(_)));
-        if !ended {
-            // The kernel then kills what is inside; the cgroups are left to be removed here.
-            self.channel.running.kill();
-        }
-        let result = if ended && self.is_gone() {
-            files::remove_folder(&self.folder).map_err(EnvError::from)
-        } else {
-            clean(cx, &self.name, &self.folder)
-        };
-        if result.is_ok() {
-            self.living
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&(self.name.clone(), self.folder.clone()));
-        }
-        result
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_agents_lines_are_put_into_words_and_foreign_ones_are_escaped() {
-        let line = r#"{"kind":"cgroup","name":"/x","killed":2}"#;
-        assert_eq!(swept(line), "cgroup `/x` removed, 2 processes killed");
-        let line = r#"{"kind":"device","name":"tare-1","failed":"no"}"#;
-        assert_eq!(swept(line), "device `tare-1` not removed: no");
-        assert_eq!(swept("\u{1b}[31m"), "\\u{1b}[31m");
-    }
 
     #[test]
     fn two_instances_never_share_a_name() {

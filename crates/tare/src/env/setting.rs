@@ -213,8 +213,10 @@ pub(super) use settings;
 
 #[cfg(test)]
 mod tests {
+    use tare_model::ArmId;
+
     use super::*;
-    use crate::env::DRIVERS;
+    use crate::env::{self, DRIVERS, SettingsError};
 
     #[test]
     fn every_setting_says_what_it_means_and_what_it_is_where_it_is_not_said() {
@@ -243,5 +245,65 @@ mod tests {
             "bytes or a text such as `256m`, at least 6 MiB"
         );
         assert_eq!(told(Takes::Whole(1, 9, "seconds")), "seconds from 1 to 9");
+    }
+
+    fn refused(driver: &str, settings: &Params) -> SettingsError {
+        let driver = env::find(driver).unwrap();
+        let configured = driver.configure(ArmId::new("arm").unwrap(), settings);
+        configured.err().unwrap_or_else(|| panic!("{settings:?}"))
+    }
+
+    #[test]
+    fn quotes_options_paths_and_control_characters_reach_no_engine() {
+        let hostile = [
+            "x\u{1b}[31m",
+            "a\"b",
+            "a'b",
+            "a b",
+            "a\nb",
+            "../x",
+            "a/../b",
+            "a?x=1",
+            "a#b",
+            "a%2fb",
+            "$(id)",
+            "",
+            "-x",
+            "--privileged",
+            "é",
+        ];
+        let both = [
+            "image", "runtime", "user", "cpuset", "cap_add", "ulimits", "network",
+        ];
+        let dockers = [
+            "log_driver",
+            "apparmor",
+            "platform",
+            "context",
+            "bind_folder",
+            "programs",
+            "packages",
+            "files",
+        ];
+        for (driver, more) in [("docker", &dockers[..]), ("podman", &["as", "seccomp"])] {
+            for name in both.iter().chain(more) {
+                for text in hostile {
+                    let error = refused(driver, &Params::new().with(name, text));
+                    assert_eq!(error.setting, *name, "{text:?}");
+                    let shown = format!("{error} {:?}", error.hint);
+                    assert!(!shown.contains(['\u{1b}', '\n']), "{shown:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn privileged_together_with_capabilities_is_refused() {
+        let both = Params::new()
+            .with("privileged", true)
+            .with("cap_drop", "ALL");
+        for driver in ["docker", "podman"] {
+            assert_eq!(refused(driver, &both).setting, "privileged");
+        }
     }
 }

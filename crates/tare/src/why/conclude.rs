@@ -11,18 +11,21 @@ use tare_model::dossier::{
 };
 use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
-use tare_stats::{Interval, Verdict};
+use tare_stats::Verdict;
 
 use super::answer::{Spent, answer, because};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
-use super::readings::{ByBlock, Readings, evidence, in_common, interval, share, span};
+use super::readings::{Readings, evidence, interval, span};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
-use crate::env::own;
 use crate::parity::{self, Side};
 use crate::workload::{self, user_command};
+
+mod findings;
+
+use findings::findings;
 
 /// What creating and removing an environment takes.
 const START_UP: &str = "start-up.total.time";
@@ -246,169 +249,6 @@ fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
         .collect()
 }
 
-/// One finding for each suspect, proved ones first. All shares are of one total, which has the start-up in it or
-/// has not; what is no part of it is told without a share, or not at all.
-fn findings(
-    run: &RunData,
-    readings: &Readings,
-    dossier: &Dossier,
-    env: &ArmSpec,
-    has_start_up: bool,
-) -> Vec<DossierFinding> {
-    let baseline = run.head.study.baseline.as_str();
-    let of_command =
-        |metric: &str| -> ByBlock { readings.differences(baseline, env.id.as_str(), metric) };
-    let with_start_up: ByBlock = {
-        let command = of_command(user_command::WALL);
-        of_command(START_UP)
-            .into_iter()
-            .filter_map(|(block, started)| Some((block, started + command.get(&block)?)))
-            .collect()
-    };
-    let mut judged: Vec<(Status, f64, DossierFinding)> = Vec::new();
-    let cells = |suspect: &Suspect| -> Vec<u32> {
-        (0..)
-            .zip(&dossier.cells)
-            .filter(|(_, cell)| cell.arm == env.id.as_str() && cell.metric == suspect.metric)
-            .map(|(index, _)| index)
-            .collect()
-    };
-    let mut add = |mut status: Status, suspect: &Suspect, mut finding: DossierFinding| {
-        if is_of_start_up(suspect) && !has_start_up {
-            return;
-        }
-        if has_start_up && !is_of_start_up(suspect) {
-            // Of the command alone, which is the lesser part of this total.
-            finding.share = None;
-            status = status.max(Status::Supported);
-            finding.status = status;
-        }
-        let mut weight = finding
-            .share
-            .map_or(suspect.likelihood - 1.0, |share| share.point);
-        if suspect.cause == KEPT
-            && let Some((removed, share)) = kept(&of_command(START_UP), &with_start_up)
-        {
-            status = counterfactual::status(Some(&removed), Some(&share));
-            finding.status = status;
-            // Behind what has a switch of its own: keeping takes all of it away.
-            weight = share.point - 1.0;
-            finding.effect = Some(span(removed));
-            finding.share = Some(span(share));
-            finding.arm = Some(env.id.to_string());
-            finding.tried = Some(
-                "the command in an environment that is kept, as in all trials here, instead of a new one each time"
-                    .to_owned(),
-            );
-        }
-        finding.cells = cells(suspect);
-        judged.push((status, weight, finding));
-    };
-    let mut noted: Vec<String> = Vec::new();
-    for spec in &run.head.study.arms {
-        for suspect in &spec.role.suspects {
-            if applied::is_change(suspect) {
-                continue;
-            }
-            noted.push(suspect.cause.clone());
-            if spec.id == env.id {
-                add(Status::Untested, suspect, counterfactual::untested(suspect));
-                continue;
-            }
-            let data = run.head.arms.iter().find(|arm| arm.spec.id == spec.id);
-            let total = if is_of_start_up(suspect) {
-                with_start_up.clone()
-            } else {
-                of_command(&suspect.metric)
-            };
-            let (status, mut finding) = counterfactual::judged(
-                suspect,
-                spec.id.as_str(),
-                baseline,
-                // A changed copy of a copy is held against that.
-                spec.role.of.as_deref().unwrap_or(env.id.as_str()),
-                &total,
-                readings,
-            );
-            if let Some(reason) = data
-                .filter(|arm| !arm.available)
-                .and_then(|arm| arm.reason.clone())
-            {
-                finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
-            }
-            add(status, suspect, finding);
-        }
-    }
-    // What a kept environment saves is measured without an arm of its own.
-    let is_left = |cause: &String| noted.is_empty() || (cause == KEPT && !noted.contains(cause));
-    let left = suspects(run, dossier).into_iter();
-    for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
-        let suspect = Suspect {
-            tried: match &trial.arm {
-                Some(_) => format!("{}: not tried yet", trial.suspect.tried),
-                None => trial.suspect.tried.clone(),
-            },
-            ..trial.suspect
-        };
-        add(
-            Status::Untested,
-            &suspect,
-            counterfactual::untested(&suspect),
-        );
-    }
-    judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    let mut findings: Vec<DossierFinding> =
-        judged.into_iter().map(|(_, _, finding)| finding).collect();
-    super::own::sifted(&mut findings, |arm| {
-        let mut specs = run.head.study.arms.iter();
-        let spec = specs.find(|spec| spec.id.as_str() == arm)?;
-        let settings = Some(&spec.settings).filter(|it| own::is_own(it) && spec.id != env.id);
-        settings.map(|settings| settings.words(own::WITHOUT))
-    });
-    narrower_first(&mut findings, |arm| {
-        let study = &run.head.study;
-        let spec = study.arms.iter().find(|spec| spec.id.as_str() == arm);
-        // The environment's own arm switches nothing off.
-        spec.filter(|spec| spec.id != env.id)
-            .is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)
-    });
-    findings
-}
-
-/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
-/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
-/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
-/// alone remove, under the quota as it is, is none of the quota's.
-fn narrower_first(findings: &mut [DossierFinding], keeps_environment: impl Fn(&str) -> bool) {
-    let is_narrow =
-        |finding: &DossierFinding| finding.arm.as_deref().is_some_and(&keeps_environment);
-    let share = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.point);
-    let n_confirmed = findings
-        .iter()
-        .take_while(|finding| finding.status == Status::Confirmed)
-        .count();
-    let confirmed = &mut findings[..n_confirmed];
-    let Some(most) = confirmed.first().map(share) else {
-        return;
-    };
-    let narrow = confirmed
-        .iter()
-        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
-    if let Some(place) = narrow {
-        confirmed[..=place].rotate_right(1);
-    }
-}
-
-/// The cause that is switched off by keeping an environment: every run tries that.
-const KEPT: &str = "startup.docker-run-constant";
-
-/// What goes when the environment is kept instead of made for each run of the command, and its share of what
-/// both together cost more than on the host. `None` where too few blocks have both.
-fn kept(started: &ByBlock, with_start_up: &ByBlock) -> Option<(Interval, Interval)> {
-    let (started, total) = in_common(started, with_start_up);
-    Some((interval(&started)?, share(&started, &total)?))
-}
-
 /// Whether a finding belongs to an answer with this verdict. A command that costs nothing more has no cause: what
 /// was suspected at the first look was noise. Where nothing is decided, what was tried is told. What starting an
 /// environment costs stands beside the command and is told in any case.
@@ -497,6 +337,7 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::findings::narrower_first;
     use super::*;
 
     pub(in crate::why) fn finding(

@@ -6,24 +6,15 @@
 //! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
 //! What it cannot see: what only costs something together with a later step is counted with the later one.
 
-use std::collections::BTreeSet;
-
-use tare_model::arm::Rung;
-use tare_model::dossier::{DossierLadder, DossierRung, Span};
 use tare_model::fact;
-use tare_model::{ArmSpec, Facts, Params, Value};
-use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
+use tare_model::{Facts, Params, Value};
 
-use super::FEWEST;
-use super::readings::{ByBlock, Readings, interval, span};
-use crate::analyze::{LEVEL, RunData};
 use crate::env::mechanism::{Kind, is_confined};
 use crate::env::{self, Mechanism};
 
-/// Draws for the interval of the sum.
-const DRAWS: usize = 999;
-/// Seed of those draws: the same run gives the same interval.
-const SUM_SEED: u64 = 0x6c61_6464;
+mod climbed;
+
+pub use climbed::climbed;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -210,174 +201,10 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
     together
 }
 
-/// What each step of a run added.
-pub fn climbed(
-    run: &RunData,
-    readings: &Readings,
-    metric: &str,
-    unit: &str,
-    env: &str,
-) -> Option<DossierLadder> {
-    let baseline = run.head.study.baseline.as_str();
-    let mut rungs: Vec<(&Rung, &ArmSpec)> = run
-        .head
-        .arms
-        .iter()
-        .filter_map(|arm| Some((arm.spec.role.rung.as_ref()?, &arm.spec)))
-        .collect();
-    rungs.sort_by_key(|(rung, _)| rung.place);
-    if rungs.is_empty() {
-        return None;
-    }
-    let of = |arm: &str| readings.values(arm, metric);
-    let (base, whole) = (of(baseline), of(env));
-    let common = common_blocks(
-        &base,
-        &whole,
-        rungs.iter().map(|(_, spec)| of(spec.id.as_str())),
-    );
-    let of = |arm: &str| {
-        let mut values = of(arm);
-        values.retain(|block, _| common.as_ref().is_none_or(|common| common.contains(block)));
-        values
-    };
-    let (base, whole) = (of(baseline), of(env));
-    let between = |earlier: &str, later: &str| -> Vec<f64> {
-        let mut steps = readings.differences(earlier, later, metric);
-        steps.retain(|block, _| common.as_ref().is_none_or(|common| common.contains(block)));
-        steps.into_values().collect()
-    };
-    let mut below = baseline;
-    let is_one = rungs.len() == 1;
-    let mut drawn = Vec::new();
-    let mut joined: Vec<String> = Vec::new();
-    let mut steps = Vec::new();
-    for (rung, spec) in rungs {
-        let id = spec.id.as_str();
-        let title = rung.title.clone();
-        let step = between(below, id);
-        let added = interval(&step);
-        let reason = run
-            .head
-            .arms
-            .iter()
-            .find(|arm| arm.spec.id == spec.id)
-            .and_then(|arm| arm.reason.clone());
-        let note = match (&added, joined.is_empty()) {
-            (Some(_), true) if is_one => Some("there was no time to take this apart".to_owned()),
-            (Some(_), true) => None,
-            (Some(_), false) => Some(format!("together with: {}", joined.join(", "))),
-            (None, _) => Some(reason.map_or_else(
-                || "not measured often enough".to_owned(),
-                |reason| format!("not available here: {reason}"),
-            )),
-        };
-        if added.is_some() {
-            steps.push(step);
-            below = id;
-            joined.clear();
-        } else {
-            joined.push(title.clone());
-        }
-        drawn.push(DossierRung {
-            title,
-            arm: id.to_owned(),
-            adds: added.map(span),
-            note,
-        });
-    }
-    let sum = sum_of(&steps);
-    let total = interval(&between(baseline, env));
-    let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
-    let level = |values: &super::readings::ByBlock| {
-        let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
-        interval(&values).map(span).or_else(|| {
-            let point = median(&values)?;
-            Some(Span::new(
-                values.iter().copied().fold(point, f64::min),
-                point,
-                values.iter().copied().fold(point, f64::max),
-            ))
-        })
-    };
-    Some(DossierLadder {
-        arm: env.to_owned(),
-        metric: metric.to_owned(),
-        unit: unit.to_owned(),
-        base: level(&base),
-        env: level(&whole),
-        total: total.map(span),
-        rungs: drawn,
-        sum: is_whole.then_some(sum),
-        sum_span: sum_interval(&steps, common.is_some()),
-        agrees: total
-            .filter(|_| is_whole)
-            .map(|total| total.low <= sum && sum <= total.high),
-        together: run
-            .head
-            .arms
-            .iter()
-            .find(|arm| arm.spec.id.as_str() == env)
-            .map(|arm| together(&arm.spec.driver, &arm.facts))
-            .unwrap_or_default(),
-    })
-}
-
-/// The blocks that host, environment and every step with enough of them have, so that in each of them the steps
-/// add up; `None` where they are too few for an interval.
-fn common_blocks(
-    base: &ByBlock,
-    whole: &ByBlock,
-    steps: impl Iterator<Item = ByBlock>,
-) -> Option<BTreeSet<u32>> {
-    let mut common: BTreeSet<u32> = base.keys().copied().collect();
-    common.retain(|block| whole.contains_key(block));
-    for step in steps.filter(|step| step.len() >= FEWEST as usize) {
-        common.retain(|block| step.contains_key(block));
-    }
-    (common.len() >= FEWEST as usize).then_some(common)
-}
-
-fn sum_of(steps: &[Vec<f64>]) -> f64 {
-    steps
-        .iter()
-        .filter_map(|step| Some(interval(step)?.point))
-        .sum()
-}
-
-/// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
-/// again shows how far the sum of their typical values wanders. `None` below ten blocks.
-fn sum_interval(steps: &[Vec<f64>], is_common: bool) -> Option<Span> {
-    let n_blocks = steps.first()?.len();
-    if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
-        return None;
-    }
-    let of_blocks = |blocks: &[usize]| {
-        let drawn = steps.iter().map(|step| {
-            let values: Vec<f64> = blocks.iter().map(|block| step[*block]).collect();
-            centre(&values)
-        });
-        drawn.sum()
-    };
-    let found = block_bootstrap(
-        n_blocks,
-        of_blocks,
-        BootstrapMethod::Percentile,
-        LEVEL,
-        DRAWS,
-        SUM_SEED,
-    );
-    found.ok().map(span)
-}
-
-/// The estimate that [`interval`] has in its middle.
-fn centre(values: &[f64]) -> f64 {
-    hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::readings::in_common;
+    use super::super::readings::{ByBlock, in_common};
+    use super::climbed::{common_blocks, sum_interval, sum_of};
     use super::*;
 
     fn titles(steps: &[Step]) -> Vec<&str> {

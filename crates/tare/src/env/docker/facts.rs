@@ -25,14 +25,44 @@ fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
 
 /// Version, drivers, runtimes, security and machine of an engine.
 pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -> Facts {
+    let text = |text: &Option<String>| text.clone();
+    let joined = |texts: &Option<Vec<String>>, between| texts.as_ref().map(|it| it.join(between));
+    let mut runtimes: Vec<&str> = info
+        .runtimes
+        .iter()
+        .flatten()
+        .map(|it| it.0.as_str())
+        .collect();
+    runtimes.sort_unstable();
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
     let mut facts = Facts::new();
-    put(
-        &mut facts,
-        fact::ENGINE_ENDPOINT,
-        Some(api.endpoint.to_string()),
-    );
-    put(&mut facts, fact::ENGINE_VERSION, version.version.as_ref());
-    put(&mut facts, fact::ENGINE_API, version.api_version.as_ref());
+    for (name, value) in [
+        (fact::ENGINE_ENDPOINT, Some(api.endpoint.to_string())),
+        (fact::ENGINE_VERSION, text(&version.version)),
+        (fact::ENGINE_API, text(&version.api_version)),
+        (fact::ENGINE_STORAGE_DRIVER, text(&info.driver)),
+        (
+            fact::ENGINE_CGROUP_DRIVER,
+            info.cgroup_driver.map(|it| it.to_string()),
+        ),
+        (
+            fact::ENGINE_CGROUP_VERSION,
+            info.cgroup_version.map(|it| it.to_string()),
+        ),
+        (fact::ENGINE_LOG_DRIVER, text(&info.logging_driver)),
+        (fact::ENGINE_RUNTIME, text(&info.default_runtime)),
+        (fact::ENGINE_RUNTIMES, Some(runtimes.join(" "))),
+        (fact::ENGINE_SECURITY, joined(&info.security_options, " ")),
+        (fact::ENGINE_KERNEL, text(&info.kernel_version)),
+        (fact::ENGINE_SYSTEM, text(&info.operating_system)),
+        (fact::ENGINE_OS_TYPE, text(&info.os_type)),
+        (fact::ENGINE_ARCHITECTURE, text(&info.architecture)),
+        (fact::ENGINE_CPUS, number(info.ncpu)),
+        (fact::ENGINE_MEMORY, number(info.mem_total)),
+        (fact::ENGINE_WARNINGS, joined(&info.warnings, "; ")),
+    ] {
+        put(&mut facts, name, value);
+    }
     for component in version.components.iter().flatten() {
         let name = component.name.to_lowercase();
         if name != "engine" {
@@ -40,11 +70,6 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
             put(&mut facts, &name, Some(&component.version));
         }
     }
-    put(
-        &mut facts,
-        fact::ENGINE_STORAGE_DRIVER,
-        info.driver.as_ref(),
-    );
     for pair in info.driver_status.iter().flatten() {
         if let [name, value] = pair.as_slice()
             && name == "Backing Filesystem"
@@ -52,71 +77,10 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
             put(&mut facts, fact::ENGINE_STORAGE_FILESYSTEM, Some(value));
         }
     }
-    put(
-        &mut facts,
-        fact::ENGINE_CGROUP_DRIVER,
-        info.cgroup_driver.as_ref(),
-    );
-    put(
-        &mut facts,
-        fact::ENGINE_CGROUP_VERSION,
-        info.cgroup_version.as_ref(),
-    );
-    put(
-        &mut facts,
-        fact::ENGINE_LOG_DRIVER,
-        info.logging_driver.as_ref(),
-    );
-    put(
-        &mut facts,
-        fact::ENGINE_RUNTIME,
-        info.default_runtime.as_ref(),
-    );
-    let mut runtimes: Vec<&str> = info
-        .runtimes
-        .iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .collect();
-    runtimes.sort_unstable();
-    put(&mut facts, fact::ENGINE_RUNTIMES, Some(runtimes.join(" ")));
-    put(
-        &mut facts,
-        fact::ENGINE_SECURITY,
-        info.security_options
-            .as_ref()
-            .map(|options| options.join(" ")),
-    );
-    put(
-        &mut facts,
-        fact::ENGINE_KERNEL,
-        info.kernel_version.as_ref(),
-    );
-    put(
-        &mut facts,
-        fact::ENGINE_SYSTEM,
-        info.operating_system.as_ref(),
-    );
-    put(&mut facts, fact::ENGINE_OS_TYPE, info.os_type.as_ref());
-    put(
-        &mut facts,
-        fact::ENGINE_ARCHITECTURE,
-        info.architecture.as_ref(),
-    );
-    put(&mut facts, fact::ENGINE_CPUS, info.ncpu);
-    put(&mut facts, fact::ENGINE_MEMORY, info.mem_total);
-    put(
-        &mut facts,
-        fact::ENGINE_WARNINGS,
-        info.warnings.as_ref().map(|warnings| warnings.join("; ")),
-    );
     if let Some((set, missing)) = bounding_set(api) {
         put(&mut facts, fact::ENGINE_CAP_BND, Some(set));
-        put(
-            &mut facts,
-            fact::ENGINE_CAPABILITIES_MISSING,
-            Some(missing.join(" ")),
-        );
+        let missing = Some(missing.join(" "));
+        put(&mut facts, fact::ENGINE_CAPABILITIES_MISSING, missing);
     }
     facts
 }

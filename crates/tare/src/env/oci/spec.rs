@@ -10,11 +10,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tare_model::launch::{Bind, DOCKER_CAPABILITIES, DockerRelease, Network, READ_ONLY_PATHS};
+use tare_model::launch::{Bind, DockerRelease, Network};
 
-use super::seccomp;
-use super::settings::{Capabilities as Wanted, OPTIONAL_NAMESPACES, Settings};
-use crate::env::EnvError;
+use super::settings::OPTIONAL_NAMESPACES;
+
+mod build;
+
+pub(super) use build::build;
 
 /// Fields that are carried along.
 type Rest = Map<String, Value>;
@@ -178,6 +180,9 @@ pub(super) struct Place<'a> {
     pub(super) release: DockerRelease,
 }
 
+/// What was done that was not asked for, a word and a sentence each.
+type Remarks = Vec<(&'static str, String)>;
+
 /// A specification as it will be used, with what the reader should know of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Built {
@@ -186,7 +191,7 @@ pub(super) struct Built {
     /// Its network as it now is.
     pub(super) network: Network,
     /// What was changed in a specification that is not Tare's own, or could not be had.
-    pub(super) remarks: Vec<(&'static str, String)>,
+    pub(super) remarks: Remarks,
 }
 
 fn mount(destination: &str, kind: &str, source: &str, options: &[&str]) -> Mount {
@@ -380,188 +385,6 @@ impl Spec {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain data with text keys becomes JSON")
     }
-}
-
-/// The capabilities that can be given: nobody gives what he does not have.
-fn give(
-    wanted: Wanted,
-    available: &[String],
-    remarks: &mut Vec<(&'static str, String)>,
-) -> Result<Vec<String>, EnvError> {
-    let (names, is_listed) = match wanted {
-        Wanted::All => return Ok(available.to_vec()),
-        Wanted::Group(names) => (names, false),
-        Wanted::Listed(names) => (names, true),
-    };
-    let (given, lacking): (Vec<String>, Vec<String>) =
-        names.into_iter().partition(|name| available.contains(name));
-    if lacking.is_empty() {
-        return Ok(given);
-    }
-    let lacking = lacking.join(", ");
-    if is_listed {
-        return Err(EnvError::Denied {
-            what: format!("Tare itself does not have {lacking}, so it cannot give it"),
-            fix: Some("start Tare with that capability, or leave it out of `caps`".into()),
-        });
-    }
-    remarks.push((
-        "caps",
-        format!("not given, as Tare does not have it: {lacking}"),
-    ));
-    Ok(given)
-}
-
-fn set_limits(spec: &mut Spec, settings: &Settings) {
-    let limits = &settings.limits;
-    let resources = &mut spec.linux.resources;
-    if let Some(cpus) = limits.cpus {
-        let quota = (cpus * PERIOD_US as f64).round() as u64;
-        resources.cpu.insert("quota".into(), json!(quota));
-        resources.cpu.insert("period".into(), json!(PERIOD_US));
-    }
-    if let Some(cpuset) = &limits.cpuset {
-        resources.cpu.insert("cpus".into(), json!(cpuset));
-    }
-    if let Some(bytes) = limits.memory_bytes {
-        resources.memory.insert("limit".into(), json!(bytes));
-    }
-    if let Some(pids) = limits.pids {
-        resources.pids.insert("limit".into(), json!(pids));
-    }
-}
-
-/// Takes out of a foreign specification what would reach beyond the container or into the engine that made it.
-fn isolate(spec: &mut Spec, remarks: &mut Vec<(&'static str, String)>) {
-    if spec.hooks.take().is_some() {
-        remarks.push((
-            "hooks",
-            "dropped: they belong to the engine that wrote them".into(),
-        ));
-    }
-    for kind in ["mount", "pid", "network"] {
-        let joined = spec
-            .linux
-            .namespaces
-            .iter()
-            .find(|one| one.kind == kind)
-            .and_then(|one| one.path.clone());
-        if let Some(path) = joined {
-            spec.set_namespace(kind, Some(Namespace::new(kind)));
-            remarks.push((kind, format!("a new namespace instead of that of `{path}`")));
-        }
-    }
-    spec.process.terminal = false;
-    spec.process.rest.remove("consoleSize");
-    spec.process.cwd = "/".into();
-}
-
-/// Applies the settings to Tare's own specification, or to `base`.
-pub(super) fn build(
-    base: Option<&Spec>,
-    settings: &Settings,
-    place: &Place<'_>,
-) -> Result<Built, EnvError> {
-    let mut remarks = Vec::new();
-    let mut spec = if let Some(base) = base {
-        let mut spec = base.clone();
-        isolate(&mut spec, &mut remarks);
-        spec
-    } else {
-        Spec::own()
-    };
-    let is_own = base.is_none();
-
-    if let Some(wanted) = &settings.namespaces {
-        for kind in OPTIONAL_NAMESPACES {
-            let namespace = wanted.contains(&kind).then(|| Namespace::new(kind));
-            spec.set_namespace(kind, namespace);
-        }
-    }
-    for kind in ["mount", "pid"] {
-        if !spec.linux.namespaces.iter().any(|one| one.kind == kind) {
-            spec.set_namespace(kind, Some(Namespace::new(kind)));
-            if !is_own {
-                remarks.push((kind, "a new namespace instead of the host's".into()));
-            }
-        }
-    }
-    match settings.network {
-        None => {}
-        Some(Network::Host) => spec.set_namespace("network", None),
-        Some(Network::None | Network::Veth) => {
-            let mut namespace = Namespace::new("network");
-            namespace.path.clone_from(&place.netns);
-            spec.set_namespace("network", Some(namespace));
-        }
-    }
-    if !spec.has_namespace("uts") {
-        // Setting it would set the host's, and runtimes refuse that.
-        spec.hostname = None;
-    }
-    for name in spec.drop_sysctls_of_the_host() {
-        remarks.push((
-            "sysctl",
-            format!("without `{name}`, which would be set for the host"),
-        ));
-    }
-
-    let wanted = settings
-        .capabilities
-        .clone()
-        .or_else(|| is_own.then(|| Wanted::Group(DOCKER_CAPABILITIES.map(str::to_owned).to_vec())));
-    if let Some(wanted) = wanted {
-        spec.set_capabilities(give(wanted, place.available, &mut remarks)?);
-    }
-    if settings.has_seccomp == Some(true) || (settings.has_seccomp.is_none() && is_own) {
-        let filter = seccomp::docker_default(place.release, &spec.capabilities(), place.kernel);
-        spec.linux.seccomp =
-            Some(serde_json::to_value(filter).expect("plain data with text keys becomes JSON"));
-    } else if settings.has_seccomp == Some(false) {
-        spec.linux.seccomp = None;
-    }
-    if let Some(no_new_privs) = settings.no_new_privs {
-        spec.process.no_new_privileges = no_new_privs;
-    }
-    let masked = settings.masked_paths.or(is_own.then_some(true));
-    if let Some(is_masked) = masked {
-        let of = |paths: &[&str]| {
-            let masked = paths.iter().filter(|_| is_masked);
-            masked.map(ToString::to_string).collect()
-        };
-        let hidden: Vec<&str> = place.release.masked_paths().collect();
-        spec.linux.masked_paths = of(&hidden);
-        spec.linux.readonly_paths = of(&READ_ONLY_PATHS);
-    }
-    set_limits(&mut spec, settings);
-
-    spec.root.path.clone_from(&place.root);
-    let covers = place.hidden.iter().map(cover);
-    spec.mounts
-        .splice(0..0, covers.chain(place.shown.iter().map(show)));
-    if spec.root.readonly {
-        spec.mounts
-            .push(mount(WORKDIR, "bind", &place.files, &["rbind", "rw"]));
-        remarks.push((
-            "workdir",
-            "a folder of the host, as the root is read-only".into(),
-        ));
-    }
-    spec.process.args = std::iter::once(AGENT)
-        .chain(place.arguments.iter().copied())
-        .map(str::to_owned)
-        .collect();
-    spec.process
-        .env
-        .retain(|variable| !variable.starts_with("TARE_RUN="));
-    spec.process.env.push(format!("TARE_RUN={}", place.run));
-    spec.linux.cgroups_path = Some(format!("/{}", place.id));
-    let network = settings.network.unwrap_or_else(|| spec.network());
-    Ok(Built {
-        spec,
-        network,
-        remarks,
-    })
 }
 
 #[cfg(test)]

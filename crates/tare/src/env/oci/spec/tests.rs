@@ -1,6 +1,8 @@
 //! What becomes of a specification: Tare's own, and one shaped like Docker's.
 
+use super::super::settings::Settings;
 use super::*;
+use crate::env::EnvError;
 use tare_model::Params;
 use tare_model::launch::CAPABILITIES;
 

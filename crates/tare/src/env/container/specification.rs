@@ -1,0 +1,87 @@
+//! What the launcher is told, and what it tells.
+
+use std::path::Path;
+
+use tare_model::launch::{LaunchReport, LaunchSpec, RUN_VARIABLE, Rootfs};
+
+use super::super::{EnvError, private};
+use super::WORKDIR;
+use super::settings::Settings;
+use crate::cx::{CommandLine, Context, files};
+
+/// What the launcher is told.
+pub(super) fn specification(
+    cx: &Context<'_>,
+    settings: &Settings,
+    name: &str,
+    folder: &Path,
+    arguments: &[&str],
+) -> LaunchSpec {
+    let workdir = match settings.rootfs {
+        Rootfs::Overlay => WORKDIR.to_owned(),
+        Rootfs::Host => folder.join("files").display().to_string(),
+    };
+    let argv = std::iter::once("agent").chain(arguments.iter().copied());
+    let (hidden, mut binds) = if settings.private_paths {
+        let hidden = private::paths(cx.store);
+        let programs = private::programs(&hidden);
+        (hidden, programs)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    binds.extend(settings.binds.iter().cloned());
+    LaunchSpec {
+        run: cx.run.clone(),
+        name: name.to_owned(),
+        argv: argv.map(str::to_owned).collect(),
+        agent: cx.agent.pinned().display().to_string(),
+        scratch: folder.display().to_string(),
+        report: folder.join("report.json").display().to_string(),
+        namespaces: settings.namespaces.clone(),
+        rootfs: settings.rootfs,
+        mounts: settings.mounts,
+        masked_paths: settings.masked_paths,
+        docker: settings.docker.unwrap_or_default(),
+        hidden,
+        device_rules: settings.device_rules,
+        capabilities: settings.capabilities.clone(),
+        no_new_privs: settings.no_new_privs,
+        seccomp: settings.seccomp,
+        seccomp_spec_allow: settings.seccomp_spec_allow,
+        ssbd: settings.ssbd,
+        cgroup: settings.cgroup,
+        limits: settings.limits.clone(),
+        network: settings.network,
+        hostname: "tare".into(),
+        workdir,
+        stdio: settings.stdio,
+        parent: Some(std::process::id()),
+        siblings: None,
+        shared: None,
+        clean_environment: settings.clean_environment,
+        binds,
+    }
+}
+
+/// Writes the specification; the launcher's command.
+pub(super) fn write(
+    cx: &Context<'_>,
+    spec: &LaunchSpec,
+    folder: &Path,
+) -> Result<CommandLine, EnvError> {
+    files::create_folder(folder)?;
+    let path = folder.join("spec.json");
+    let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
+    files::write_working(&path, &bytes)?;
+    let arguments = ["launch".to_owned(), path.display().to_string()];
+    Ok(cx
+        .agent
+        .command(arguments)
+        .variable(RUN_VARIABLE, cx.run.as_str()))
+}
+
+/// The launcher's report as it is now; `None` while there is none.
+pub(super) fn read_report(folder: &Path) -> Option<LaunchReport> {
+    let text = files::read_text(&folder.join("report.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}

@@ -1,0 +1,70 @@
+//! Removing what runs left: the agent finds it, and its lines are put into words.
+
+use super::super::EnvError;
+use crate::cx::{CONTROL_LIMIT, Context};
+
+/// What is left of a run in control groups, devices and processes that the agent labels. For every driver whose
+/// instances the agent launches.
+pub(in crate::env) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
+    }
+    sweep(cx, vec!["--run".to_owned(), run.to_owned()])
+}
+
+/// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
+/// are labelled as the agent labels them.
+pub(in crate::env) fn sweep(
+    cx: &Context<'_>,
+    arguments: Vec<String>,
+) -> Result<Vec<String>, EnvError> {
+    let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
+    let command = cx.agent.command(arguments);
+    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    let lines: Vec<String> = String::from_utf8_lossy(&finished.stdout)
+        .lines()
+        .map(swept)
+        .collect();
+    if finished.status == Some(0) {
+        return Ok(lines);
+    }
+    let words = String::from_utf8_lossy(&finished.stderr);
+    Err(EnvError::Refused {
+        what: "removing what a container left behind".into(),
+        answer: format!("{}{}", lines.join("; "), words.trim().escape_debug()),
+    })
+}
+
+/// One of the agent's lines in words; as it is, escaped, if it is not what was expected.
+fn swept(line: &str) -> String {
+    let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let words = parsed.and_then(|value| {
+        let text = |name: &str| value.get(name).and_then(serde_json::Value::as_str);
+        let (kind, name) = (text("kind")?, text("name")?);
+        let killed = value.get("killed").and_then(serde_json::Value::as_u64);
+        let what = match (text("failed"), killed) {
+            (Some(failed), _) => format!("not removed: {failed}"),
+            (None, Some(count @ 1..)) => format!("removed, {count} processes killed"),
+            (None, _) => "removed".to_owned(),
+        };
+        Some(format!("{kind} `{name}` {what}"))
+    });
+    words
+        .unwrap_or_else(|| line.to_owned())
+        .escape_debug()
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_lines_are_put_into_words_and_foreign_ones_are_escaped() {
+        let line = r#"{"kind":"cgroup","name":"/x","killed":2}"#;
+        assert_eq!(swept(line), "cgroup `/x` removed, 2 processes killed");
+        let line = r#"{"kind":"device","name":"tare-1","failed":"no"}"#;
+        assert_eq!(swept(line), "device `tare-1` not removed: no");
+        assert_eq!(swept("\u{1b}[31m"), "\\u{1b}[31m");
+    }
+}

@@ -1,0 +1,209 @@
+//! One finding for each suspect: what trying it proved, and how much of the total it is.
+//!
+//! What it cannot see: suspects that nobody named.
+
+use tare_model::arm::Suspect;
+use tare_model::dossier::{Dossier, DossierCell, DossierFinding};
+use tare_model::{ArmSpec, Status};
+use tare_stats::Interval;
+
+use super::super::counterfactual;
+use super::super::own::{self as own_parts, applied};
+use super::super::readings::{ByBlock, Readings, in_common, interval, share, span};
+use super::{START_UP, is_of_start_up, suspects};
+use crate::analyze::RunData;
+use crate::env::own;
+use crate::workload::user_command;
+
+/// Suspects as they are judged. All shares are of one total, which has the start-up in it or has not; what is no part
+/// of it is told without a share, or not at all.
+struct Judging<'a> {
+    run: &'a RunData,
+    readings: &'a Readings,
+    dossier: &'a Dossier,
+    env: &'a ArmSpec,
+    has_start_up: bool,
+    with_start_up: ByBlock,
+    /// With what they are sorted by.
+    judged: Vec<(Status, f64, DossierFinding)>,
+}
+
+impl Judging<'_> {
+    fn baseline(&self) -> &str {
+        self.run.head.study.baseline.as_str()
+    }
+
+    fn of_command(&self, metric: &str) -> ByBlock {
+        self.readings
+            .differences(self.baseline(), self.env.id.as_str(), metric)
+    }
+
+    fn cells(&self, suspect: &Suspect) -> Vec<u32> {
+        let is_its =
+            |cell: &DossierCell| cell.arm == self.env.id.as_str() && cell.metric == suspect.metric;
+        let cells = (0..).zip(&self.dossier.cells);
+        cells
+            .filter(|(_, cell)| is_its(cell))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn add(&mut self, mut status: Status, suspect: &Suspect, mut finding: DossierFinding) {
+        if is_of_start_up(suspect) && !self.has_start_up {
+            return;
+        }
+        if self.has_start_up && !is_of_start_up(suspect) {
+            // Of the command alone, which is the lesser part of this total.
+            finding.share = None;
+            status = status.max(Status::Supported);
+            finding.status = status;
+        }
+        let share = finding.share.as_ref();
+        let mut weight = share.map_or(suspect.likelihood - 1.0, |share| share.point);
+        if suspect.cause == KEPT
+            && let Some((removed, share)) = kept(&self.of_command(START_UP), &self.with_start_up)
+        {
+            status = counterfactual::status(Some(&removed), Some(&share));
+            finding.status = status;
+            // Behind what has a switch of its own: keeping takes all of it away.
+            weight = share.point - 1.0;
+            finding.effect = Some(span(removed));
+            finding.share = Some(span(share));
+            finding.arm = Some(self.env.id.to_string());
+            finding.tried = Some(
+                "the command in an environment that is kept, as in all trials here, instead of a new one each time"
+                    .to_owned(),
+            );
+        }
+        finding.cells = self.cells(suspect);
+        self.judged.push((status, weight, finding));
+    }
+
+    fn add_untested(&mut self, suspect: &Suspect) {
+        self.add(Status::Untested, suspect, counterfactual::untested(suspect));
+    }
+
+    /// A suspect for which there is an arm.
+    fn add_tried(&mut self, suspect: &Suspect, spec: &ArmSpec) {
+        if spec.id == self.env.id {
+            return self.add_untested(suspect);
+        }
+        let total = if is_of_start_up(suspect) {
+            self.with_start_up.clone()
+        } else {
+            self.of_command(&suspect.metric)
+        };
+        let (status, mut finding) = counterfactual::judged(
+            suspect,
+            spec.id.as_str(),
+            self.baseline(),
+            // A changed copy of a copy is held against that.
+            spec.role.of.as_deref().unwrap_or(self.env.id.as_str()),
+            &total,
+            self.readings,
+        );
+        let mut arms = self.run.head.arms.iter();
+        let missing = arms.find(|arm| arm.spec.id == spec.id && !arm.available);
+        if let Some(reason) = missing.and_then(|arm| arm.reason.as_ref()) {
+            finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
+        }
+        self.add(status, suspect, finding);
+    }
+}
+
+/// One finding for each suspect, proved ones first.
+pub(super) fn findings(
+    run: &RunData,
+    readings: &Readings,
+    dossier: &Dossier,
+    env: &ArmSpec,
+    has_start_up: bool,
+) -> Vec<DossierFinding> {
+    let mut judging = Judging {
+        run,
+        readings,
+        dossier,
+        env,
+        has_start_up,
+        with_start_up: ByBlock::new(),
+        judged: Vec::new(),
+    };
+    let command = judging.of_command(user_command::WALL);
+    let started = judging.of_command(START_UP).into_iter();
+    judging.with_start_up = started
+        .filter_map(|(block, started)| Some((block, started + command.get(&block)?)))
+        .collect();
+    let study = &run.head.study;
+    let mut noted: Vec<&str> = Vec::new();
+    for spec in &study.arms {
+        let suspects = spec.role.suspects.iter();
+        for suspect in suspects.filter(|suspect| !applied::is_change(suspect)) {
+            noted.push(&suspect.cause);
+            judging.add_tried(suspect, spec);
+        }
+    }
+    // What a kept environment saves is measured without an arm of its own.
+    let is_left = |cause: &str| noted.is_empty() || (cause == KEPT && !noted.contains(&cause));
+    let left = suspects(run, dossier).into_iter();
+    for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
+        let mut suspect = trial.suspect;
+        if trial.arm.is_some() {
+            suspect.tried.push_str(": not tried yet");
+        }
+        judging.add_untested(&suspect);
+    }
+    let mut judged = judging.judged;
+    judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let mut findings: Vec<DossierFinding> =
+        judged.into_iter().map(|(_, _, finding)| finding).collect();
+    // The environment's own arm switches nothing off.
+    let other = |arm: &str| {
+        let mut specs = study.arms.iter();
+        specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
+    };
+    own_parts::sifted(&mut findings, |arm| {
+        let settings = &other(arm)?.settings;
+        own::is_own(settings).then(|| settings.words(own::WITHOUT))
+    });
+    narrower_first(&mut findings, |arm| {
+        other(arm).is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)
+    });
+    findings
+}
+
+/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
+/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
+/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
+/// alone remove, under the quota as it is, is none of the quota's.
+pub(super) fn narrower_first(
+    findings: &mut [DossierFinding],
+    keeps_environment: impl Fn(&str) -> bool,
+) {
+    let is_narrow =
+        |finding: &DossierFinding| finding.arm.as_deref().is_some_and(&keeps_environment);
+    let share = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.point);
+    let n_confirmed = findings
+        .iter()
+        .take_while(|finding| finding.status == Status::Confirmed)
+        .count();
+    let confirmed = &mut findings[..n_confirmed];
+    let Some(most) = confirmed.first().map(share) else {
+        return;
+    };
+    let narrow = confirmed
+        .iter()
+        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
+    if let Some(place) = narrow {
+        confirmed[..=place].rotate_right(1);
+    }
+}
+
+/// The cause that is switched off by keeping an environment: every run tries that.
+const KEPT: &str = "startup.docker-run-constant";
+
+/// What goes when the environment is kept instead of made for each run of the command, and its share of what
+/// both together cost more than on the host. `None` where too few blocks have both.
+fn kept(started: &ByBlock, with_start_up: &ByBlock) -> Option<(Interval, Interval)> {
+    let (started, total) = in_common(started, with_start_up);
+    Some((interval(&started)?, share(&started, &total)?))
+}

@@ -1,0 +1,204 @@
+//! What each step of the ladder added, by the blocks that all of them have.
+//!
+//! A step's contribution is a paired difference, and the contributions add up to the total but for their noise.
+//! What it cannot see: what only costs something together with a later step is counted with the later one.
+
+use std::collections::BTreeSet;
+
+use tare_model::ArmSpec;
+use tare_model::arm::Rung;
+use tare_model::dossier::{DossierLadder, DossierRung, Span};
+use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
+
+use super::super::FEWEST;
+use super::super::readings::{ByBlock, Readings, interval, span};
+use super::together;
+use crate::analyze::{LEVEL, RunData};
+
+/// Draws for the interval of the sum.
+const DRAWS: usize = 999;
+/// Seed of those draws: the same run gives the same interval.
+const SUM_SEED: u64 = 0x6c61_6464;
+
+/// What was measured of a run's steps.
+struct Climb<'a> {
+    run: &'a RunData,
+    readings: &'a Readings,
+    metric: &'a str,
+    /// The blocks that count; `None` for all.
+    common: Option<BTreeSet<u32>>,
+}
+
+impl Climb<'_> {
+    fn is_common(&self, block: u32) -> bool {
+        let common = self.common.as_ref();
+        common.is_none_or(|common| common.contains(&block))
+    }
+
+    fn values(&self, arm: &str) -> ByBlock {
+        let mut values = self.readings.values(arm, self.metric);
+        values.retain(|block, _| self.is_common(*block));
+        values
+    }
+
+    fn between(&self, earlier: &str, later: &str) -> Vec<f64> {
+        let mut steps = self.readings.differences(earlier, later, self.metric);
+        steps.retain(|block, _| self.is_common(*block));
+        steps.into_values().collect()
+    }
+
+    /// The steps that were measured, and all of them as they are drawn.
+    fn steps(&self, rungs: &[(&Rung, &ArmSpec)]) -> (Vec<Vec<f64>>, Vec<DossierRung>) {
+        let mut below = self.run.head.study.baseline.as_str();
+        let (mut drawn, mut joined, mut steps) = (Vec::new(), Vec::<&str>::new(), Vec::new());
+        for (rung, spec) in rungs {
+            let step = self.between(below, spec.id.as_str());
+            let added = interval(&step);
+            let note = match (&added, joined.as_slice()) {
+                (Some(_), []) if rungs.len() == 1 => {
+                    Some("there was no time to take this apart".to_owned())
+                }
+                (Some(_), []) => None,
+                (Some(_), joined) => Some(format!("together with: {}", joined.join(", "))),
+                (None, _) => Some(self.absence(spec)),
+            };
+            if added.is_some() {
+                steps.push(step);
+                below = spec.id.as_str();
+                joined.clear();
+            } else {
+                joined.push(&rung.title);
+            }
+            drawn.push(DossierRung {
+                title: rung.title.clone(),
+                arm: spec.id.to_string(),
+                adds: added.map(span),
+                note,
+            });
+        }
+        (steps, drawn)
+    }
+
+    /// Why a step was not measured.
+    fn absence(&self, spec: &ArmSpec) -> String {
+        let mut arms = self.run.head.arms.iter();
+        let reason = arms.find(|arm| arm.spec.id == spec.id);
+        match reason.and_then(|arm| arm.reason.as_ref()) {
+            None => "not measured often enough".to_owned(),
+            Some(reason) => format!("not available here: {reason}"),
+        }
+    }
+}
+
+/// How high values are: their interval, or from the least to the greatest.
+fn level(values: &ByBlock) -> Option<Span> {
+    let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
+    interval(&values).map(span).or_else(|| {
+        let point = median(&values)?;
+        Some(Span::new(
+            values.iter().copied().fold(point, f64::min),
+            point,
+            values.iter().copied().fold(point, f64::max),
+        ))
+    })
+}
+
+/// What each step of a run added.
+pub fn climbed(
+    run: &RunData,
+    readings: &Readings,
+    metric: &str,
+    unit: &str,
+    env: &str,
+) -> Option<DossierLadder> {
+    let baseline = run.head.study.baseline.as_str();
+    let arms = run.head.arms.iter();
+    let mut rungs: Vec<(&Rung, &ArmSpec)> = arms
+        .clone()
+        .filter_map(|arm| Some((arm.spec.role.rung.as_ref()?, &arm.spec)))
+        .collect();
+    rungs.sort_by_key(|(rung, _)| rung.place);
+    if rungs.is_empty() {
+        return None;
+    }
+    let of = |arm: &str| readings.values(arm, metric);
+    let of_steps = rungs.iter().map(|(_, spec)| of(spec.id.as_str()));
+    let climb = Climb {
+        run,
+        readings,
+        metric,
+        common: common_blocks(&of(baseline), &of(env), of_steps),
+    };
+    let (steps, drawn) = climb.steps(&rungs);
+    let sum = sum_of(&steps);
+    let total = interval(&climb.between(baseline, env));
+    let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
+    let own = arms.clone().find(|arm| arm.spec.id.as_str() == env);
+    Some(DossierLadder {
+        arm: env.to_owned(),
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        base: level(&climb.values(baseline)),
+        env: level(&climb.values(env)),
+        total: total.map(span),
+        rungs: drawn,
+        sum: is_whole.then_some(sum),
+        sum_span: sum_interval(&steps, climb.common.is_some()),
+        agrees: total
+            .filter(|_| is_whole)
+            .map(|total| total.low <= sum && sum <= total.high),
+        together: own.map_or_else(Vec::new, |arm| together(&arm.spec.driver, &arm.facts)),
+    })
+}
+
+/// The blocks that host, environment and every step with enough of them have, so that in each of them the steps
+/// add up; `None` where they are too few for an interval.
+pub(super) fn common_blocks(
+    base: &ByBlock,
+    whole: &ByBlock,
+    steps: impl Iterator<Item = ByBlock>,
+) -> Option<BTreeSet<u32>> {
+    let mut common: BTreeSet<u32> = base.keys().copied().collect();
+    common.retain(|block| whole.contains_key(block));
+    for step in steps.filter(|step| step.len() >= FEWEST as usize) {
+        common.retain(|block| step.contains_key(block));
+    }
+    (common.len() >= FEWEST as usize).then_some(common)
+}
+
+pub(super) fn sum_of(steps: &[Vec<f64>]) -> f64 {
+    steps
+        .iter()
+        .filter_map(|step| Some(interval(step)?.point))
+        .sum()
+}
+
+/// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
+/// again shows how far the sum of their typical values wanders. `None` below ten blocks.
+pub(super) fn sum_interval(steps: &[Vec<f64>], is_common: bool) -> Option<Span> {
+    let n_blocks = steps.first()?.len();
+    if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
+        return None;
+    }
+    let of_blocks = |blocks: &[usize]| {
+        let drawn = steps.iter().map(|step| {
+            let values: Vec<f64> = blocks.iter().map(|block| step[*block]).collect();
+            centre(&values)
+        });
+        drawn.sum()
+    };
+    let found = block_bootstrap(
+        n_blocks,
+        of_blocks,
+        BootstrapMethod::Percentile,
+        LEVEL,
+        DRAWS,
+        SUM_SEED,
+    );
+    found.ok().map(span)
+}
+
+/// The estimate that [`interval`] has in its middle.
+fn centre(values: &[f64]) -> f64 {
+    hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
+}
