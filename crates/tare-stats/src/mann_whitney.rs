@@ -16,7 +16,7 @@
 use crate::interval::{all_finite, sorted};
 use crate::lattice::{UNIFORM_CUMULANTS, lattice_cdf};
 use crate::selection::{differences_at_most, differences_below};
-use crate::signed_rank::ROUNDING;
+use crate::signed_rank::interval_rank;
 
 /// Above this many pairs the series is used, if both samples allow.
 const EXACT_PAIRS: usize = 2_500;
@@ -65,20 +65,10 @@ impl MannWhitney {
     /// Rank k and coverage of the shift interval, as
     /// [`crate::signed_rank::SignedRank::interval_rank`].
     pub fn interval_rank(&self, alpha: f64) -> Option<(usize, f64)> {
-        if !(alpha > 0.0 && alpha < 1.0) || self.largest() == 0 {
+        if self.largest() == 0 {
             return None;
         }
-        let tail = alpha / 2.0 * (1.0 + ROUNDING);
-        let (mut low, mut high) = (0, self.largest() / 2 + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.cdf(middle) <= tail {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low > 0).then(|| (low, 1.0 - 2.0 * self.cdf(low - 1)))
+        interval_rank(self.largest(), alpha, |u| self.cdf(u))
     }
 }
 

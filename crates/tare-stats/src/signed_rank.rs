@@ -24,7 +24,7 @@ use crate::selection::{means_at_most, means_below};
 pub const EXACT_UP_TO: usize = 256;
 
 /// Lets a tail probability that equals α/2 but for rounding pass.
-pub(crate) const ROUNDING: f64 = 1e-12;
+const ROUNDING: f64 = 1e-12;
 
 /// The distribution of T⁺ for `n` symmetric values.
 #[derive(Debug, Clone)]
@@ -84,21 +84,30 @@ impl SignedRank {
     /// largest Walsh average. `None` if even k = 1 does not reach the level, or
     /// `alpha` is not in (0, 1).
     pub fn interval_rank(&self, alpha: f64) -> Option<(usize, f64)> {
-        if !(alpha > 0.0 && alpha < 1.0) {
-            return None;
-        }
-        let tail = alpha / 2.0 * (1.0 + ROUNDING);
-        let (mut low, mut high) = (0, self.largest() / 2 + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.cdf(middle) <= tail {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low > 0).then(|| (low, 1.0 - 2.0 * self.cdf(low - 1)))
+        interval_rank(self.largest(), alpha, |t| self.cdf(t))
     }
+}
+
+/// The rank and coverage of an interval by a statistic from 0 to `largest` that is symmetric and has this `cdf`.
+pub(crate) fn interval_rank(
+    largest: usize,
+    alpha: f64,
+    cdf: impl Fn(usize) -> f64,
+) -> Option<(usize, f64)> {
+    if !(alpha > 0.0 && alpha < 1.0) {
+        return None;
+    }
+    let tail = alpha / 2.0 * (1.0 + ROUNDING);
+    let (mut low, mut high) = (0, largest / 2 + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if cdf(middle) <= tail {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low > 0).then(|| (low, 1.0 - 2.0 * cdf(low - 1)))
 }
 
 /// Rank k and attained coverage of the paired interval for `n` blocks at `1 - alpha`.

@@ -198,9 +198,13 @@ pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>
     Ok(None)
 }
 
-/// Every device that has a text under an attribute (`IFLA_IFALIAS`, `IFLA_QDISC`): index, name, text.
-pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, String, String)>> {
-    let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
+/// Asks for a whole table; what `read` makes of the bodies of this kind.
+fn dump<T>(
+    socket: &OwnedFd,
+    message: Message,
+    wanted: u16,
+    read: impl Fn(&[u8]) -> Option<T>,
+) -> io::Result<Vec<T>> {
     sys::send(socket, &message.finish())?;
     let mut found = Vec::new();
     let mut buffer = vec![0u8; 64 << 10];
@@ -213,57 +217,45 @@ pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, Strin
             if answer.kind == libc::NLMSG_ERROR as u16 {
                 return refusal(answer.body).map(|()| found);
             }
-            if answer.kind != libc::RTM_NEWLINK || answer.body.len() < 16 {
-                continue;
-            }
-            let attributes = attributes(&answer.body[16..]);
-            let text = |wanted: u16| {
-                attributes
-                    .iter()
-                    .find(|(kind, _)| *kind == wanted)
-                    .map(|(_, value)| {
-                        String::from_utf8_lossy(value)
-                            .trim_end_matches('\0')
-                            .to_owned()
-                    })
-            };
-            let index = u32_at(answer.body, 4).unwrap_or(0) as i32;
-            if let (Some(name), Some(text)) = (text(libc::IFLA_IFNAME), text(wanted)) {
-                found.push((index, name, text));
+            if answer.kind == wanted {
+                found.extend(read(answer.body));
             }
         }
     }
+}
+
+/// Every device that has a text under an attribute (`IFLA_IFALIAS`, `IFLA_QDISC`): index, name, text.
+pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, String, String)>> {
+    let message = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP).link(0, 0, 0);
+    dump(socket, message, libc::RTM_NEWLINK, |body| {
+        let attributes = attributes(body.get(16..)?);
+        let text = |wanted: u16| {
+            let (_, value) = attributes.iter().find(|(kind, _)| *kind == wanted)?;
+            let text = String::from_utf8_lossy(value);
+            Some(text.trim_end_matches('\0').to_owned())
+        };
+        let index = u32_at(body, 4).unwrap_or(0) as i32;
+        Some((index, text(libc::IFLA_IFNAME)?, text(wanted)?))
+    })
 }
 
 /// The destinations of every IPv4 route of every table, local addresses included, as network and prefix
 /// length; the default routes have length 0.
 pub(super) fn destinations(socket: &OwnedFd) -> io::Result<Vec<(Ipv4Addr, u8)>> {
     let message = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP).route(0, 0);
-    sys::send(socket, &message.finish())?;
-    let mut found = Vec::new();
-    let mut buffer = vec![0u8; 64 << 10];
-    loop {
-        let length = sys::receive(socket, &mut buffer)?;
-        for answer in answers(&buffer[..length]) {
-            if answer.kind == libc::NLMSG_DONE as u16 {
-                return Ok(found);
-            }
-            if answer.kind == libc::NLMSG_ERROR as u16 {
-                return refusal(answer.body).map(|()| found);
-            }
-            let is_route = answer.kind == libc::RTM_NEWROUTE && answer.body.len() >= 12;
-            if !is_route || i32::from(answer.body[0]) != libc::AF_INET {
-                continue;
-            }
-            let destination = attributes(&answer.body[12..])
-                .into_iter()
-                .find(|(kind, value)| *kind == libc::RTA_DST && value.len() == 4)
-                .map_or(Ipv4Addr::UNSPECIFIED, |(_, value)| {
-                    Ipv4Addr::new(value[0], value[1], value[2], value[3])
-                });
-            found.push((destination, answer.body[1]));
+    dump(socket, message, libc::RTM_NEWROUTE, |body| {
+        let attributes = attributes(body.get(12..)?);
+        if i32::from(body[0]) != libc::AF_INET {
+            return None;
         }
-    }
+        let destination = attributes
+            .into_iter()
+            .find(|(kind, value)| *kind == libc::RTA_DST && value.len() == 4)
+            .map_or(Ipv4Addr::UNSPECIFIED, |(_, value)| {
+                Ipv4Addr::new(value[0], value[1], value[2], value[3])
+            });
+        Some((destination, body[1]))
+    })
 }
 
 #[cfg(test)]

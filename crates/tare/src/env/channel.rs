@@ -104,6 +104,26 @@ pub(super) fn pipes(
     Some((writer, running.take_stdout()?))
 }
 
+/// A channel over a stream that can say more about its end than the stream.
+pub(super) trait Explaining: Send {
+    /// The stream.
+    fn stream(&mut self) -> &mut StreamChannel;
+    /// What an error means.
+    fn explain(&mut self, error: ChannelError) -> ChannelError;
+}
+
+impl<T: Explaining> Channel for T {
+    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
+        let sent = self.stream().send(request);
+        sent.map_err(|error| self.explain(error))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
+        let received = self.stream().receive(limit);
+        received.map_err(|error| self.explain(error))
+    }
+}
+
 /// The pipes of a process together with the process.
 pub(super) struct ProcessChannel {
     pub(super) stream: StreamChannel,
@@ -125,6 +145,12 @@ impl ProcessChannel {
             running,
         })
     }
+}
+
+impl Explaining for ProcessChannel {
+    fn stream(&mut self) -> &mut StreamChannel {
+        &mut self.stream
+    }
 
     fn explain(&mut self, error: ChannelError) -> ChannelError {
         let ChannelError::Closed(first) = error else {
@@ -133,20 +159,6 @@ impl ProcessChannel {
         wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
         let words = text::printable(&self.running.stderr_tail());
         ChannelError::Closed(if words.is_empty() { first } else { words })
-    }
-}
-
-impl Channel for ProcessChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
     }
 }
 

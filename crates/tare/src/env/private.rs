@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(inside_of(Path::new("/home/somebody/project/x")), None);
         assert_eq!(inside_of(Path::new("/usr")), None);
         let state = vars::state_folder().unwrap();
-        assert!(inside_of(&state.join("runs/another")).is_some());
+        assert_eq!(inside_of(&state.join("runs/another")), Some(state));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use tare_model::Reason;
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 
-use super::super::channel::{StreamChannel, pipes, wait_for_last_words};
+use super::super::channel::{Explaining, StreamChannel, pipes, wait_for_last_words};
 use super::super::{Channel, ChannelError, EnvError, Instance, StartMode, peer};
 use super::command::{Share, ssh};
 use super::connection::{Connection, Shared, lock, refused};
@@ -130,7 +130,11 @@ struct SshChannel {
     host: String,
 }
 
-impl SshChannel {
+impl Explaining for SshChannel {
+    fn stream(&mut self) -> &mut StreamChannel {
+        &mut self.stream
+    }
+
     fn explain(&mut self, error: ChannelError) -> ChannelError {
         let ChannelError::Closed(text) = error else {
             return error;
@@ -158,20 +162,6 @@ impl SshChannel {
             }
             (false, _, said) => format!("its session on `{host}` ended: {said}"),
         })
-    }
-}
-
-impl Channel for SshChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tare_model::fact;
 use tare_model::guest::GuestReport;
 use tare_model::launch::SiblingLink;
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Reason};
 
 use super::accelerator;
@@ -19,7 +19,7 @@ use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::{Emulator, emulator, guest_agent, initramfs};
 use crate::cx::{CONTROL_LIMIT, Context, Running, files};
-use crate::env::channel::{LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
+use crate::env::channel::{Explaining, LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
 use crate::env::image::host_files;
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::text::and_cleanup;
@@ -343,7 +343,11 @@ struct VmChannel {
     console: PathBuf,
 }
 
-impl VmChannel {
+impl Explaining for VmChannel {
+    fn stream(&mut self) -> &mut StreamChannel {
+        &mut self.stream
+    }
+
     fn explain(&mut self, error: ChannelError) -> ChannelError {
         let ChannelError::Closed(text) = error else {
             return error;
@@ -353,20 +357,6 @@ impl VmChannel {
             None => ChannelError::Closed(text),
             Some(words) => ChannelError::Closed(format!("{text}; last on the console: {words}")),
         }
-    }
-}
-
-impl Channel for VmChannel {
-    fn send(&mut self, request: &Request) -> Result<(), ChannelError> {
-        self.stream
-            .send(request)
-            .map_err(|error| self.explain(error))
-    }
-
-    fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        self.stream
-            .receive(limit)
-            .map_err(|error| self.explain(error))
     }
 }
 
