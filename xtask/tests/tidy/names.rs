@@ -34,6 +34,7 @@ const TABLES_OF_NAMES: [Table; 2] = [
             // What differs between a container of the user's and one of the engine's own has names like facts.
             ("tare/src/env/own.rs", &["engine."]),
             ("tare/src/env/docker/own/", &["engine."]),
+            ("tare/src/env/podman/own", &["engine."]),
             ("tare/src/env/docker/catalogue.rs", &["engine."]),
             ("tare/src/why/own", &["engine.", "sysctl."]),
         ],

@@ -311,6 +311,11 @@ impl Driver for Docker {
         super::own::is_line_for("docker", command)
     }
 
+    fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
+        let engine = self.identify(cx, DETECT_LIMIT);
+        engine.is_ok_and(|(api, _)| own::looked_up(&api, name).is_ok())
+    }
+
     fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
         self.within(wish.context).taken(cx, wish)
     }

@@ -161,6 +161,10 @@ pub trait Driver: Sync {
     fn knows_line(&self, _command: &[String]) -> bool {
         false
     }
+    /// Whether its engine has a container of this name.
+    fn has_container(&self, _cx: &Context<'_>, _name: &str) -> bool {
+        false
+    }
     /// Takes something of the user's own, so that arms can be like it; nothing of the user's is touched.
     ///
     /// # Errors

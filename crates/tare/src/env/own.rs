@@ -10,12 +10,19 @@ use std::path::Path;
 
 use tare_model::{Params, Value};
 
+use super::grammar::{is_container_name, is_safe_path};
+
+pub(in crate::env) mod fields;
+pub(in crate::env) mod shared;
+
 /// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
 pub const LIKE: &str = "like";
 /// The setting of an arm that is a running container of the user's itself: its name.
 pub const INSIDE: &str = "inside";
 /// The setting that names differences which an arm does without.
 pub const WITHOUT: &str = "without";
+/// The settings that say which of several engines it is, the only ones that stand beside something of the user's.
+pub const WHICH: [&str; 2] = ["context", "as"];
 /// What the names of causes begin with that are a difference of the user's own environment.
 pub const OWN: &str = "own.";
 
@@ -57,7 +64,7 @@ pub struct Wish<'a> {
     pub folder: &'a Path,
     /// What may be written to.
     pub shares: Shares,
-    /// Which engine, where several are known by names.
+    /// Which engine, where several are known by names, or whose it is.
     pub context: Option<&'a str>,
 }
 
@@ -105,6 +112,18 @@ pub struct Difference {
     pub likelihood: f64,
     /// Whether the program may need it to do the same work.
     pub may_be_needed: bool,
+}
+
+/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
+pub(super) fn is_difference(text: &str) -> bool {
+    let is_letter =
+        |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
+    !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
+}
+
+/// Whether a text names a container, or the file in which one is kept.
+pub(super) fn is_source(text: &str) -> bool {
+    is_container_name(text) || is_safe_path(text)
 }
 
 /// Where the verb stands that makes a container, in a line for an engine's client.

@@ -24,6 +24,7 @@ mod facts;
 mod image;
 mod instance;
 mod mechanisms;
+mod own;
 mod settings;
 mod sweep;
 
@@ -84,7 +85,30 @@ impl Driver for Podman {
     }
 
     fn knows_line(&self, command: &[String]) -> bool {
-        super::own::is_line_for("podman", command)
+        own::is_line(command)
+    }
+
+    fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
+        let caller = self.caller(cx, &Settings::default());
+        caller.is_ok_and(|caller| own::has(cx, &caller, name))
+    }
+
+    fn take(
+        &self,
+        cx: &Context<'_>,
+        wish: &super::own::Wish<'_>,
+    ) -> Result<super::own::Own, EnvError> {
+        self.taken(cx, wish)
+    }
+
+    fn take_changed(
+        &self,
+        cx: &Context<'_>,
+        wish: &super::own::Wish<'_>,
+        settings: &Params,
+        without: &[String],
+    ) -> Result<super::own::Changed, EnvError> {
+        self.taken_changed(cx, wish, settings, without)
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -1,9 +1,8 @@
 //! The `podman` driver against a real podman.
 //!
-//! Rootless podman is tested as the user that runs the tests; where that is root, as an ordinary user: one
-//! named `tare-test` where it is there, else one that is made for the tests and removed after them, with its
-//! home, its storage and its processes. Rootful podman is tried in mount and network namespaces of its own,
-//! so that its bridge and its mounts go with them. Without podman a test says that it was skipped.
+//! Rootless podman is tested as the user that runs the tests; where that is root, as an ordinary user: `tare-test` where
+//! it is there, else one that is made and removed with all that is its. Rootful podman is tried in namespaces of its
+//! own, with which its bridge and its mounts go. Without podman a test says that it was skipped.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
 mod hostile;
+mod own;
 use account::Account;
 
 /// A world and whose podman is tested in it; the account goes after the world, and the turn last.

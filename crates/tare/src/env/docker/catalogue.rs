@@ -34,11 +34,11 @@ settings! {
     pub(super) SETTINGS;
 
     LIKE(own::LIKE,
-        Text(Form::of("a container's name or id", |text| is_container_name(text) || is_safe_path(text))), "none",
+        Text(Form::of("a container's name or id", own::is_source)), "none",
         "a container, running or stopped: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only");
     INSIDE(own::INSIDE, Text(Form::of("a running container's name or id", is_container_name)), "none",
         "a running container: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again");
-    WITHOUT(own::WITHOUT, List(Form::of("names of differences", is_difference), Between::Commas), "none",
+    WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
         "with `like`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
@@ -92,13 +92,6 @@ settings! {
     LOG_DRIVER("log_driver", Text(Form::of("a name such as `json-file`, `local` or `none`", is_plain_name)),
         "the engine's", "the engine's log driver");
     USER("user", Text(Form::of("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process");
-}
-
-/// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.
-fn is_difference(text: &str) -> bool {
-    let is_letter =
-        |letter: char| letter.is_ascii_graphic() && !matches!(letter, '\'' | '"' | '\\' | '`');
-    !text.is_empty() && text.len() <= 256 && text.chars().all(is_letter)
 }
 
 fn is_others_network(text: &str) -> bool {

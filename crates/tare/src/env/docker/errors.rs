@@ -210,7 +210,7 @@ pub(super) fn explain_answer(what: &str, status: u16, message: &str) -> EnvError
     if status == 403 {
         return EnvError::Denied {
             what: format!("the engine may not {what}: {answer}"),
-            fix: None,
+            fix: Some("what stands before the engine's socket lets only some requests through; name the engine's own socket in DOCKER_HOST, as a user who may make containers".into()),
         };
     }
     EnvError::Refused {
@@ -244,6 +244,21 @@ pub(super) fn is_conflict(error: &ApiError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_that_lets_only_be_read_is_told_with_what_helps() {
+        // As the proxies answer that people put before an engine's socket.
+        let error = explain_answer(
+            "create a container",
+            403,
+            "Forbidden by administrative rules",
+        );
+        assert!(
+            error.to_string().contains("administrative rules"),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().contains("DOCKER_HOST"), "{error}");
+    }
 
     #[test]
     fn foreign_text_cannot_move_the_cursor_or_hide() {

@@ -1,323 +1,39 @@
 //! A container of the user's own as an arm: what it was made with, whole, beside what a plain one would have.
 //!
-//! A line is asked of its client ([`line`]), a container of the engine. Both give the body of the request that makes
-//! a container, and a plain one of the same image gives another; in what they differ is a list of switches
+//! What it was made with ([`template`]), and a plain one of the same image, differ in a list of switches
 //! ([`difference`]). The user's own is never touched: arms are new containers, and what they may share with it is
 //! decided in [`shared`]. What is secret stays in the run's own file, and is never told.
 //! What it cannot see: what an original has become since it was started; its files are those of the image.
 
 use std::path::{Path, PathBuf};
 
-use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
-use bollard::query_parameters::CreateContainerOptions;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use bollard::models::ImageInspect;
+use serde_json::{Map, Value};
 use tare_model::Params;
 
+use super::Docker;
 use super::api::Api;
 use super::errors::{is_missing, printable};
-use super::{Docker, image};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
-use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Shares, Source, Wish};
+use crate::env::image::packed;
+use crate::env::own::shared;
+use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Source, Wish};
 
 #[cfg(unix)]
 mod compose;
 mod difference;
-mod fields;
 #[cfg(unix)]
 mod line;
 #[cfg(unix)]
 mod patch;
-mod shared;
+mod remedy;
+mod template;
 
-use difference::{Pair, parts};
-pub(super) use shared::Share;
-
-/// What a container of the user's was made with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Template {
-    /// The body of the request that made it, or would.
-    body: Value,
-    /// The same for a plain container of the same image.
-    plain: Value,
-    /// The image's own variables.
-    image_env: Vec<String>,
-    /// What may be written to.
-    shares: Shares,
-}
-
-impl Template {
-    /// Reads one from the run's own file, or takes the container of this name.
-    pub(super) fn of(
-        cx: &Context<'_>,
-        api: &Api,
-        like: &str,
-    ) -> Result<(Self, ImageInspect), EnvError> {
-        if !like.starts_with('/') {
-            return Self::of_container(cx, api, like, Shares::ReadOnly);
-        }
-        let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
-            why: "the file with your container's configuration went with the run that kept it"
-                .into(),
-            fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
-        })?;
-        let template: Self = serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-            what: "reading the kept configuration".into(),
-            answer: printable(&error.to_string()),
-        })?;
-        let image = image::inspect(api, template.image())?;
-        Ok((template, image))
-    }
-
-    /// The image's name or id.
-    pub(super) fn image(&self) -> &str {
-        self.body["Image"].as_str().unwrap_or_default()
-    }
-
-    fn pair(&self) -> Pair<'_> {
-        Pair {
-            body: &self.body,
-            plain: &self.plain,
-            image_env: &self.image_env,
-        }
-    }
-
-    #[cfg(unix)]
-    fn of_line(
-        cx: &Context<'_>,
-        api: &Api,
-        words: &[String],
-        shares: Shares,
-    ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
-        let version = version_of(api)?;
-        let asked = line::asked(cx, &version, words)?;
-        let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
-        let image = image::inspect(api, &name)?;
-        let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
-        let template = Self {
-            body: asked.body,
-            plain: plain.body,
-            image_env: variables_of(&image),
-            shares,
-        };
-        Ok((template, image, asked.platform))
-    }
-
-    #[cfg(not(unix))]
-    fn of_line(
-        _cx: &Context<'_>,
-        _api: &Api,
-        _words: &[String],
-        _shares: Shares,
-    ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
-        Err(EnvError::Absent {
-            why: "a line can be asked of its client only where there are Unix sockets".into(),
-            fix: Some("start the container and take it: `--like CONTAINER`".into()),
-        })
-    }
-
-    fn of_container(
-        cx: &Context<'_>,
-        api: &Api,
-        name: &str,
-        shares: Shares,
-    ) -> Result<(Self, ImageInspect), EnvError> {
-        let body = inspected(api, name)?;
-        let image_id = body["Image"].as_str().unwrap_or_default().to_owned();
-        let image = image::inspect(api, &image_id)?;
-        // Made and never started, so that the engine says what it fills in by itself.
-        let plain_name = format!("tare-{}-plain", cx.run);
-        let request = ContainerCreateBody {
-            image: Some(image_id),
-            cmd: Some(vec!["/".to_owned()]),
-            // Engines fill in what is missing only where there is something to fill in.
-            host_config: Some(HostConfig::default()),
-            labels: Some(
-                [("tare", "1"), ("tare.run", cx.run.as_str())]
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                    .into(),
-            ),
-            ..Default::default()
-        };
-        let options = CreateContainerOptions {
-            name: Some(plain_name.clone()),
-            ..Default::default()
-        };
-        api.call(
-            "create a plain container to compare with",
-            CONTROL_LIMIT,
-            api.client.create_container(Some(options), request),
-        )?;
-        let plain = inspected(api, &plain_name);
-        api.remove_container(&plain_name)?;
-        let template = Self {
-            body,
-            plain: plain?,
-            image_env: variables_of(&image),
-            shares,
-        };
-        Ok((template, image))
-    }
-
-    /// The configuration of an arm that does without these differences, as it may stand beside the original.
-    pub(super) fn beside(
-        &self,
-        without: &[String],
-        is_there: &dyn Fn(&Share) -> bool,
-        told: &mut Vec<String>,
-    ) -> Result<ContainerCreateBody, EnvError> {
-        let body = difference::without(self.pair(), without)
-            .map_err(|why| EnvError::Absent { why, fix: None })?;
-        let body = shared::beside(&body, self.shares, is_there, told);
-        request(&body)
-    }
-
-    /// Fields that newer or older engines know and this program does not: they would be lost.
-    fn lost(&self) -> Vec<String> {
-        let Ok(known) = request(&self.body).and_then(|body| {
-            serde_json::to_value(body).map_err(|error| EnvError::Refused {
-                what: "reading a configuration".into(),
-                answer: printable(&error.to_string()),
-            })
-        }) else {
-            return Vec::new();
-        };
-        let given = self.body["HostConfig"].as_object();
-        let mut lost: Vec<String> = given
-            .into_iter()
-            .flatten()
-            .filter(|(name, value)| {
-                let is_said = !matches!(value, Value::Null | Value::Bool(false))
-                    && **value != json!(0)
-                    && **value != json!("");
-                is_said && known["HostConfig"][name.as_str()].is_null()
-            })
-            .map(|(name, _)| printable(name))
-            .collect();
-        lost.sort();
-        lost
-    }
-}
-
-/// The newest version of the API that the engine speaks.
-#[cfg(unix)]
-fn version_of(api: &Api) -> Result<String, EnvError> {
-    let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
-    Ok(version.api_version.unwrap_or_else(|| "1.41".to_owned()))
-}
-
-fn variables_of(image: &ImageInspect) -> Vec<String> {
-    let config = image.config.as_ref();
-    config
-        .and_then(|config| config.env.clone())
-        .unwrap_or_default()
-}
-
-/// A body as the client library sends it.
-fn request(body: &Value) -> Result<ContainerCreateBody, EnvError> {
-    let mut body = body.clone();
-    drop_nulls(&mut body);
-    serde_json::from_value(body).map_err(|error| EnvError::Refused {
-        what: "reading a container's configuration".into(),
-        answer: printable(&error.to_string()),
-    })
-}
-
-fn drop_nulls(value: &mut Value) {
-    if let Value::Object(map) = value {
-        map.retain(|_, value| !value.is_null());
-        map.values_mut().for_each(drop_nulls);
-    }
-}
-
-/// What the engine says of a container of the user's.
-///
-/// # Errors
-/// There is none of this name.
-pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
-    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
-        .map_err(|error| {
-            if is_missing(&error) {
-                EnvError::Absent {
-                    why: format!("there is no container `{}` in this Docker engine", printable(name)),
-                    fix: Some("`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine".into()),
-                }
-            } else {
-                api.explain("inspect the container", CONTROL_LIMIT, &error)
-            }
-        })
-}
-
-/// The request that would make a container like one of the user's.
-///
-/// # Errors
-/// There is none of this name, or it is not understood.
-pub(super) fn body_of(api: &Api, name: &str) -> Result<ContainerCreateBody, EnvError> {
-    request(&inspected(api, name)?)
-}
-
-/// What a container was made with, as the body of a request.
-fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
-    let found = looked_up(api, name)?;
-    let labels = found
-        .config
-        .as_ref()
-        .and_then(|config| config.labels.as_ref());
-    if labels.is_some_and(|labels| labels.contains_key("com.docker.swarm.task.id")) {
-        return Err(EnvError::Absent {
-            why: format!(
-                "`{}` is a task of a swarm's service, whose networks and secrets no other container gets",
-                printable(name)
-            ),
-            fix: Some("ask about the same image with `tare why -- docker run …`".into()),
-        });
-    }
-    let as_json = |value: Result<Value, serde_json::Error>| {
-        value.map_err(|error| EnvError::Refused {
-            what: "reading the engine's answer".into(),
-            answer: printable(&error.to_string()),
-        })
-    };
-    let mut body = as_json(serde_json::to_value(&found.config))?;
-    let host = as_json(serde_json::to_value(&found.host_config))?;
-    let networks = found
-        .network_settings
-        .and_then(|settings| settings.networks);
-    let networks = as_json(serde_json::to_value(networks))?;
-    if !body.is_object() || !host.is_object() {
-        return Err(EnvError::Absent {
-            why: format!(
-                "the engine does not tell what `{}` was made with",
-                printable(name)
-            ),
-            fix: None,
-        });
-    }
-    let mode = host["NetworkMode"].as_str().unwrap_or_default().to_owned();
-    let is_joined = mode.starts_with("container:");
-    let has_own_name = !is_joined && host["UTSMode"] != "host";
-    let id = found.id.unwrap_or_default();
-    // Engines call a container by its id where nobody gave it a name.
-    let is_given = body["Hostname"]
-        .as_str()
-        .is_some_and(|name| !id.starts_with(name));
-    if !(is_given && has_own_name) {
-        body["Hostname"] = Value::Null;
-    }
-    if is_joined {
-        body["ExposedPorts"] = Value::Null;
-    }
-    body["Image"] = found.image.map_or(Value::Null, Value::String);
-    body["HostConfig"] = host;
-    // The usual network, and those that are another's, are named by their mode.
-    body["NetworkingConfig"] = match mode.as_str() {
-        "default" | "bridge" | "host" | "none" => Value::Null,
-        _ if is_joined => Value::Null,
-        _ => json!({"EndpointsConfig": networks}),
-    };
-    Ok(body)
-}
+pub(super) use crate::env::own::shared::Share;
+use difference::parts;
+use template::version_of;
+pub(super) use template::{Template, body_of, looked_up};
 
 /// The command that a container runs by itself, and where.
 fn command_of(body: &Value, image: &ImageInspect) -> (Vec<String>, String) {
@@ -364,10 +80,22 @@ struct Found {
     /// What people call it.
     name: String,
     told: Vec<String>,
+    /// Of a service: how the compose file has it.
+    section: Option<Map<String, Value>>,
 }
 
 impl Found {
     fn of(cx: &Context<'_>, api: &Api, wish: &Wish<'_>) -> Result<Self, EnvError> {
+        Self::changed(cx, api, wish, None)
+    }
+
+    /// With a file that is laid over a compose file of the user's.
+    fn changed(
+        cx: &Context<'_>,
+        api: &Api,
+        wish: &Wish<'_>,
+        over: Option<&Path>,
+    ) -> Result<Self, EnvError> {
         let of_line = |words: &[String]| {
             let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
             Ok(Self {
@@ -376,12 +104,15 @@ impl Found {
                 image,
                 platform,
                 told: Vec::new(),
+                section: None,
             })
         };
         match wish.source {
             Source::Line(words) => of_line(words),
             Source::Service { file, service } => {
-                let found = service_of(cx, file, service)?;
+                let over = over.map(|path| path.display().to_string());
+                let files: Vec<&str> = std::iter::once(file).chain(over.as_deref()).collect();
+                let found = service_of(cx, &files, service)?;
                 let name = format!("{} of {}", printable(service), printable(file));
                 let told = found.told;
                 let taken = of_line(&found.words).map_err(|error| match error {
@@ -399,6 +130,7 @@ impl Found {
                 Ok(Self {
                     name,
                     told,
+                    section: Some(found.section),
                     ..taken
                 })
             }
@@ -410,6 +142,7 @@ impl Found {
                     platform: None,
                     name: printable(name),
                     told: Vec::new(),
+                    section: None,
                 })
             }
         }
@@ -434,14 +167,18 @@ fn of_context(settings: Params, context: Option<&str>) -> Params {
 }
 
 #[cfg(unix)]
-fn service_of(cx: &Context<'_>, file: &str, service: &str) -> Result<compose::Service, EnvError> {
-    compose::service(cx, file, service)
+fn service_of(
+    cx: &Context<'_>,
+    files: &[&str],
+    service: &str,
+) -> Result<compose::Service, EnvError> {
+    compose::service(cx, files, service)
 }
 
 #[cfg(not(unix))]
 fn service_of(
     _cx: &Context<'_>,
-    _file: &str,
+    _files: &[&str],
     _service: &str,
 ) -> Result<compose_none::Service, EnvError> {
     Err(EnvError::Absent {
@@ -457,6 +194,7 @@ mod compose_none {
         pub(super) words: Vec<String>,
         pub(super) told: Vec<String>,
         pub(super) is_built: bool,
+        pub(super) section: serde_json::Map<String, serde_json::Value>,
     }
 }
 
@@ -472,6 +210,14 @@ impl Docker {
             _ => None,
         };
         let mut found = Found::of(cx, &api, wish)?;
+        if let Some(architecture) = found
+            .image
+            .architecture
+            .as_deref()
+            .filter(|it| !it.is_empty())
+        {
+            packed::check_processor(cx.agents, found.template.image(), architecture)?;
+        }
         let mut told = std::mem::take(&mut found.told);
         let is_here = engine.elsewhere.is_none();
         let there = |share: &Share| is_there(&api, is_here, share);
@@ -489,14 +235,7 @@ impl Docker {
             .map(|part| part.told)
             .collect();
         for difference in &mut differences {
-            let of = match wish.source {
-                Source::Line(_) => continue,
-                Source::Container(_) | Source::Inside(_) => " out of what it is made with",
-                Source::Service { .. } => " out of what the service has",
-            };
-            difference.advice = difference
-                .advice
-                .replace(" out of the `docker run` line", of);
+            advise(difference, wish.source, found.section.as_ref());
         }
         let file = kept(wish.folder, "own-container.json", template)?;
         Ok(Own {
@@ -523,10 +262,15 @@ impl Docker {
             settings: env_own::without(settings, without),
             change: "the same without it, by the switch that found it".to_owned(),
         };
-        let Source::Line(words) = wish.source else {
-            return Ok(fallback);
-        };
         let (api, _) = self.identify(cx, super::DETECT_LIMIT)?;
+        let words = match wish.source {
+            Source::Line(words) => words,
+            Source::Service { service, .. } => {
+                let changed = service_changed(cx, &api, wish, service, without)?;
+                return Ok(changed.unwrap_or(fallback));
+            }
+            Source::Container(_) | Source::Inside(_) => return Ok(fallback),
+        };
         let found = Found::of(cx, &api, wish)?;
         let Some(patch) = patch_of(cx, &api, words, &found.template, without)? else {
             return Ok(fallback);
@@ -542,6 +286,61 @@ impl Docker {
             change: format!("your line {}", patch.1),
         })
     }
+}
+
+/// What to change, in the words of what the container comes from.
+fn advise(
+    difference: &mut env_own::Difference,
+    source: Source<'_>,
+    section: Option<&Map<String, Value>>,
+) {
+    let of = match source {
+        Source::Line(_) => return,
+        Source::Container(_) | Source::Inside(_) => " out of what it is made with",
+        Source::Service { service, .. } => {
+            let ids = std::slice::from_ref(&difference.id);
+            if let Some(patch) = section.and_then(|section| remedy::patch(service, section, ids)) {
+                difference.advice =
+                    format!("`{patch}` in a `compose.override.yml` beside the file");
+                return;
+            }
+            " out of what the service has"
+        }
+    };
+    difference.advice = difference
+        .advice
+        .replace(" out of the `docker run` line", of);
+}
+
+/// The service with an override laid over its file that takes these differences away; `None` where there is none
+/// that does exactly that.
+fn service_changed(
+    cx: &Context<'_>,
+    api: &Api,
+    wish: &Wish<'_>,
+    service: &str,
+    without: &[String],
+) -> Result<Option<Changed>, EnvError> {
+    let found = Found::of(cx, api, wish)?;
+    let section = found.section.as_ref();
+    let Some(patch) = section.and_then(|section| remedy::patch(service, section, without)) else {
+        return Ok(None);
+    };
+    let over = wish.folder.join("compose.override.yml");
+    files::write_working(&over, patch.as_bytes())?;
+    let changed = Found::changed(cx, api, wish, Some(&over))?;
+    let left: Vec<String> = parts(changed.template.pair())
+        .into_iter()
+        .map(|part| part.told.id)
+        .collect();
+    if without.iter().any(|id| left.contains(id)) {
+        return Ok(None);
+    }
+    let file = kept(wish.folder, "own-container-changed.json", &changed.template)?;
+    Ok(Some(Changed {
+        settings: changed.settings(&file, wish.context),
+        change: format!("your compose file with `{patch}` laid over it"),
+    }))
 }
 
 /// The line without these differences, and what was changed in it.
@@ -585,6 +384,7 @@ fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvEr
 mod tests {
     use super::*;
     use bollard::models::ImageConfig;
+    use serde_json::json;
 
     #[test]
     fn an_entry_of_ones_own_leaves_the_images_command_out() {
@@ -604,26 +404,5 @@ mod tests {
         assert_eq!(of(json!({"Entrypoint": ["sh"]})), "sh");
         assert_eq!(of(json!({"Entrypoint": [""], "Cmd": ["one"]})), "one");
         assert_eq!(command_of(&json!({"WorkingDir": ""}), &image).1, "/app");
-    }
-
-    #[test]
-    fn a_clients_body_becomes_a_request_and_loses_nothing_that_is_known() {
-        let body = json!({
-            "Image": "x", "Env": null, "ExposedPorts": {"80/tcp": {}}, "Volumes": {"/v": {}}, "Healthcheck": null,
-            "HostConfig": {"CgroupnsMode": "", "Isolation": "", "ConsoleSize": [0, 0], "MemorySwappiness": -1,
-                           "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "Ulimits": null, "Newest": 7,
-                           "LogConfig": {"Type": "", "Config": {}}, "MaskedPaths": null, "CpuShares": 5},
-            "NetworkingConfig": {"EndpointsConfig": {}}
-        });
-        let made = request(&body).unwrap();
-        assert_eq!(made.volumes, Some(vec!["/v".to_owned()]));
-        assert_eq!(made.host_config.as_ref().unwrap().cpu_shares, Some(5));
-        let template = Template {
-            body,
-            plain: json!({}),
-            image_env: Vec::new(),
-            shares: Shares::ReadOnly,
-        };
-        assert_eq!(template.lost(), ["Newest"]);
     }
 }

@@ -45,6 +45,32 @@ pub(in crate::env) fn agent_for<'a>(
     })
 }
 
+/// Says of an image of the user's own whether there is an agent for its processor.
+///
+/// # Errors
+/// There is none.
+pub(in crate::env) fn check_processor(
+    agents: &Agents,
+    image: &str,
+    architecture: &str,
+) -> Result<(), EnvError> {
+    if agents.linux(machine(architecture)).is_some() {
+        return Ok(());
+    }
+    let here = std::env::consts::ARCH;
+    Err(EnvError::Absent {
+        why: format!(
+            "the image `{}` is built for {}, and there is no agent for that processor here",
+            printable(image),
+            printable(architecture)
+        ),
+        fix: Some(format!(
+            "take the image for this machine's processor ({here}), or build an agent for the other: `cargo build -p tare-agent --profile agent --target {}-unknown-linux-musl`",
+            printable(machine(architecture))
+        )),
+    })
+}
+
 /// What a packed image holds besides the agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::env) struct Contents {
@@ -168,5 +194,21 @@ mod tests {
         let second = tag(&run, &ArmId::new(format!("{}b", "x".repeat(63))).unwrap());
         assert!(first.len() <= 128 && second.len() <= 128);
         assert_ne!(first, second);
+    }
+
+    #[test]
+    fn an_image_for_a_processor_without_an_agent_is_told_by_both_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent");
+        let build = "<tare-agent-build 0.1.0-ab-o3-x86_64-unknown-linux-musl>";
+        std::fs::write(&path, build).unwrap();
+        let agents = Agents::only(&path).unwrap();
+        assert!(check_processor(&agents, "web", "amd64").is_ok());
+        let error = check_processor(&agents, "we\u{7}b", "s390x").unwrap_err();
+        assert!(
+            error.to_string().contains("`we\\u{7}b` is built for s390x"),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().contains("s390x-unknown-linux-musl"));
     }
 }

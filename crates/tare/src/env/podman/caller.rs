@@ -4,6 +4,7 @@
 //! made first. Every call is bounded, answers are JSON, and a refusal is explained. What cannot be seen from
 //! here is what podman does after a call has been given up; whoever made something removes it by its name.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -12,7 +13,7 @@ use super::super::EnvError;
 use super::super::text::printable;
 use super::account::Account;
 use super::errors::{self, INSTALL};
-use crate::cx::{CommandError, CommandLine, Context, Running};
+use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, Running};
 
 /// The commands that make or start containers, and the one that describes the runtime.
 const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];
@@ -136,6 +137,32 @@ impl Caller {
         let command = self.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
         Ok(cx.exec.spawn(&command)?)
     }
+}
+
+/// Refuses a folder that its user cannot come to, because one above it is closed.
+pub(super) fn is_reachable(
+    cx: &Context<'_>,
+    caller: &Caller,
+    account: &Account,
+    folder: &Path,
+) -> Result<(), EnvError> {
+    let arguments = vec!["-w".to_owned(), folder.display().to_string()];
+    let command = caller.command("test", arguments, &[]);
+    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
+    if finished.status == Some(0) {
+        return Ok(());
+    }
+    Err(EnvError::Denied {
+        what: format!(
+            "`{}` cannot come to `{}`, where the bound folder would lie",
+            account.name,
+            folder.display()
+        ),
+        fix: Some(
+            "set TARE_HOME to a folder that this user may enter, or use `storage = \"volume\"`"
+                .into(),
+        ),
+    })
 }
 
 fn missing(program: &str) -> EnvError {

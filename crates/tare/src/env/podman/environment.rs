@@ -7,7 +7,6 @@
 //! What it cannot see: what a later start meets that the rehearsal did not, such as a disk that fills up.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -18,13 +17,16 @@ use super::super::image::packed::{self, Contents, agent_archive, agent_for, mach
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::text::and_cleanup;
-use super::super::{Availability, Driver, EnvError, Environment, Instance, StartMode, Wanted};
-use super::account::Account;
-use super::caller::Caller;
+use super::super::{
+    Availability, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
+};
+use super::caller::{Caller, is_reachable};
 use super::facts::{self, Engine, info};
 use super::instance::{
-    Belongings, PodmanInstance, remove_containers, remove_folder, remove_volumes,
+    Belongings, PodmanInstance, agent_file, charged_to, in_memory, remove_containers,
+    remove_folder, remove_volumes,
 };
+use super::own::Template;
 use super::settings::{Network, Settings, Storage};
 use super::{Place, Podman, address, detect, errors, image};
 use crate::cx::{CONTROL_LIMIT, Context, files, owner};
@@ -39,6 +41,8 @@ pub(super) struct PodmanEnvironment {
     settings: Settings,
     /// What the study's workloads run.
     provided: Wanted,
+    /// The flags of a container of the user's, where the arm is like one.
+    own: Option<Vec<String>>,
     /// How podman is called, once that is known; then something may have been made.
     caller: Option<Caller>,
     prepared: Option<Prepared>,
@@ -60,6 +64,7 @@ impl PodmanEnvironment {
             arm,
             settings,
             provided: Wanted::default(),
+            own: None,
             caller: None,
             prepared: None,
             instances: 0,
@@ -73,6 +78,34 @@ impl PodmanEnvironment {
             folder: (self.settings.storage == Storage::Bind).then(|| cx.scratch.join(&name)),
             name,
         }
+    }
+
+    /// Whether the image is the user's, without an agent in it.
+    fn is_foreign(&self) -> bool {
+        self.settings.image.is_some() || self.settings.like.is_some()
+    }
+
+    /// Whether nothing can be copied into the container, so that the agent is shown in it.
+    fn is_closed(&self) -> bool {
+        let mut flags = self.own.iter().flatten();
+        flags.any(|flag| matches!(flag.as_str(), "--read-only" | "--read-only=true"))
+    }
+
+    /// The flags of a container of the user's, with the agent in place of its own program.
+    fn like(&self, cx: &Context<'_>, flags: &[String]) -> Vec<String> {
+        let mut flags: Vec<String> = flags
+            .iter()
+            .filter(|flag| !flag.starts_with("--entrypoint"))
+            .cloned()
+            .collect();
+        if self.is_closed() {
+            flags.push(format!(
+                "--volume={}:{AGENT_PATH}:ro",
+                agent_file(cx).display()
+            ));
+            flags.push(in_memory());
+        }
+        flags
     }
 
     fn labels(&self, cx: &Context<'_>) -> [String; 3] {
@@ -103,11 +136,14 @@ impl PodmanEnvironment {
             format!("--entrypoint=[\"{AGENT_PATH}\"]"),
         ]);
         arguments.extend(self.labels(cx));
-        if self.settings.image.is_some() {
+        if self.is_foreign() {
             // A foreign image's health check would run beside the trials.
             arguments.push("--no-healthcheck".into());
         }
-        arguments.extend(self.settings.options());
+        match &self.own {
+            Some(flags) => arguments.extend(self.like(cx, flags)),
+            None => arguments.extend(self.settings.options()),
+        }
         match self.settings.storage {
             Storage::Layer => {}
             Storage::Volume => arguments.push(format!("--volume={}:{WORKDIR}", belongings.name)),
@@ -115,11 +151,7 @@ impl PodmanEnvironment {
                 let folder = belongings.folder.as_deref().unwrap_or(cx.scratch);
                 arguments.push(format!("--volume={}:{WORKDIR}", folder.display()));
             }
-            Storage::Tmpfs => {
-                arguments.push(format!(
-                    "--mount=type=tmpfs,destination={WORKDIR},tmpfs-mode=1777"
-                ));
-            }
+            Storage::Tmpfs => arguments.push(in_memory()),
         }
         arguments.push(image.to_owned());
         arguments.extend(agent.iter().map(|&word| word.to_owned()));
@@ -177,7 +209,9 @@ impl PodmanEnvironment {
         let arguments = self.creation(cx, &prepared.image, belongings, &["create"], agent);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let made = caller.call(cx, "create the container", &arguments, &[], CONTROL_LIMIT)?;
-        if let Some(words) = errors::ignored_limit(&made.stderr) {
+        // A limit that podman lets fall in the user's own container it lets fall here as well.
+        let ignored = errors::ignored_limit(&made.stderr).filter(|_| self.own.is_none());
+        if let Some(words) = ignored {
             return Err(EnvError::Absent {
                 why: format!("podman does not apply a limit that was asked for ({words})"),
                 fix: Some(
@@ -186,7 +220,7 @@ impl PodmanEnvironment {
                 ),
             });
         }
-        if self.settings.image.is_some() {
+        if self.is_foreign() && !self.is_closed() {
             let program = agent_for(cx.agents, &prepared.architecture)?.bytes()?;
             let target = format!("{}:/", belongings.name);
             caller.call(
@@ -270,23 +304,38 @@ impl PodmanEnvironment {
         let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
-        let (name, found, delivery) = if let Some(name) = &self.settings.image {
-            let found = image::inspect(cx, &caller, name, CONTROL_LIMIT)?;
-            (name.clone(), found, "copied into each container")
-        } else {
-            let contents = Contents {
-                wanted: self.settings.wanted.clone(),
-                provided: self.provided.clone(),
-                lower_file: None,
+        let template = self.settings.like.as_ref();
+        let template = template.map(|like| Template::of_setting(cx, &caller, like));
+        let template = template.transpose()?;
+        if let Some(template) = &template {
+            let mut told = Vec::new();
+            let without = &self.settings.without;
+            self.own = Some(template.beside(cx, &caller, without, &mut told)?);
+        }
+        let own_image = template
+            .as_ref()
+            .map(|template| template.image().to_owned());
+        let (name, found, delivery) =
+            if let Some(name) = self.settings.image.as_ref().or(own_image.as_ref()) {
+                let found = image::inspect(cx, &caller, name, CONTROL_LIMIT)?;
+                (name.clone(), found, "copied into each container")
+            } else {
+                let contents = Contents {
+                    wanted: self.settings.wanted.clone(),
+                    provided: self.provided.clone(),
+                    lower_file: None,
+                };
+                let root = packed::root(cx, &engine.architecture, &contents, &mut packed_facts)?;
+                let found = image::ensure_packed(cx, &caller, &self.arm, root, IMPORT_LIMIT)?;
+                let name = image::own_name(cx.run, &self.arm);
+                (name, found, "part of the image")
             };
-            let root = packed::root(cx, &engine.architecture, &contents, &mut packed_facts)?;
-            let found = image::ensure_packed(cx, &caller, &self.arm, root, IMPORT_LIMIT)?;
-            let name = image::own_name(cx.run, &self.arm);
-            (name, found, "part of the image")
-        };
         let architecture = found["Architecture"].as_str();
         let architecture = architecture.unwrap_or(&engine.architecture).to_owned();
         let agent = agent_for(cx.agents, &architecture)?;
+        if self.is_closed() {
+            files::write_program(&agent_file(cx), &agent.bytes()?)?;
+        }
         let mut prepared = Prepared {
             image: name,
             architecture,
@@ -337,7 +386,7 @@ impl PodmanEnvironment {
         mode: StartMode,
     ) -> Result<PodmanInstance, EnvError> {
         let name = belongings.name.as_str();
-        if mode == StartMode::Once && self.settings.image.is_none() {
+        if mode == StartMode::Once && !self.is_foreign() {
             // One command from nothing to the agent, as a user would start a program.
             self.make_storage(cx, caller, belongings, CONTROL_LIMIT)?;
             let words = ["serve", "--no-spare"];
@@ -360,6 +409,7 @@ impl PodmanEnvironment {
         };
         self.create(cx, caller, prepared, belongings, words)?;
         let mut ends = self.ends(&prepared.engine, &Json::Null);
+        let mut charged = Charged::Nowhere;
         if mode == StartMode::Resident {
             // The runtime makes the container and its network here, and tells at once what it cannot do.
             caller.call(
@@ -369,16 +419,15 @@ impl PodmanEnvironment {
                 &[],
                 CONTROL_LIMIT,
             )?;
-            ends = self.ends(&prepared.engine, &inspect(cx, caller, name, CONTROL_LIMIT)?);
+            let found = inspect(cx, caller, name, CONTROL_LIMIT)?;
+            ends = self.ends(&prepared.engine, &found);
+            charged = charged_to(&prepared.engine, &found);
         }
         let running = caller.spawn(cx, &["start", "--attach", "--interactive", name])?;
-        Ok(PodmanInstance::new(
-            running,
-            cx.cancel,
-            caller.clone(),
-            belongings.clone(),
-            ends,
-        )?)
+        Ok(
+            PodmanInstance::new(running, cx.cancel, caller.clone(), belongings.clone(), ends)?
+                .counted_in(charged),
+        )
     }
 
     fn ends(&self, engine: &Engine, container: &Json) -> Result<(IpAddr, IpAddr), Reason> {
@@ -408,39 +457,13 @@ fn inspect(
     Ok(answer.get(0).cloned().unwrap_or(Json::Null))
 }
 
-/// Refuses a folder that its user cannot come to, because one above it is closed.
-fn is_reachable(
-    cx: &Context<'_>,
-    caller: &Caller,
-    account: &Account,
-    folder: &Path,
-) -> Result<(), EnvError> {
-    let arguments = vec!["-w".to_owned(), folder.display().to_string()];
-    let command = caller.command("test", arguments, &[]);
-    let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;
-    if finished.status == Some(0) {
-        return Ok(());
-    }
-    Err(EnvError::Denied {
-        what: format!(
-            "`{}` cannot come to `{}`, where the bound folder would lie",
-            account.name,
-            folder.display()
-        ),
-        fix: Some(
-            "set TARE_HOME to a folder that this user may enter, or use `storage = \"volume\"`"
-                .into(),
-        ),
-    })
-}
-
 impl Environment for PodmanEnvironment {
     fn arm(&self) -> &ArmId {
         &self.arm
     }
 
     fn provide(&mut self, wanted: &Wanted) {
-        if self.settings.image.is_none() {
+        if !self.is_foreign() {
             self.provided.add(wanted);
         }
     }
@@ -493,7 +516,7 @@ impl Environment for PodmanEnvironment {
         for folder in all.iter().filter_map(|one| one.folder.as_ref()) {
             remove_folder(cx, &caller, folder)?;
         }
-        if self.settings.image.is_none() {
+        if !self.is_foreign() {
             image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;
         }
         record::forget(cx, self.driver.id(), &self.arm, &Place::of(&caller))?;

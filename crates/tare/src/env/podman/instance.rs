@@ -9,14 +9,16 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
 use super::super::channel::{StreamChannel, pipes, wait_for_last_words};
 use super::super::image::WORKDIR;
-use super::super::{Channel, ChannelError, EnvError, Instance};
+use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
 use super::caller::Caller;
 use super::errors;
+use super::facts::Engine;
 use crate::cx::{CONTROL_LIMIT, Cancel, Context, Running, files};
 
 /// How long an agent and the command before it may take to end after they were told to.
@@ -45,6 +47,26 @@ impl Belongings {
         let folder = folder.map_or(Ok(()), |folder| remove_folder(cx, caller, folder));
         container.and(volume).and(folder)
     }
+}
+
+/// Where this machine's kernel counts what a container uses, which podman has set up and not started.
+pub(super) fn charged_to(engine: &Engine, container: &Json) -> Charged {
+    let pid = container["State"]["Pid"].as_u64();
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+    match (pid, container["Id"].as_str()) {
+        (Some(pid), Some(id)) if pid > 0 && !engine.is_remote => Charged::to_groups_of(pid, id),
+        _ => Charged::Nowhere,
+    }
+}
+
+/// The flag for a working directory in memory.
+pub(super) fn in_memory() -> String {
+    format!("--mount=type=tmpfs,destination={WORKDIR},tmpfs-mode=1777")
+}
+
+/// Where the agent lies that is shown in containers into which nothing can be copied.
+pub(super) fn agent_file(cx: &Context<'_>) -> PathBuf {
+    cx.scratch.join("tare-agent-inside")
 }
 
 /// Removes containers with their processes; fine if they are gone.
@@ -171,9 +193,15 @@ pub(super) struct PodmanInstance {
     caller: Caller,
     belongings: Belongings,
     ends: Result<(IpAddr, IpAddr), Reason>,
+    charged: Charged,
 }
 
 impl PodmanInstance {
+    /// The same, with where the host's kernel counts what it uses.
+    pub(super) fn counted_in(self, charged: Charged) -> Self {
+        Self { charged, ..self }
+    }
+
     /// Takes over the command that is attached to the container. `ends` are the container's address and this
     /// machine's as the container sees it.
     pub(super) fn new(
@@ -195,6 +223,7 @@ impl PodmanInstance {
             caller,
             belongings,
             ends,
+            charged: Charged::Nowhere,
         })
     }
 }
@@ -210,6 +239,10 @@ impl Instance for PodmanInstance {
 
     fn host_address(&self) -> Result<IpAddr, Reason> {
         self.ends.clone().map(|(_, outside)| outside)
+    }
+
+    fn charged(&self) -> Charged {
+        self.charged.clone()
     }
 
     fn workdir(&self) -> String {

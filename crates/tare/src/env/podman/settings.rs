@@ -15,13 +15,18 @@ use super::super::common::{
     NO_NEW_PRIVILEGES, NOT_PACKED, PACKAGES, PRIVILEGED, PROGRAMS, SHM, ULIMIT,
 };
 use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_path, is_user};
+use super::super::own;
 use super::super::reader::Reader;
-use super::super::setting::{Form, settings, words};
+use super::super::setting::{Between, Form, Setting, settings, words};
 use super::super::{SettingsError, Wanted};
 
 settings! {
     pub(super) SETTINGS;
 
+    LIKE(own::LIKE, Text(Form::of("a container's name or id", own::is_source)), "none",
+        "a container: arms are new ones of the line that made it; what of the user's it can write to is shown read-only");
+    WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
+        "with `like`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
         "the ordinary user whose rootless podman it is, where Tare runs as root");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
@@ -104,6 +109,10 @@ pub(super) enum Storage {
 )]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Settings {
+    /// A container of the user's, or the file in which it is kept, that the arm is like.
+    pub(super) like: Option<String>,
+    /// What an arm that is like one does without.
+    pub(super) without: Vec<String>,
     pub(super) account: Option<String>,
     pub(super) image: Option<String>,
     /// What to pack besides the agent.
@@ -135,6 +144,8 @@ impl Settings {
         let [cap_add, cap_drop] = read.capabilities();
         let has_capabilities = !cap_add.is_empty() || !cap_drop.is_empty();
         let settings = Self {
+            like: read.owned(&LIKE),
+            without: read.list(&WITHOUT).to_vec(),
             account: read.owned(&AS),
             image: read.owned(&IMAGE),
             wanted: read.wanted(),
@@ -160,6 +171,16 @@ impl Settings {
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
         };
+        let may_be = [LIKE.name, WITHOUT.name, AS.name, RUNTIME.name];
+        let is_other = |row: &&Setting| read.is_said(row) && !may_be.contains(&row.name);
+        let other = SETTINGS.iter().find(is_other);
+        if let (true, Some(other)) = (settings.like.is_some(), other) {
+            let problem = format!(
+                "`{}` has no effect beside `like`: the container's own configuration holds",
+                other.name
+            );
+            return Err(read.refused(other, &problem, "`without` leaves parts of it away"));
+        }
         let is_packed = settings.image.is_some() && !settings.wanted.is_empty();
         read.consistent(&[
             (
@@ -168,6 +189,14 @@ impl Settings {
                 NO_CAPABILITIES_BESIDE,
             ),
             (is_packed, IMAGE, NOT_PACKED),
+            (
+                settings.like.is_none() && !settings.without.is_empty(),
+                WITHOUT,
+                (
+                    "`without` has no effect without `like`",
+                    "add `like`, or leave it out",
+                ),
+            ),
         ])?;
         Ok(settings)
     }
@@ -286,6 +315,18 @@ mod tests {
     }
 
     #[test]
+    fn a_container_of_ones_own_has_its_own_settings() {
+        let own = Params::new().with("like", "web").with("runtime", "runc");
+        let less = own.clone().with("without", "cpus?,env.LD_PRELOAD");
+        let settings = Settings::read(&less).unwrap();
+        assert_eq!(settings.like.as_deref(), Some("web"));
+        assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD"]);
+        let error = Settings::read(&own.with("cpus", 1.0)).unwrap_err();
+        assert_eq!(error.setting, "cpus");
+        assert!(Settings::read(&Params::new().with("without", "cpus")).is_err());
+    }
+
+    #[test]
     fn every_setting_becomes_the_option_of_its_name() {
         let params = Params::new()
             .with("as", "someone")
@@ -306,8 +347,8 @@ mod tests {
             .with("binds", "/srv/x:/data:ro")
             .with("log_driver", "none")
             .with("user", "1000:1000");
-        // `privileged` contradicts the capabilities, and what is packed an image of one's own.
-        assert_eq!(params.0.len() + 4, SETTINGS.len());
+        // `privileged` contradicts the capabilities, what is packed an image of one's own, and all of them a container.
+        assert_eq!(params.0.len() + 6, SETTINGS.len());
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
         assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));

@@ -14,6 +14,10 @@ use crate::cx::{CommandError, CommandLine, Context, files};
 use crate::env::EnvError;
 use crate::env::text::printable;
 
+mod flags;
+
+use flags::{Files, Flags, Form, plain, scalar, strings};
+
 /// How long the plugin may take: it reads a few files.
 const CONFIG_LIMIT: Duration = Duration::from_secs(20);
 const INSTALL: &str = "`sudo apt-get install docker-compose-v2` (Docker's own packages call it docker-compose-plugin); or start the service and take its container: `--like CONTAINER`";
@@ -27,14 +31,20 @@ pub(super) struct Service {
     pub(super) told: Vec<String>,
     /// Whether its image is built here.
     pub(super) is_built: bool,
+    /// The service as the plugin printed it; it may hold what is secret.
+    pub(super) section: Map<String, Value>,
 }
 
-/// The service of this name in a compose file.
+/// The service of this name in compose files, of which a later one is laid over those before it.
 ///
 /// # Errors
 /// There is no plugin, file or service; what the plugin says of a file that it cannot use.
-pub(super) fn service(cx: &Context<'_>, file: &str, service: &str) -> Result<Service, EnvError> {
-    let config = config(cx, file)?;
+pub(super) fn service(
+    cx: &Context<'_>,
+    files: &[&str],
+    service: &str,
+) -> Result<Service, EnvError> {
+    let config = config(cx, files)?;
     let (mut found, variables) = line(&config, service).map_err(|problem| EnvError::Absent {
         why: problem.why,
         fix: problem.fix,
@@ -59,18 +69,13 @@ pub(super) fn service(cx: &Context<'_>, file: &str, service: &str) -> Result<Ser
     Ok(found)
 }
 
-/// What the plugin makes of a file.
-fn config(cx: &Context<'_>, file: &str) -> Result<Value, EnvError> {
-    let arguments = [
-        "compose",
-        "-f",
-        file,
-        "--profile",
-        "*",
-        "config",
-        "--format",
-        "json",
-    ];
+/// What the plugin makes of files.
+fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
+    let named = files.iter().flat_map(|file| ["-f", *file]);
+    let arguments: Vec<&str> = std::iter::once("compose")
+        .chain(named)
+        .chain(["--profile", "*", "config", "--format", "json"])
+        .collect();
     let command = CommandLine::new("docker", arguments).at_home();
     let finished = cx
         .exec
@@ -88,7 +93,7 @@ fn config(cx: &Context<'_>, file: &str) -> Result<Value, EnvError> {
         })?;
     let said = String::from_utf8_lossy(&finished.stderr).into_owned();
     if finished.status != Some(0) {
-        return Err(refused(file, &said));
+        return Err(refused(files.first().unwrap_or(&""), &said));
     }
     serde_json::from_slice(&finished.stdout).map_err(|error| EnvError::Refused {
         what: "reading what Docker's compose plugin says".into(),
@@ -135,19 +140,6 @@ fn refused(file: &str, said: &str) -> EnvError {
 struct Problem {
     why: String,
     fix: Option<String>,
-}
-
-/// How a part of a service becomes flags.
-#[derive(Debug, Clone, Copy)]
-enum Form {
-    /// One flag with the text.
-    Text,
-    /// A flag without a text, if it is true.
-    Switch,
-    /// A flag for every entry: of a map, `name=text`.
-    Each,
-    /// The seconds of a length of time.
-    Seconds,
 }
 
 /// The parts that are flags, as compose and as the client calls them.
@@ -200,13 +192,17 @@ const FLAGS: &[(&str, &str, Form)] = &[
 const OTHERS: &[&str] = &[
     "annotations",
     "attach",
+    "blkio_config",
     "build",
     "command",
+    "configs",
     "container_name",
     "depends_on",
     "deploy",
     "devices",
     "entrypoint",
+    // The plugin has put them into the variables.
+    "env_file",
     "environment",
     "extra_hosts",
     "healthcheck",
@@ -245,6 +241,10 @@ fn line(config: &Value, name: &str) -> Result<(Service, Vec<String>), Problem> {
         });
     };
     let mut flags = Flags::default();
+    for name in unset(service) {
+        // A name without a text: not even the image's.
+        flags.word("--env", &name);
+    }
     for &(part, flag, form) in FLAGS {
         flags.put(flag, form, service.get(part));
     }
@@ -256,7 +256,9 @@ fn line(config: &Value, name: &str) -> Result<(Service, Vec<String>), Problem> {
     flags.ports(service);
     flags.networks(config, service);
     flags.volumes(config, service);
-    flags.secrets(config, service);
+    flags.block_devices(service);
+    flags.files(config, service, &Files::SECRETS);
+    flags.files(config, service, &Files::CONFIGS);
     for part in service.keys() {
         let is_known =
             FLAGS.iter().any(|(known, ..)| known == part) || OTHERS.contains(&part.as_str());
@@ -288,6 +290,7 @@ fn line(config: &Value, name: &str) -> Result<(Service, Vec<String>), Problem> {
             .collect(),
         told: flags.told,
         is_built: service.contains_key("build"),
+        section: service.clone(),
     };
     Ok((found, variables(service)))
 }
@@ -307,28 +310,6 @@ fn image(config: &Value, service: &Map<String, Value>, name: &str) -> Result<Str
     }
 }
 
-/// A text as it was meant: the plugin doubles dollars, so that its answer can be a compose file again.
-fn plain(text: &str) -> String {
-    text.replace("$$", "$")
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(plain(text)),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(is) => Some(is.to_string()),
-        _ => None,
-    }
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    match value {
-        Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
-        Some(other) => scalar(other).into_iter().collect(),
-        None => Vec::new(),
-    }
-}
-
 fn variables(service: &Map<String, Value>) -> Vec<String> {
     let map = service.get("environment").and_then(Value::as_object);
     map.into_iter()
@@ -337,232 +318,14 @@ fn variables(service: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// Seconds of a length such as `1m30s`.
-fn seconds(text: &str) -> Option<u64> {
-    let (mut all, mut number) = (0, String::new());
-    for letter in text.chars() {
-        if letter.is_ascii_digit() {
-            number.push(letter);
-            continue;
-        }
-        let unit = match letter {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        all += number.parse::<u64>().ok()? * unit;
-        number.clear();
-    }
-    number.is_empty().then_some(all)
-}
-
-/// Flags under construction.
-#[derive(Debug, Default)]
-struct Flags {
-    words: Vec<String>,
-    told: Vec<String>,
-}
-
-impl Flags {
-    fn word(&mut self, flag: &str, text: &str) {
-        self.words.extend([flag.to_owned(), text.to_owned()]);
-    }
-
-    fn put(&mut self, flag: &str, form: Form, value: Option<&Value>) {
-        let Some(value) = value.filter(|value| !value.is_null()) else {
-            return;
-        };
-        match (form, value) {
-            (Form::Switch, Value::Bool(true)) => self.words.push(flag.to_owned()),
-            (Form::Switch, _) => {}
-            (Form::Each, Value::Object(map)) => {
-                for (name, value) in map {
-                    if let Some(text) = scalar(value) {
-                        self.word(flag, &format!("{name}={text}"));
-                    }
-                }
-            }
-            (Form::Each | Form::Text, _) => {
-                for text in strings(Some(value)) {
-                    self.word(flag, &text);
-                }
-            }
-            (Form::Seconds, _) => {
-                if let Some(seconds) = value.as_str().and_then(seconds) {
-                    self.word(flag, &seconds.to_string());
-                }
-            }
-        }
-    }
-
-    /// Limits that stand below `deploy`, unless the service has them itself.
-    fn limits(&mut self, service: &Map<String, Value>) {
-        let resources = &service.get("deploy").cloned().unwrap_or_default()["resources"];
-        for (group, name, flag, own) in [
-            ("limits", "cpus", "--cpus", "cpus"),
-            ("limits", "memory", "--memory", "mem_limit"),
-            ("limits", "pids", "--pids-limit", "pids_limit"),
-            (
-                "reservations",
-                "memory",
-                "--memory-reservation",
-                "mem_reservation",
-            ),
-        ] {
-            if !service.contains_key(own) {
-                self.put(flag, Form::Text, resources[group].get(name));
-            }
-        }
-    }
-
-    fn ulimits(&mut self, service: &Map<String, Value>) {
-        let map = service.get("ulimits").and_then(Value::as_object);
-        for (name, value) in map.into_iter().flatten() {
-            let text = match value {
-                Value::Object(limits) => format!(
-                    "{}:{}",
-                    limits.get("soft").cloned().unwrap_or_default(),
-                    limits.get("hard").cloned().unwrap_or_default()
-                ),
-                other => other.to_string(),
-            };
-            self.word("--ulimit", &format!("{name}={text}"));
-        }
-    }
-
-    fn logging(&mut self, logging: &Value) {
-        self.put("--log-driver", Form::Text, logging.get("driver"));
-        self.put("--log-opt", Form::Each, logging.get("options"));
-    }
-
-    /// Newer plugins write `name=address`, which older clients do not take.
-    fn hosts(&mut self, service: &Map<String, Value>) {
-        for text in strings(service.get("extra_hosts")) {
-            self.word("--add-host", &text.replacen('=', ":", 1));
-        }
-    }
-
-    fn devices(&mut self, service: &Map<String, Value>) {
-        let list = service.get("devices").and_then(Value::as_array);
-        for device in list.into_iter().flatten() {
-            let text = match device {
-                Value::String(text) => plain(text),
-                other => ["source", "target", "permissions"]
-                    .iter()
-                    .filter_map(|part| other[*part].as_str())
-                    .collect::<Vec<_>>()
-                    .join(":"),
-            };
-            self.word("--device", &text);
-        }
-    }
-
-    fn ports(&mut self, service: &Map<String, Value>) {
-        let list = service.get("ports").and_then(Value::as_array);
-        for port in list.into_iter().flatten() {
-            let of = |name: &str| port.get(name).and_then(scalar).unwrap_or_default();
-            let host = of("host_ip");
-            let begin = if host.is_empty() {
-                host
-            } else {
-                format!("{host}:")
-            };
-            let protocol = of("protocol");
-            let protocol = if protocol.is_empty() {
-                "tcp"
-            } else {
-                &protocol
-            };
-            let text = format!("{begin}{}:{}/{protocol}", of("published"), of("target"));
-            self.word("--publish", &text);
-        }
-    }
-
-    fn networks(&mut self, config: &Value, service: &Map<String, Value>) {
-        if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
-            if mode.starts_with("service:") {
-                self.told.push(
-                    "NOT carried: the network of another service; it has one of its own".to_owned(),
-                );
-            } else {
-                self.word("--network", mode);
-            }
-            return;
-        }
-        let named = service.get("networks").and_then(Value::as_object);
-        for name in named.into_iter().flat_map(Map::keys) {
-            let known = &config["networks"][name.as_str()];
-            // A network of the project's own is there while the project is up, and never made here.
-            if known["external"] == true {
-                self.word("--network", known["name"].as_str().unwrap_or(name));
-            } else {
-                self.told.push(format!(
-                    "NOT carried: the project's network `{}`: other services cannot be reached by their names, and the usual bridge stands in for it",
-                    printable(known["name"].as_str().unwrap_or(name))
-                ));
-            }
-        }
-    }
-
-    fn volumes(&mut self, config: &Value, service: &Map<String, Value>) {
-        let list = service.get("volumes").and_then(Value::as_array);
-        for volume in list.into_iter().flatten() {
-            let text = |name: &str| volume[name].as_str().map(plain).unwrap_or_default();
-            let (source, target) = (text("source"), text("target"));
-            let known = config["volumes"][source.as_str()]["name"].as_str();
-            let source = known.map_or(source, str::to_owned);
-            let mode = if volume["read_only"] == true {
-                ":ro"
-            } else {
-                ""
-            };
-            match volume["type"].as_str() {
-                Some("bind" | "volume") if source.contains(':') || target.contains(':') => {
-                    self.told.push(format!(
-                        "NOT carried: what is mounted at `{}`, whose path has a colon",
-                        printable(&target)
-                    ));
-                }
-                Some("volume") if source.is_empty() => self.word("--volume", &target),
-                Some("bind" | "volume") => {
-                    self.word("--volume", &format!("{source}:{target}{mode}"));
-                }
-                Some("tmpfs") => {
-                    let size = volume["tmpfs"].get("size").and_then(scalar);
-                    let size = size.map_or_else(String::new, |size| format!(":size={size}"));
-                    self.word("--tmpfs", &format!("{target}{size}"));
-                }
-                _ => self.told.push(format!(
-                    "NOT carried: what is mounted at `{}`",
-                    printable(&target)
-                )),
-            }
-        }
-    }
-
-    /// Secrets that are files are shown, read-only; others are nobody's here.
-    fn secrets(&mut self, config: &Value, service: &Map<String, Value>) {
-        let list = service.get("secrets").and_then(Value::as_array);
-        for secret in list.into_iter().flatten() {
-            let name = secret["source"].as_str().unwrap_or_default();
-            let target = secret["target"].as_str().unwrap_or(name);
-            let target = if target.starts_with('/') {
-                target.to_owned()
-            } else {
-                format!("/run/secrets/{target}")
-            };
-            match config["secrets"][name]["file"].as_str() {
-                Some(file) if !file.contains(':') => {
-                    self.word("--volume", &format!("{}:{target}:ro", plain(file)));
-                }
-                _ => self.told.push(format!(
-                    "NOT carried: the secret `{}`, which is no file",
-                    printable(name)
-                )),
-            }
-        }
-    }
+/// Variables that are set to nothing, and that the user's shell does not have either.
+fn unset(service: &Map<String, Value>) -> Vec<String> {
+    let map = service.get("environment").and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter(|(_, value)| value.is_null())
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
 use crate::env::own::Difference;
+use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
 use crate::env::text::printable;
 
 /// The configuration of a container beside that of a plain one.
@@ -393,7 +393,7 @@ fn of_engine(pair: Pair<'_>) -> Vec<Part> {
         parts.push(engines(
             "seccomp",
             "the engine's filter of system calls",
-            "a profile of your own that allows what the program does first; as a measurement: `--security-opt seccomp=unconfined`",
+            "a profile of your own that allows what the program does first; as a measurement: `--security-opt seccomp=unconfined`; for every container, in daemon.json: `\"seccomp-profile\": \"/path/of/it.json\"`",
             "without a filter every system call of the kernel can be attacked from inside",
             0.35,
             false,
@@ -430,7 +430,7 @@ fn of_engine(pair: Pair<'_>) -> Vec<Part> {
         parts.push(engines(
             "log",
             "the engine's log of the output",
-            "`--log-driver local`, or write less; as a measurement: `--log-driver none`",
+            "`--log-driver local`, or write less; as a measurement: `--log-driver none`; for every container, in daemon.json: `\"log-driver\": \"local\"`",
             "`docker logs` shows less, or nothing",
             0.2,
             false,

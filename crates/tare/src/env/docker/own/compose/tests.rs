@@ -1,5 +1,6 @@
 //! What the plugin prints, made into lines.
 
+use super::flags::seconds;
 use super::*;
 
 /// As `docker compose config --format json` prints a file with two services.
@@ -49,6 +50,80 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
         assert!(told.contains(word), "{word}: {told}");
     }
     assert_eq!(web.told.len(), 2, "{told}");
+}
+
+/// As the library of the plugin printed a file with profiles, `extends`, secrets, configurations, a section to build and
+/// files of variables.
+const CAPTURED: &str = include_str!("captured.json");
+
+#[test]
+fn what_the_plugin_really_prints_is_carried_or_told() {
+    let config: Value = serde_json::from_str(CAPTURED).unwrap();
+    let (web, variables) = line(&config, "web").unwrap();
+    let text = web.words.join(" ");
+    for flag in [
+        "--ulimit core=0:0",
+        "--ulimit nofile=1000:2000",
+        "--cpus 0.5",
+        "--memory 268435456",
+        "--memory-swap 536870912",
+        "--memory-reservation 67108864",
+        "--pids-limit 99",
+        "--cpu-shares 512",
+        "--blkio-weight 300",
+        "--device-read-bps /dev/sda:12582912",
+        "--device /dev/null:/dev/zip:r",
+        "--publish 127.0.0.1:8080:80/tcp",
+        "--publish 9001:91/tcp",
+        "--add-host db2:192.0.2.2",
+        "--cap-drop NET_RAW",
+        "--security-opt no-new-privileges:true",
+        "--network outer",
+        "--tmpfs /x:size=1m",
+        "--volume /srv/shop/token.txt:/run/secrets/token:ro",
+        "--volume shop_data:/data",
+        "--stop-timeout 90",
+    ] {
+        assert!(text.contains(flag), "{flag} is not in: {text}");
+    }
+    assert!(!text.contains("null:null"), "{text}");
+    assert!(text.ends_with("own/web:1 -q serve cost=$HOME"), "{text}");
+    // Those of `extends` and of the file of variables are among them.
+    assert_eq!(
+        variables,
+        ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"]
+    );
+    let told = web.told.join("\n");
+    for word in [
+        "shop_default",
+        "secret `key`",
+        "configuration `app`",
+        "`post_start`",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(web.told.len(), 4, "{told}");
+    // Behind a profile, built, in the network and with the volumes of another service.
+    let (job, variables) = line(&config, "job").unwrap();
+    assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
+    assert_eq!(
+        (job.is_built, variables),
+        (true, vec!["FROM_FILE=2".to_owned()])
+    );
+    let told = job.told.join("\n");
+    assert!(
+        told.contains("network of another service") && told.contains("`volumes_from`"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_port_without_a_number_outside_gets_one_from_the_engine() {
+    let config = serde_json::json!({"services": {"web": {
+        "image": "x", "ports": [{"mode": "ingress", "target": 80, "protocol": "tcp"}]
+    }}});
+    let (web, _) = line(&config, "web").unwrap();
+    assert!(web.words.join(" ").contains("--publish 80/tcp"), "{web:?}");
 }
 
 #[test]

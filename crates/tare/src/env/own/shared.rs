@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::env::own::Shares;
+use super::Shares;
 use crate::env::text::printable;
 
 /// Sockets by which whoever can connect steers the machine.
@@ -14,12 +14,12 @@ const STEERING: [&str; 4] = ["docker.sock", "podman.sock", "containerd.sock", "c
 
 /// A volume or folder as the configuration names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::env::docker) struct Share {
+pub(in crate::env) struct Share {
     /// A path of the engine's machine, or a volume's name; empty for a new volume.
-    pub(super) source: String,
+    pub(in crate::env) source: String,
     /// The path inside.
-    pub(super) target: String,
-    pub(super) may_write: bool,
+    pub(in crate::env) target: String,
+    pub(in crate::env) may_write: bool,
 }
 
 impl Share {
@@ -56,14 +56,14 @@ impl Share {
     }
 
     /// Whether it is a path of the engine's machine rather than a volume.
-    pub(super) fn is_folder(&self) -> bool {
+    pub(in crate::env) fn is_folder(&self) -> bool {
         self.source.starts_with('/')
     }
 }
 
 /// The configuration as it can stand beside the original. `is_there` says of a share of the user's whether its
 /// source exists: an engine would make it, and it would stay.
-pub(super) fn beside(
+pub(in crate::env) fn beside(
     body: &Value,
     policy: Shares,
     is_there: &dyn Fn(&Share) -> bool,
@@ -158,7 +158,7 @@ fn judged(
 }
 
 /// What is worth knowing about a container that reaches further than others: copies have the same rights.
-pub(super) fn warned(body: &Value) -> Vec<String> {
+pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
     let host = &body["HostConfig"];
     let mut told = Vec::new();
     if host["Privileged"] == true {

@@ -6,23 +6,23 @@
 
 /// One field of `HostConfig`, or of what stands beside it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(in crate::env) struct Field {
     /// The name of the difference.
-    pub(super) id: &'static str,
+    pub(in crate::env) id: &'static str,
     /// The field that tells whether it is there.
-    pub(super) name: &'static str,
+    pub(in crate::env) name: &'static str,
     /// Fields that mean nothing without it, or are refused.
-    pub(super) with: &'static [&'static str],
+    pub(in crate::env) with: &'static [&'static str],
     /// As `docker run` calls it; empty where it has no flag.
-    pub(super) flag: &'static str,
+    pub(in crate::env) flag: &'static str,
     /// As a service in a compose file calls it.
-    pub(super) compose: &'static str,
+    pub(in crate::env) compose: &'static str,
     /// What is given up without it.
-    pub(super) price: &'static str,
+    pub(in crate::env) price: &'static str,
     /// How likely it costs something.
-    pub(super) likelihood: f64,
+    pub(in crate::env) likelihood: f64,
     /// Whether the program may need it.
-    pub(super) may_be_needed: bool,
+    pub(in crate::env) may_be_needed: bool,
 }
 
 const fn field(
@@ -64,7 +64,7 @@ const RIGHTS: &str = "rights that it may need, or rights that it should not have
 const NAMES: &str = "names may be looked up elsewhere";
 
 /// Every field that is known.
-pub(super) static FIELDS: &[Field] = &[
+pub(in crate::env) static FIELDS: &[Field] = &[
     field("cpus", "NanoCpus", "--cpus", "cpus", NEIGHBOURS, 0.9),
     field(
         "cpu-quota",
@@ -413,7 +413,7 @@ pub(super) static FIELDS: &[Field] = &[
 
 /// Fields that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end,
 /// and what is judged in parts of its own.
-pub(super) const NO_DIFFERENCE: &[&str] = &[
+pub(in crate::env) const NO_DIFFERENCE: &[&str] = &[
     "AutoRemove",
     "ContainerIDFile",
     "ConsoleSize",
@@ -524,7 +524,7 @@ const NEVER: &[&str] = &[
 
 /// Whose a variable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(in crate::env) enum Whose {
     /// Left as it is.
     Nobodys,
     /// Read by a library or a runtime.
@@ -534,7 +534,7 @@ pub(super) enum Whose {
 }
 
 /// Whose the variable of this name is.
-pub(super) fn whose(name: &str) -> Whose {
+pub(in crate::env) fn whose(name: &str) -> Whose {
     let is_in = |list: &[&str]| {
         list.iter().any(
             |pattern| match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {

@@ -1,0 +1,322 @@
+//! The flags that the parts of a service become, one kind after the other; what has none is told as not carried.
+//!
+//! Pure: what the plugin printed comes in.
+//! What it cannot see: flags that a client is too old for; it says so when it is asked.
+
+use serde_json::{Map, Value};
+
+use crate::env::text::printable;
+
+/// How a part of a service becomes flags.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    /// One flag with the text.
+    Text,
+    /// A flag without a text, if it is true.
+    Switch,
+    /// A flag for every entry: of a map, `name=text`.
+    Each,
+    /// The seconds of a length of time.
+    Seconds,
+}
+
+/// A text as it was meant: the plugin doubles dollars, so that its answer can be a compose file again.
+pub(super) fn plain(text: &str) -> String {
+    text.replace("$$", "$")
+}
+
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(plain(text)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is) => Some(is.to_string()),
+        _ => None,
+    }
+}
+
+pub(super) fn strings(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
+        Some(other) => scalar(other).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Seconds of a length such as `1m30s`.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let (mut all, mut number) = (0, String::new());
+    for letter in text.chars() {
+        if letter.is_ascii_digit() {
+            number.push(letter);
+            continue;
+        }
+        let unit = match letter {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        all += number.parse::<u64>().ok()? * unit;
+        number.clear();
+    }
+    number.is_empty().then_some(all)
+}
+
+/// Flags under construction.
+#[derive(Debug, Default)]
+pub(super) struct Flags {
+    pub(super) words: Vec<String>,
+    pub(super) told: Vec<String>,
+}
+
+impl Flags {
+    pub(super) fn word(&mut self, flag: &str, text: &str) {
+        self.words.extend([flag.to_owned(), text.to_owned()]);
+    }
+
+    pub(super) fn put(&mut self, flag: &str, form: Form, value: Option<&Value>) {
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return;
+        };
+        match (form, value) {
+            (Form::Switch, Value::Bool(true)) => self.words.push(flag.to_owned()),
+            (Form::Switch, _) => {}
+            (Form::Each, Value::Object(map)) => {
+                for (name, value) in map {
+                    if let Some(text) = scalar(value) {
+                        self.word(flag, &format!("{name}={text}"));
+                    }
+                }
+            }
+            (Form::Each | Form::Text, _) => {
+                for text in strings(Some(value)) {
+                    self.word(flag, &text);
+                }
+            }
+            (Form::Seconds, _) => {
+                if let Some(seconds) = value.as_str().and_then(seconds) {
+                    self.word(flag, &seconds.to_string());
+                }
+            }
+        }
+    }
+
+    /// Limits that stand below `deploy`, unless the service has them itself.
+    pub(super) fn limits(&mut self, service: &Map<String, Value>) {
+        let resources = &service.get("deploy").cloned().unwrap_or_default()["resources"];
+        for (group, name, flag, own) in [
+            ("limits", "cpus", "--cpus", "cpus"),
+            ("limits", "memory", "--memory", "mem_limit"),
+            ("limits", "pids", "--pids-limit", "pids_limit"),
+            (
+                "reservations",
+                "memory",
+                "--memory-reservation",
+                "mem_reservation",
+            ),
+        ] {
+            if !service.contains_key(own) {
+                self.put(flag, Form::Text, resources[group].get(name));
+            }
+        }
+    }
+
+    pub(super) fn ulimits(&mut self, service: &Map<String, Value>) {
+        let map = service.get("ulimits").and_then(Value::as_object);
+        for (name, value) in map.into_iter().flatten() {
+            let text = match value {
+                // The plugin leaves out what is 0, also a limit that is one number.
+                Value::Object(limits) => {
+                    let of = |name: &str| limits.get(name).and_then(Value::as_i64).unwrap_or(0);
+                    format!("{}:{}", of("soft"), of("hard"))
+                }
+                other => other.to_string(),
+            };
+            self.word("--ulimit", &format!("{name}={text}"));
+        }
+    }
+
+    pub(super) fn logging(&mut self, logging: &Value) {
+        self.put("--log-driver", Form::Text, logging.get("driver"));
+        self.put("--log-opt", Form::Each, logging.get("options"));
+    }
+
+    /// The weight and the rates of block devices, whose parts the plugin writes with capital letters.
+    pub(super) fn block_devices(&mut self, service: &Map<String, Value>) {
+        let config = service.get("blkio_config").cloned().unwrap_or_default();
+        self.put("--blkio-weight", Form::Text, config.get("weight"));
+        for (part, flag) in [
+            ("weight_device", "--blkio-weight-device"),
+            ("device_read_bps", "--device-read-bps"),
+            ("device_write_bps", "--device-write-bps"),
+            ("device_read_iops", "--device-read-iops"),
+            ("device_write_iops", "--device-write-iops"),
+        ] {
+            for entry in config[part].as_array().into_iter().flatten() {
+                let of = |names: [&str; 2]| {
+                    let mut names = names.into_iter();
+                    names.find_map(|name| entry.get(name).and_then(scalar))
+                };
+                let rate = of(["Rate", "rate"]).or_else(|| of(["Weight", "weight"]));
+                if let (Some(path), Some(rate)) = (of(["Path", "path"]), rate) {
+                    self.word(flag, &format!("{path}:{rate}"));
+                }
+            }
+        }
+    }
+
+    /// Newer plugins write `name=address`, which older clients do not take.
+    pub(super) fn hosts(&mut self, service: &Map<String, Value>) {
+        for text in strings(service.get("extra_hosts")) {
+            self.word("--add-host", &text.replacen('=', ":", 1));
+        }
+    }
+
+    pub(super) fn devices(&mut self, service: &Map<String, Value>) {
+        let list = service.get("devices").and_then(Value::as_array);
+        for device in list.into_iter().flatten() {
+            let text = match device {
+                Value::String(text) => plain(text),
+                other => ["source", "target", "permissions"]
+                    .iter()
+                    .filter_map(|part| other[*part].as_str())
+                    .collect::<Vec<_>>()
+                    .join(":"),
+            };
+            self.word("--device", &text);
+        }
+    }
+
+    pub(super) fn ports(&mut self, service: &Map<String, Value>) {
+        let list = service.get("ports").and_then(Value::as_array);
+        for port in list.into_iter().flatten() {
+            let of = |name: &str| port.get(name).and_then(scalar).unwrap_or_default();
+            let host = of("host_ip");
+            let begin = if host.is_empty() {
+                host
+            } else {
+                format!("{host}:")
+            };
+            let protocol = of("protocol");
+            let protocol = if protocol.is_empty() {
+                "tcp"
+            } else {
+                &protocol
+            };
+            let (published, target) = (of("published"), of("target"));
+            let text = if begin.is_empty() && published.is_empty() {
+                format!("{target}/{protocol}")
+            } else {
+                format!("{begin}{published}:{target}/{protocol}")
+            };
+            self.word("--publish", &text);
+        }
+    }
+
+    pub(super) fn networks(&mut self, config: &Value, service: &Map<String, Value>) {
+        if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
+            if mode.starts_with("service:") {
+                self.told.push(
+                    "NOT carried: the network of another service; it has one of its own".to_owned(),
+                );
+            } else {
+                self.word("--network", mode);
+            }
+            return;
+        }
+        let named = service.get("networks").and_then(Value::as_object);
+        for name in named.into_iter().flat_map(Map::keys) {
+            let known = &config["networks"][name.as_str()];
+            // A network of the project's own is there while the project is up, and never made here.
+            if known["external"] == true {
+                self.word("--network", known["name"].as_str().unwrap_or(name));
+            } else {
+                self.told.push(format!(
+                    "NOT carried: the project's network `{}`: other services cannot be reached by their names, and the usual bridge stands in for it",
+                    printable(known["name"].as_str().unwrap_or(name))
+                ));
+            }
+        }
+    }
+
+    pub(super) fn volumes(&mut self, config: &Value, service: &Map<String, Value>) {
+        let list = service.get("volumes").and_then(Value::as_array);
+        for volume in list.into_iter().flatten() {
+            let text = |name: &str| volume[name].as_str().map(plain).unwrap_or_default();
+            let (source, target) = (text("source"), text("target"));
+            let known = config["volumes"][source.as_str()]["name"].as_str();
+            let source = known.map_or(source, str::to_owned);
+            let mode = if volume["read_only"] == true {
+                ":ro"
+            } else {
+                ""
+            };
+            match volume["type"].as_str() {
+                Some("bind" | "volume") if source.contains(':') || target.contains(':') => {
+                    self.told.push(format!(
+                        "NOT carried: what is mounted at `{}`, whose path has a colon",
+                        printable(&target)
+                    ));
+                }
+                Some("volume") if source.is_empty() => self.word("--volume", &target),
+                Some("bind" | "volume") => {
+                    self.word("--volume", &format!("{source}:{target}{mode}"));
+                }
+                Some("tmpfs") => {
+                    let size = volume["tmpfs"].get("size").and_then(scalar);
+                    let size = size.map_or_else(String::new, |size| format!(":size={size}"));
+                    self.word("--tmpfs", &format!("{target}{size}"));
+                }
+                _ => self.told.push(format!(
+                    "NOT carried: what is mounted at `{}`",
+                    printable(&target)
+                )),
+            }
+        }
+    }
+
+    /// Secrets and configurations that are files are shown, read-only; others are nobody's here.
+    pub(super) fn files(&mut self, config: &Value, service: &Map<String, Value>, kind: &Files) {
+        let list = service.get(kind.part).and_then(Value::as_array);
+        for entry in list.into_iter().flatten() {
+            let name = entry["source"].as_str().unwrap_or_default();
+            let target = entry["target"].as_str().unwrap_or(name);
+            let target = if target.starts_with('/') {
+                target.to_owned()
+            } else {
+                format!("{}{target}", kind.folder)
+            };
+            match config[kind.part][name]["file"].as_str() {
+                Some(file) if !file.contains(':') => {
+                    self.word("--volume", &format!("{}:{target}:ro", plain(file)));
+                }
+                _ => self.told.push(format!(
+                    "NOT carried: the {} `{}`, which is no file",
+                    kind.word,
+                    printable(name)
+                )),
+            }
+        }
+    }
+}
+
+/// Files that a service is shown by the name of something else in the compose file.
+pub(super) struct Files {
+    part: &'static str,
+    word: &'static str,
+    /// Where those are that name no place.
+    folder: &'static str,
+}
+
+impl Files {
+    pub(super) const SECRETS: Self = Self {
+        part: "secrets",
+        word: "secret",
+        folder: "/run/secrets/",
+    };
+    pub(super) const CONFIGS: Self = Self {
+        part: "configs",
+        word: "configuration",
+        folder: "/",
+    };
+}

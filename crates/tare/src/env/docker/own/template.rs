@@ -1,0 +1,389 @@
+//! What a container of the user's was made with, as the body of the request that would make it, beside that of a plain
+//! one.
+//!
+//! A line is asked of its client ([`line`](mod@super::line)), a container of the engine. It is kept in the run's own
+//! file, because it may hold what is secret.
+//! What it cannot see: what an original has become since it was started.
+
+use std::path::Path;
+
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
+use bollard::query_parameters::CreateContainerOptions;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::api::Api;
+use super::super::errors::{is_missing, printable};
+use super::super::image;
+use super::difference::{self, Pair};
+#[cfg(unix)]
+use super::line;
+use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::env::EnvError;
+use crate::env::own::Shares;
+use crate::env::own::shared::{self, Share};
+
+/// What a container of the user's was made with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::env::docker) struct Template {
+    /// The body of the request that made it, or would.
+    pub(super) body: Value,
+    /// The same for a plain container of the same image.
+    pub(super) plain: Value,
+    /// The image's own variables.
+    pub(super) image_env: Vec<String>,
+    /// What may be written to.
+    pub(super) shares: Shares,
+}
+
+impl Template {
+    /// Reads one from the run's own file, or takes the container of this name.
+    pub(in crate::env::docker) fn of(
+        cx: &Context<'_>,
+        api: &Api,
+        like: &str,
+    ) -> Result<(Self, ImageInspect), EnvError> {
+        if !like.starts_with('/') {
+            return Self::of_container(cx, api, like, Shares::ReadOnly);
+        }
+        let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
+            why: "the file with your container's configuration went with the run that kept it"
+                .into(),
+            fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
+        })?;
+        let template: Self = serde_json::from_str(&text).map_err(|error| EnvError::Refused {
+            what: "reading the kept configuration".into(),
+            answer: printable(&error.to_string()),
+        })?;
+        let image = image::inspect(api, template.image())?;
+        Ok((template, image))
+    }
+
+    /// The image's name or id.
+    pub(in crate::env::docker) fn image(&self) -> &str {
+        self.body["Image"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn pair(&self) -> Pair<'_> {
+        Pair {
+            body: &self.body,
+            plain: &self.plain,
+            image_env: &self.image_env,
+        }
+    }
+
+    #[cfg(unix)]
+    pub(super) fn of_line(
+        cx: &Context<'_>,
+        api: &Api,
+        words: &[String],
+        shares: Shares,
+    ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
+        let version = version_of(api)?;
+        let asked = line::asked(cx, &version, words)?;
+        let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
+        let image = image::inspect(api, &name)?;
+        let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
+        let template = Self {
+            body: asked.body,
+            plain: plain.body,
+            image_env: variables_of(&image),
+            shares,
+        };
+        Ok((template, image, asked.platform))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of_line(
+        _cx: &Context<'_>,
+        _api: &Api,
+        _words: &[String],
+        _shares: Shares,
+    ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
+        Err(EnvError::Absent {
+            why: "a line can be asked of its client only where there are Unix sockets".into(),
+            fix: Some("start the container and take it: `--like CONTAINER`".into()),
+        })
+    }
+
+    pub(super) fn of_container(
+        cx: &Context<'_>,
+        api: &Api,
+        name: &str,
+        shares: Shares,
+    ) -> Result<(Self, ImageInspect), EnvError> {
+        let body = inspected(api, name)?;
+        let image_id = body["Image"].as_str().unwrap_or_default().to_owned();
+        let image = image::inspect(api, &image_id)?;
+        // Made and never started, so that the engine says what it fills in by itself.
+        let plain_name = format!("tare-{}-plain", cx.run);
+        let request = ContainerCreateBody {
+            image: Some(image_id),
+            cmd: Some(vec!["/".to_owned()]),
+            // Engines fill in what is missing only where there is something to fill in.
+            host_config: Some(HostConfig::default()),
+            labels: Some(
+                [("tare", "1"), ("tare.run", cx.run.as_str())]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            ),
+            ..Default::default()
+        };
+        let options = CreateContainerOptions {
+            name: Some(plain_name.clone()),
+            ..Default::default()
+        };
+        api.call(
+            "create a plain container to compare with",
+            CONTROL_LIMIT,
+            api.client.create_container(Some(options), request),
+        )?;
+        let plain = inspected(api, &plain_name);
+        api.remove_container(&plain_name)?;
+        let template = Self {
+            body,
+            plain: plain?,
+            image_env: variables_of(&image),
+            shares,
+        };
+        Ok((template, image))
+    }
+
+    /// The configuration of an arm that does without these differences, as it may stand beside the original.
+    pub(in crate::env::docker) fn beside(
+        &self,
+        without: &[String],
+        is_there: &dyn Fn(&Share) -> bool,
+        told: &mut Vec<String>,
+    ) -> Result<ContainerCreateBody, EnvError> {
+        let body = difference::without(self.pair(), without)
+            .map_err(|why| EnvError::Absent { why, fix: None })?;
+        let body = shared::beside(&body, self.shares, is_there, told);
+        request(&body)
+    }
+
+    /// Fields that newer or older engines know and this program does not: they would be lost.
+    pub(super) fn lost(&self) -> Vec<String> {
+        let Ok(known) = request(&self.body).and_then(|body| {
+            serde_json::to_value(body).map_err(|error| EnvError::Refused {
+                what: "reading a configuration".into(),
+                answer: printable(&error.to_string()),
+            })
+        }) else {
+            return Vec::new();
+        };
+        let given = self.body["HostConfig"].as_object();
+        let mut lost: Vec<String> = given
+            .into_iter()
+            .flatten()
+            .filter(|(name, value)| {
+                let is_said = !matches!(value, Value::Null | Value::Bool(false))
+                    && **value != json!(0)
+                    && **value != json!("");
+                is_said && known["HostConfig"][name.as_str()].is_null()
+            })
+            .map(|(name, _)| printable(name))
+            .collect();
+        lost.sort();
+        lost
+    }
+}
+
+/// The newest version of the API that the engine speaks.
+#[cfg(unix)]
+pub(super) fn version_of(api: &Api) -> Result<String, EnvError> {
+    let version = api.call("tell its version", CONTROL_LIMIT, api.client.version())?;
+    Ok(version.api_version.unwrap_or_else(|| "1.41".to_owned()))
+}
+
+fn variables_of(image: &ImageInspect) -> Vec<String> {
+    let config = image.config.as_ref();
+    config
+        .and_then(|config| config.env.clone())
+        .unwrap_or_default()
+}
+
+/// A body as the client library sends it.
+fn request(body: &Value) -> Result<ContainerCreateBody, EnvError> {
+    let mut body = body.clone();
+    drop_nulls(&mut body);
+    serde_json::from_value(body).map_err(|error| EnvError::Refused {
+        what: "reading a container's configuration".into(),
+        answer: printable(&error.to_string()),
+    })
+}
+
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, value| !value.is_null());
+        map.values_mut().for_each(drop_nulls);
+    }
+}
+
+/// What the engine says of a container of the user's.
+///
+/// # Errors
+/// There is none of this name.
+pub(in crate::env::docker) fn looked_up(
+    api: &Api,
+    name: &str,
+) -> Result<ContainerInspectResponse, EnvError> {
+    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
+        .map_err(|error| {
+            if is_missing(&error) {
+                EnvError::Absent {
+                    why: format!("there is no container `{}` in this Docker engine", printable(name)),
+                    fix: Some("`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine".into()),
+                }
+            } else {
+                api.explain("inspect the container", CONTROL_LIMIT, &error)
+            }
+        })
+}
+
+/// The request that would make a container like one of the user's.
+///
+/// # Errors
+/// There is none of this name, or it is not understood.
+pub(in crate::env::docker) fn body_of(
+    api: &Api,
+    name: &str,
+) -> Result<ContainerCreateBody, EnvError> {
+    request(&inspected(api, name)?)
+}
+
+/// What a container was made with, as the body of a request.
+fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
+    let found = looked_up(api, name)?;
+    body_told(name, found)
+}
+
+/// The body, of what an engine tells of a container.
+fn body_told(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvError> {
+    let labels = found
+        .config
+        .as_ref()
+        .and_then(|config| config.labels.as_ref());
+    if labels.is_some_and(|labels| labels.contains_key("com.docker.swarm.task.id")) {
+        return Err(EnvError::Absent {
+            why: format!(
+                "`{}` is a task of a swarm's service, whose networks and secrets no other container gets",
+                printable(name)
+            ),
+            fix: Some("ask about the same image with `tare why -- docker run …`".into()),
+        });
+    }
+    let as_json = |value: Result<Value, serde_json::Error>| {
+        value.map_err(|error| EnvError::Refused {
+            what: "reading the engine's answer".into(),
+            answer: printable(&error.to_string()),
+        })
+    };
+    let mut body = as_json(serde_json::to_value(&found.config))?;
+    let host = as_json(serde_json::to_value(&found.host_config))?;
+    let networks = found
+        .network_settings
+        .and_then(|settings| settings.networks);
+    let networks = as_json(serde_json::to_value(networks))?;
+    if !body.is_object() || !host.is_object() {
+        return Err(EnvError::Absent {
+            why: format!(
+                "the engine does not tell what `{}` was made with",
+                printable(name)
+            ),
+            fix: None,
+        });
+    }
+    let mode = host["NetworkMode"].as_str().unwrap_or_default().to_owned();
+    let is_joined = mode.starts_with("container:");
+    let has_own_name = !is_joined && host["UTSMode"] != "host";
+    let id = found.id.unwrap_or_default();
+    // Engines call a container by its id where nobody gave it a name.
+    let is_given = body["Hostname"]
+        .as_str()
+        .is_some_and(|name| !id.starts_with(name));
+    if !(is_given && has_own_name) {
+        body["Hostname"] = Value::Null;
+    }
+    if is_joined {
+        body["ExposedPorts"] = Value::Null;
+    }
+    body["Image"] = found.image.map_or(Value::Null, Value::String);
+    body["HostConfig"] = host;
+    // The usual network, and those that are another's, are named by their mode.
+    body["NetworkingConfig"] = match mode.as_str() {
+        "default" | "bridge" | "host" | "none" => Value::Null,
+        _ if is_joined => Value::Null,
+        _ => json!({"EndpointsConfig": networks}),
+    };
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As an engine tells of a container, cut down to what matters here.
+    fn told(config: &Value, host: &Value) -> Result<Value, EnvError> {
+        let found = json!({
+            "Id": "0a1b2c3d4e5f", "Image": "sha256:ff", "Config": config, "HostConfig": host,
+            "NetworkSettings": {"Networks": {"mine": {"Aliases": ["web"]}}}
+        });
+        body_told("web", serde_json::from_value(found).unwrap())
+    }
+
+    #[test]
+    fn a_task_of_a_swarm_is_refused_and_a_container_that_is_none_is_taken() {
+        let labels =
+            json!({"com.docker.swarm.task.id": "x1", "com.docker.swarm.service.name": "web"});
+        let error = told(&json!({"Labels": labels}), &json!({})).unwrap_err();
+        assert!(error.to_string().contains("swarm's service"), "{error}");
+        assert!(error.hint().unwrap().contains("docker run"));
+        let error = told(&Value::Null, &json!({})).unwrap_err();
+        assert!(error.to_string().contains("does not tell"), "{error}");
+        let host = json!({"NetworkMode": "mine", "PidMode": "host", "Privileged": true});
+        let body = told(
+            &json!({"Hostname": "0a1b2c3d4e5f", "Labels": {"a": "b"}}),
+            &host,
+        )
+        .unwrap();
+        // The name that the engine gave it is nobody's, and its network goes with it.
+        assert_eq!(body["Hostname"], Value::Null);
+        assert_eq!(
+            body["NetworkingConfig"]["EndpointsConfig"]["mine"]["Aliases"],
+            json!(["web"])
+        );
+        // What it may do on the machine, its copies may.
+        assert_eq!(shared::warned(&body).len(), 2);
+    }
+
+    #[test]
+    fn a_container_in_the_network_of_another_has_neither_name_nor_ports() {
+        let config = json!({"Hostname": "given", "ExposedPorts": {"80/tcp": {}}});
+        let body = told(&config, &json!({"NetworkMode": "container:ff"})).unwrap();
+        assert_eq!(body["Hostname"], Value::Null);
+        assert_eq!(body["ExposedPorts"], Value::Null);
+        assert_eq!(body["NetworkingConfig"], Value::Null);
+    }
+
+    #[test]
+    fn a_clients_body_becomes_a_request_and_loses_nothing_that_is_known() {
+        let body = json!({
+            "Image": "x", "Env": null, "ExposedPorts": {"80/tcp": {}}, "Volumes": {"/v": {}}, "Healthcheck": null,
+            "HostConfig": {"CgroupnsMode": "", "Isolation": "", "ConsoleSize": [0, 0], "MemorySwappiness": -1,
+                           "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "Ulimits": null, "Newest": 7,
+                           "LogConfig": {"Type": "", "Config": {}}, "MaskedPaths": null, "CpuShares": 5},
+            "NetworkingConfig": {"EndpointsConfig": {}}
+        });
+        let made = request(&body).unwrap();
+        assert_eq!(made.volumes, Some(vec!["/v".to_owned()]));
+        assert_eq!(made.host_config.as_ref().unwrap().cpu_shares, Some(5));
+        let template = Template {
+            body,
+            plain: json!({}),
+            image_env: Vec::new(),
+            shares: Shares::ReadOnly,
+        };
+        assert_eq!(template.lost(), ["Newest"]);
+    }
+}

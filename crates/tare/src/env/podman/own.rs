@@ -1,0 +1,395 @@
+//! A container of the user's own as an arm of podman: the line that made it, whole.
+//!
+//! Podman keeps with every container the line that made it, so that one that is there is asked about like a line. A
+//! container of the same words, but for what would be written to, answered for or ended, is made and never started:
+//! that says what it would run, and that podman takes the line at all. The user's own is never touched. What is
+//! secret stays in the run's own file and in podman's arguments, where the user's own line put it, and is never told.
+//! What it cannot see: what an original has become since it was started; its files are those of the image.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use tare_model::Params;
+
+use super::super::EnvError;
+use super::super::image::packed;
+use super::super::own::shared::Share;
+use super::super::own::{self as env_own, Changed, LIKE, Own, Shares, Source, Wish};
+use super::super::text::printable;
+use super::caller::Caller;
+use super::settings::Settings;
+use super::{Place, Podman, image};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+
+mod beside;
+mod difference;
+mod words;
+
+use beside::beside;
+use words::{Flags, Unit};
+
+/// What a container of the user's was made with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Template {
+    /// The OCI runtime, where one was named.
+    runtime: Option<String>,
+    /// Whose podman it is, if not Tare's own user's.
+    account: Option<String>,
+    units: Vec<Unit>,
+    image: String,
+    command: Vec<String>,
+    /// The image's own variables.
+    image_env: Vec<String>,
+    /// What may be written to.
+    shares: Shares,
+}
+
+/// Whether a command is a line that makes a container, with flags of podman's own before the verb.
+pub(super) fn is_line(command: &[String]) -> bool {
+    let program = command.first().map(Path::new).and_then(Path::file_name);
+    program.is_some_and(|name| name == "podman") && words::verb(command).is_some()
+}
+
+/// Whether there is a container of this name.
+pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
+    let arguments = ["container", "exists", "--", name];
+    caller
+        .call(cx, "look for the container", &arguments, &[], CONTROL_LIMIT)
+        .is_ok()
+}
+
+/// What podman tells of a container.
+fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
+    let arguments = ["container", "inspect", "--format=json", "--", name];
+    match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
+        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
+        Err(EnvError::Refused { answer, .. }) if answer.contains("no such container") => {
+            Err(EnvError::Absent {
+                why: format!(
+                    "there is no container `{}` in the podman{} that is asked",
+                    printable(name),
+                    caller.whose()
+                ),
+                fix: Some(
+                    "`podman ps --all` lists them; `--set as=USER` asks another user's podman"
+                        .into(),
+                ),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Template {
+    /// Reads one from the run's own file, or takes the container of this name.
+    pub(super) fn of_setting(
+        cx: &Context<'_>,
+        caller: &Caller,
+        like: &str,
+    ) -> Result<Self, EnvError> {
+        if !like.starts_with('/') {
+            return Self::of(cx, caller, Source::Container(like), Shares::ReadOnly);
+        }
+        let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
+            why: "the file with your container's configuration went with the run that kept it"
+                .into(),
+            fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
+        })?;
+        serde_json::from_str(&text).map_err(|error| EnvError::Refused {
+            what: "reading the kept configuration".into(),
+            answer: printable(&error.to_string()),
+        })
+    }
+
+    fn of(
+        cx: &Context<'_>,
+        caller: &Caller,
+        source: Source<'_>,
+        shares: Shares,
+    ) -> Result<Self, EnvError> {
+        let absent = |why: &str, fix: &str| EnvError::Absent {
+            why: why.into(),
+            fix: Some(fix.into()),
+        };
+        let (words, original) = match source {
+            Source::Line(words) => (words.to_vec(), None),
+            Source::Container(name) => {
+                let found = inspected(cx, caller, name)?;
+                (made_by(&found, name)?, Some(found))
+            }
+            Source::Inside(_) => {
+                return Err(absent(
+                    "only Docker's running containers are measured in themselves",
+                    "`--like CONTAINER` makes a copy of one of podman's",
+                ));
+            }
+            Source::Service { .. } => {
+                return Err(absent(
+                    "compose files are read by Docker's plugin, for Docker's engine",
+                    "start the service and take its container: `--env podman --like CONTAINER`",
+                ));
+            }
+        };
+        let help = ["run", "--help"];
+        let help = caller.call(cx, "tell its flags", &help, &[], CONTROL_LIMIT)?;
+        let refused = |answer: String| EnvError::Refused {
+            what: "podman does not take this line".into(),
+            answer,
+        };
+        let line = words::line(&words, &Flags::of_help(&help.stdout)).map_err(refused)?;
+        if let Some(unit) = line.units.iter().find(|unit| is_of_another(&unit.flag)) {
+            return Err(absent(
+                &format!(
+                    "`--{}` makes it a part of something that no other container gets",
+                    printable(&unit.flag)
+                ),
+                "ask about the same image with `tare why -- podman run …`, without it",
+            ));
+        }
+        let text = |found: &Json, name: &str| found[name].as_str().map(str::to_owned);
+        // The very image that it was made of, whatever bears the name now.
+        let of_original = |name| original.as_ref().and_then(|found| text(found, name));
+        let name = of_original("Image").unwrap_or(line.image);
+        let found = image::inspect(cx, caller, &name, CONTROL_LIMIT)?;
+        if let Some(architecture) = found["Architecture"].as_str() {
+            packed::check_processor(cx.agents, &name, architecture)?;
+        }
+        let image_env = found["Config"]["Env"].as_array();
+        let image_env = image_env.into_iter().flatten();
+        let account = caller.account.as_ref();
+        Ok(Self {
+            runtime: line.runtime,
+            account: account.map(|account| account.name.clone()),
+            units: line.units,
+            image: name,
+            command: line.command,
+            image_env: image_env
+                .filter_map(Json::as_str)
+                .map(str::to_owned)
+                .collect(),
+            shares,
+        })
+    }
+
+    /// The image's name or id.
+    pub(super) fn image(&self) -> &str {
+        &self.image
+    }
+
+    /// The flags of an arm that does without these differences, as it may stand beside the original, each one word.
+    pub(super) fn beside(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        without: &[String],
+        told: &mut Vec<String>,
+    ) -> Result<Vec<String>, EnvError> {
+        let units = difference::without(&self.units, &self.image_env, without)
+            .map_err(|why| EnvError::Absent { why, fix: None })?;
+        let is_there = |share: &Share| {
+            if share.is_folder() {
+                return files::kind(Path::new(&share.source)).is_ok();
+            }
+            let arguments = ["volume", "exists", "--", &share.source];
+            caller
+                .call(cx, "look for the volume", &arguments, &[], CONTROL_LIMIT)
+                .is_ok()
+        };
+        let units = beside(&units, self.shares, &is_there, told);
+        Ok(units.iter().map(Unit::word).collect())
+    }
+
+    /// What it would run, and where: asked of a container that is made and never started.
+    fn command(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller,
+        flags: &[String],
+    ) -> Result<(Vec<String>, String), EnvError> {
+        let name = format!("tare-{}-own", cx.run);
+        let (own_name, label) = (
+            format!("--name={name}"),
+            format!("--label=tare.run={}", cx.run),
+        );
+        let begin = [
+            "create",
+            "--pull=never",
+            "--label=tare=1",
+            &own_name,
+            &label,
+        ];
+        let mut arguments: Vec<&str> = begin.to_vec();
+        arguments.extend(flags.iter().map(String::as_str));
+        arguments.push(&self.image);
+        arguments.extend(self.command.iter().map(String::as_str));
+        caller.call(cx, "take this line", &arguments, &[], CONTROL_LIMIT)?;
+        let found = inspected(cx, caller, &name);
+        super::instance::remove_containers(cx, caller, &[&name])?;
+        let found = found?;
+        let path = found["Path"].as_str().into_iter();
+        let arguments = found["Args"].as_array().into_iter().flatten();
+        let words = path.chain(arguments.filter_map(Json::as_str));
+        let directory = found["Config"]["WorkingDir"].as_str();
+        let directory = directory.filter(|path| !path.is_empty()).unwrap_or("/");
+        Ok((
+            words
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            directory.to_owned(),
+        ))
+    }
+
+    fn settings(&self, file: &Path) -> Params {
+        let settings = Params::new().with(LIKE, file.display().to_string());
+        let settings = match &self.account {
+            Some(name) => settings.with("as", name.as_str()),
+            None => settings,
+        };
+        match &self.runtime {
+            Some(name) => settings.with("runtime", name.as_str()),
+            None => settings,
+        }
+    }
+}
+
+/// The line that made a container, as podman keeps it.
+fn made_by(found: &Json, name: &str) -> Result<Vec<String>, EnvError> {
+    if found["Pod"].as_str().is_some_and(|pod| !pod.is_empty()) {
+        return Err(EnvError::Absent {
+            why: format!(
+                "`{}` is a part of a pod, whose namespaces no other container gets",
+                printable(name)
+            ),
+            fix: Some("ask about the same image with `tare why -- podman run …`".into()),
+        });
+    }
+    let words = found["Config"]["CreateCommand"].as_array();
+    let words = words.into_iter().flatten().filter_map(Json::as_str);
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    if words::verb(&words).is_none() {
+        return Err(EnvError::Absent {
+            why: format!(
+                "podman does not keep the line that made `{}`: it was not made by its command",
+                printable(name)
+            ),
+            fix: Some("ask with the line itself: `tare why -- podman run …`".into()),
+        });
+    }
+    Ok(words)
+}
+
+/// Flags that make a container a part of something else of the user's.
+fn is_of_another(flag: &str) -> bool {
+    matches!(flag, "pod" | "pod-id-file" | "rootfs")
+}
+
+impl Podman {
+    /// How podman is called for what is asked about.
+    fn caller_for(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Caller, EnvError> {
+        let settings = Settings {
+            account: wish.context.map(str::to_owned),
+            ..Settings::default()
+        };
+        self.caller(cx, &settings)
+    }
+
+    /// Takes something of the user's: [`crate::env::Driver::take`].
+    pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
+        let caller = self.caller_for(cx, wish)?;
+        super::record::add(cx, "podman", &own_arm(), &Place::of(&caller))?;
+        let template = Template::of(cx, &caller, wish.source, wish.shares)?;
+        let mut told = Vec::new();
+        let flags = template.beside(cx, &caller, &[], &mut told)?;
+        let (argv, directory) = template.command(cx, &caller, &flags)?;
+        super::record::forget(cx, "podman", &own_arm(), &Place::of(&caller))?;
+        let mut differences = difference::differences(&template.units, &template.image_env, &argv);
+        if matches!(wish.source, Source::Container(_)) {
+            for difference in &mut differences {
+                difference.advice = difference.advice.replace(
+                    " out of the `podman run` line",
+                    " out of what it is made with",
+                );
+            }
+        }
+        let file = wish.folder.join("own-container.json");
+        let text = serde_json::to_vec(&template).expect("texts are always JSON");
+        files::write_working(&file, &text)?;
+        Ok(Own {
+            settings: template.settings(&file),
+            name: match wish.source {
+                Source::Container(name) => printable(name),
+                _ => format!("podman run … {}", printable(template.image())),
+            },
+            argv,
+            directory,
+            differences,
+            told,
+            inside: None,
+        })
+    }
+
+    /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. The flags go out of the
+    /// line, so that the arm without them is the changed line itself.
+    pub(super) fn taken_changed(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        settings: &Params,
+        without: &[String],
+    ) -> Result<Changed, EnvError> {
+        let template = Template::of(cx, &self.caller_for(cx, wish)?, wish.source, wish.shares)?;
+        let differences =
+            difference::differences(&template.units, &template.image_env, &template.command);
+        let changes: Vec<String> = differences
+            .iter()
+            .filter(|difference| without.contains(&difference.id))
+            .map(|difference| {
+                if difference.id.starts_with("engine.") {
+                    format!("with {}", difference.advice)
+                } else {
+                    format!("without {}", difference.what)
+                }
+            })
+            .collect();
+        Ok(Changed {
+            settings: env_own::without(settings, without),
+            change: format!("your line {}", changes.join(" and ")),
+        })
+    }
+}
+
+/// The name under which it is on record that something is made to find out what a line means.
+fn own_arm() -> tare_model::ArmId {
+    tare_model::ArmId::new("own").expect("the constant is a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_line_that_made_a_container_is_told_by_podman_or_it_is_said_why_not() {
+        let of = |found: Json| made_by(&found, "web");
+        let line = json!({"Config": {"CreateCommand": ["podman", "run", "-d", "img"]}});
+        assert_eq!(of(line).unwrap()[1..], ["run", "-d", "img"]);
+        let error = of(json!({"Pod": "1f", "Config": {}})).unwrap_err();
+        assert!(
+            error.to_string().contains("pod") && error.hint().is_some(),
+            "{error}"
+        );
+        let error = of(json!({"Config": {"CreateCommand": ["podman", "play", "kube", "x"]}}));
+        assert!(error.unwrap_err().to_string().contains("does not keep"),);
+        assert!(of(json!({"Config": {}})).is_err());
+    }
+
+    #[test]
+    fn a_line_is_podmans_also_behind_flags_of_its_own() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(is_line(&words("podman --runtime runc run img")));
+        assert!(is_line(&words("/usr/bin/podman run img")));
+        assert!(!is_line(&words("docker run img")) && !is_line(&words("podman ps")));
+    }
+}

@@ -1,0 +1,458 @@
+//! In what a container of podman's differs from a plain one, flag by flag, and its flags without some of them.
+//!
+//! A difference is a flag with all that was said by it, or one entry of those whose entries do not depend on each
+//! other: a variable, a sysctl, a limit, a security option. They bear the names that other drivers give to the same,
+//! and the same table tells their prices.
+//! Pure: the flags of a line come in and go out.
+//! What it cannot see: what a file of variables brings; it goes as one.
+
+use super::words::Unit;
+use crate::env::own::Difference;
+use crate::env::own::fields::{FIELDS, Field, Whose, whose};
+use crate::env::text::printable;
+
+/// Flags that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end, how
+/// the client behaves.
+const LEFT_OUT: &[&str] = &[
+    "annotation",
+    "attach",
+    "authfile",
+    "cidfile",
+    "conmon-pidfile",
+    "detach",
+    "detach-keys",
+    "disable-content-trust",
+    "health-cmd",
+    "health-interval",
+    "health-retries",
+    "health-start-period",
+    "health-timeout",
+    "interactive",
+    "ip",
+    "ip6",
+    "label",
+    "label-file",
+    "log-level",
+    "mac-address",
+    "name",
+    "network-alias",
+    "no-healthcheck",
+    "pidfile",
+    "preserve-fds",
+    "pull",
+    "quiet",
+    "replace",
+    "restart",
+    "rm",
+    "sdnotify",
+    "sig-proxy",
+    "stop-signal",
+    "stop-timeout",
+    "tls-verify",
+    "tty",
+];
+
+/// Flags that are kept as they are: the same work would not be done without them.
+const KEPT: &[&str] = &[
+    "arch",
+    "entrypoint",
+    "env-merge",
+    "expose",
+    "hostname",
+    "image-volume",
+    "mount",
+    "os",
+    "platform",
+    "secret",
+    "unsetenv",
+    "variant",
+    "volume",
+    "volumes-from",
+    "workdir",
+];
+
+/// Flags of which every entry is a difference of its own, with what the names of those begin with.
+const ENTRIES: [(&str, &str, f64); 5] = [
+    ("security-opt", "security-opt", 0.4),
+    ("sysctl", "sysctl", 0.4),
+    ("ulimit", "ulimit", 0.3),
+    ("tmpfs", "tmpfs", 0.3),
+    ("env", "env", 0.25),
+];
+
+/// Flags that mean nothing without another.
+const WITH: [(&str, &str); 6] = [
+    ("cpu-quota", "cpu-period"),
+    ("cpu-rt-runtime", "cpu-rt-period"),
+    ("memory", "memory-swap"),
+    ("memory", "memory-reservation"),
+    ("memory", "memory-swappiness"),
+    ("log", "log-opt"),
+];
+
+/// Something that the engine does to every container.
+struct Engines {
+    id: &'static str,
+    what: &'static str,
+    /// What takes it away.
+    flag: &'static str,
+    text: &'static str,
+    price: &'static str,
+    likelihood: f64,
+    may_be_needed: bool,
+}
+
+const ENGINES: [Engines; 3] = [
+    Engines {
+        id: "engine.seccomp",
+        what: "podman's filter of system calls",
+        flag: "security-opt",
+        text: "seccomp=unconfined",
+        price: "without a filter every system call of the kernel can be attacked from inside",
+        likelihood: 0.35,
+        may_be_needed: false,
+    },
+    Engines {
+        id: "engine.network",
+        what: "the container's own network",
+        flag: "network",
+        text: "host",
+        price: "the program shares the machine's addresses and ports",
+        likelihood: 0.3,
+        may_be_needed: true,
+    },
+    Engines {
+        id: "engine.log",
+        what: "podman's log of the output",
+        flag: "log-driver",
+        text: "none",
+        price: "`podman logs` shows nothing",
+        likelihood: 0.2,
+        may_be_needed: false,
+    },
+];
+
+/// Whether no arm keeps a flag.
+pub(super) fn is_left_out(flag: &str) -> bool {
+    LEFT_OUT.contains(&flag)
+}
+
+/// The name of the difference that a flag is, or is a part of; none of a flag that is kept or left out.
+fn id(unit: &Unit) -> Option<String> {
+    let flag = unit.flag.as_str();
+    if is_left_out(flag) || KEPT.contains(&flag) {
+        return None;
+    }
+    if let Some((_, prefix, _)) = ENTRIES.iter().find(|(name, ..)| *name == flag) {
+        let name = unit.text().split(['=', ':']).next().unwrap_or_default();
+        return Some(format!("{prefix}.{}", printable(name)));
+    }
+    if let Some((with, _)) = WITH.iter().find(|(with, part)| {
+        *part == flag && field(part).is_none_or(|own| own.id != flag) && *with != flag
+    }) {
+        return Some((*with).to_owned());
+    }
+    Some(field(flag).map_or(flag, |field| field.id).to_owned())
+}
+
+fn field(flag: &str) -> Option<&'static Field> {
+    FIELDS
+        .iter()
+        .find(|field| field.flag.strip_prefix("--") == Some(flag) || field.id == flag)
+}
+
+/// A flag in a few words; what may hold somebody's key is not told.
+fn shown(unit: &Unit) -> String {
+    let text = match unit.flag.as_str() {
+        "env" | "log-opt" => match unit.text().split_once('=') {
+            Some((name, _)) => format!("{name}=…"),
+            None => unit.text().to_owned(),
+        },
+        _ => unit.text().to_owned(),
+    };
+    let text = if text.is_empty() {
+        format!("--{}", unit.flag)
+    } else {
+        format!("--{} {text}", unit.flag)
+    };
+    printable(&text.chars().take(60).collect::<String>())
+}
+
+/// Every difference, the likeliest to matter first. `command` is what is run: a variable that it names is a part of
+/// it.
+pub(super) fn differences(
+    units: &[Unit],
+    image_env: &[String],
+    command: &[String],
+) -> Vec<Difference> {
+    let mut all: Vec<Difference> = Vec::new();
+    for unit in units {
+        let Some(id) = id(unit).filter(|id| all.iter().all(|it| it.id != *id)) else {
+            continue;
+        };
+        let words: Vec<String> = units
+            .iter()
+            .filter(|other| self::id(other).as_ref() == Some(&id))
+            .map(shown)
+            .collect();
+        if let Some(difference) = of_flag(unit, id, &words.join(" "), command) {
+            all.push(difference);
+        }
+    }
+    for text in image_env {
+        let name = text.split('=').next().unwrap_or_default();
+        all.extend(of_variable(name, true, command));
+    }
+    let has = |flag: &str, begin: &str| {
+        let mut units = units.iter();
+        units.any(|unit| unit.flag == flag && unit.text().starts_with(begin))
+    };
+    let is_privileged = units.iter().any(|unit| unit.flag == "privileged");
+    for engines in ENGINES {
+        let Engines { id, flag, text, .. } = engines;
+        let is_gone = match id {
+            "engine.seccomp" => is_privileged || has(flag, "seccomp"),
+            "engine.network" => has(flag, "host") || has(flag, "none") || has(flag, "container:"),
+            _ => has(flag, "none"),
+        };
+        if !is_gone {
+            all.push(Difference {
+                id: id.to_owned(),
+                what: engines.what.to_owned(),
+                advice: format!("`--{flag} {text}`"),
+                price: engines.price.to_owned(),
+                likelihood: engines.likelihood,
+                may_be_needed: engines.may_be_needed,
+            });
+        }
+    }
+    // A stable sort: of a name that stands twice the first, which is the line's own, counts.
+    all.sort_by(|a, b| a.id.cmp(&b.id));
+    all.dedup_by(|later, first| later.id == first.id);
+    all.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+    all
+}
+
+fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<Difference> {
+    if unit.flag == "env" {
+        let name = unit.text().split('=').next().unwrap_or_default();
+        return of_variable(name, false, command);
+    }
+    let known = field(&id);
+    let likelihood = ENTRIES.iter().find(|(flag, ..)| *flag == unit.flag);
+    let likelihood = likelihood.map(|(.., likelihood)| *likelihood);
+    let compose = known.map(|field| field.compose).filter(|it| !it.is_empty());
+    let compose = compose.map_or_else(String::new, |name| {
+        format!(" (in a compose file: `{name}:`)")
+    });
+    Some(Difference {
+        id,
+        what: format!("`{words}`"),
+        advice: format!("leave `{words}` out of the `podman run` line{compose}"),
+        price: known
+            .map_or("what it was set for", |field| field.price)
+            .to_owned(),
+        likelihood: likelihood
+            .or_else(|| known.map(|field| field.likelihood))
+            .unwrap_or(0.2),
+        may_be_needed: known.map_or(likelihood.is_none(), |field| field.may_be_needed)
+            || unit.flag == "tmpfs",
+    })
+}
+
+fn of_variable(name: &str, is_images: bool, command: &[String]) -> Option<Difference> {
+    let whose = whose(name);
+    let mut texts = command.iter();
+    let is_in_command = texts
+        .any(|text| text.contains(&format!("${name}")) || text.contains(&format!("${{{name}")));
+    if whose == Whose::Nobodys || is_in_command || name.is_empty() {
+        return None;
+    }
+    let name = printable(name);
+    Some(Difference {
+        id: format!("env.{name}"),
+        what: if is_images {
+            format!("the image's variable `{name}`")
+        } else {
+            format!("the variable `{name}`")
+        },
+        advice: if is_images {
+            format!("`--unsetenv {name}`, or take `ENV {name}` out of the image")
+        } else {
+            format!(
+                "leave `-e {name}=…` out of the `podman run` line (in a compose file: below `environment:`)"
+            )
+        },
+        price: "whatever it was set for".to_owned(),
+        likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
+        may_be_needed: whose == Whose::Programs,
+    })
+}
+
+/// The flags without these differences. A name that ends in `?` may be missing; of such, one must be there.
+///
+/// # Errors
+/// The name that is none of the container's differences.
+pub(super) fn without(
+    units: &[Unit],
+    image_env: &[String],
+    names: &[String],
+) -> Result<Vec<Unit>, String> {
+    let mut left = units.to_vec();
+    let (mut n_optional, mut n_found) = (0, 0);
+    for name in names {
+        let (id, is_optional) = match name.strip_suffix('?') {
+            Some(id) => (id, true),
+            None => (name.as_str(), false),
+        };
+        n_optional += usize::from(is_optional);
+        let is_found = take_away(&mut left, units, image_env, id);
+        n_found += usize::from(is_optional && is_found);
+        if !is_found && !is_optional {
+            return Err(format!(
+                "the container has no `{}` of its own",
+                printable(id)
+            ));
+        }
+    }
+    if n_optional > 0 && n_found == 0 {
+        return Err(
+            "the container has nothing of its own that could be switched for it".to_owned(),
+        );
+    }
+    Ok(left)
+}
+
+/// Takes one away; whether it was there.
+fn take_away(left: &mut Vec<Unit>, units: &[Unit], image_env: &[String], id: &str) -> bool {
+    if let Some(Engines { flag, text, .. }) = ENGINES.iter().find(|it| it.id == id) {
+        if *flag != "security-opt" {
+            left.retain(|unit| unit.flag != *flag);
+        }
+        if id == "engine.network" {
+            // Of a namespace that is no longer there.
+            left.retain(|unit| {
+                let is_sysctl = unit.flag == "sysctl" && unit.text().starts_with("net.");
+                let goes = matches!(unit.flag.as_str(), "publish" | "publish-all" | "hostname");
+                !(goes || is_sysctl)
+            });
+        }
+        left.push(Unit::new(flag, *text));
+        return true;
+    }
+    let is_it = |unit: &Unit| self::id(unit).as_deref() == Some(id);
+    let with: Vec<&str> = WITH
+        .iter()
+        .filter(|(main, _)| *main == id)
+        .map(|(_, part)| *part)
+        .collect();
+    let mut is_found = units.iter().any(is_it);
+    left.retain(|unit| !is_it(unit) && !with.contains(&unit.flag.as_str()));
+    if let Some(name) = id.strip_prefix("env.") {
+        let is_name = |text: &String| text.split('=').next() == Some(name);
+        if image_env.iter().any(is_name) {
+            left.push(Unit::new("unsetenv", name));
+            is_found = true;
+        }
+    }
+    is_found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units() -> Vec<Unit> {
+        [
+            ("name", "web"),
+            ("cpus", "0.5"),
+            ("cpu-quota", "5000"),
+            ("cpu-period", "10000"),
+            ("memory", "64m"),
+            ("memory-swap", "128m"),
+            ("dns", "192.0.2.1"),
+            ("dns", "192.0.2.2"),
+            ("env", "PASSWORD=hush"),
+            ("env", "N=3"),
+            ("env", "MALLOC_ARENA_MAX=1"),
+            ("sysctl", "net.core.somaxconn=5"),
+            ("publish", "80:80"),
+            ("volume", "/srv:/srv"),
+            ("log-opt", "path=/key"),
+            ("newest", "5"),
+        ]
+        .map(|(flag, text)| Unit::new(flag, text))
+        .into()
+    }
+
+    const IMAGE: [&str; 2] = ["OMP_NUM_THREADS=1", "PATH=/bin"];
+
+    fn all() -> Vec<Difference> {
+        let command = ["sh", "-c", "echo $N"].map(str::to_owned);
+        differences(&units(), &IMAGE.map(str::to_owned), &command)
+    }
+
+    #[test]
+    fn every_flag_that_treats_the_program_is_a_difference_and_no_secret_is_told() {
+        let mut ids: Vec<String> = all().into_iter().map(|it| it.id).collect();
+        ids.sort();
+        assert_eq!(
+            ids,
+            [
+                "cpu-quota",
+                "cpus",
+                "dns",
+                "engine.log",
+                "engine.network",
+                "engine.seccomp",
+                "env.MALLOC_ARENA_MAX",
+                "env.OMP_NUM_THREADS",
+                "env.PASSWORD",
+                "log",
+                "memory",
+                "memory-swap",
+                "newest",
+                "publish",
+                "sysctl.net.core.somaxconn",
+            ]
+        );
+        let told = format!("{:?}", all());
+        assert!(!told.contains("hush") && !told.contains("/key"), "{told}");
+        assert!(told.contains("`--dns 192.0.2.1 --dns 192.0.2.2`"), "{told}");
+    }
+
+    #[test]
+    fn each_is_taken_away_alone_with_what_means_nothing_without_it() {
+        let image = IMAGE.map(str::to_owned);
+        let of = |ids: &[&str]| -> Result<String, String> {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            let left = without(&units(), &image, &ids)?;
+            Ok(left.iter().map(Unit::word).collect::<Vec<_>>().join(" "))
+        };
+        let quota = of(&["cpu-quota"]).unwrap();
+        assert!(
+            !quota.contains("cpu-period") && quota.contains("--cpus=0.5"),
+            "{quota}"
+        );
+        let memory = of(&["memory"]).unwrap();
+        assert!(!memory.contains("--memory"), "{memory}");
+        let image_env = of(&["env.OMP_NUM_THREADS"]).unwrap();
+        assert!(
+            image_env.ends_with(" --unsetenv=OMP_NUM_THREADS"),
+            "{image_env}"
+        );
+        let network = of(&["engine.network"]).unwrap();
+        assert!(
+            network.ends_with("--network=host")
+                && !network.contains("publish")
+                && !network.contains("sysctl"),
+            "{network}"
+        );
+        assert!(of(&["cpus?", "shm-size?"]).is_ok());
+        assert!(of(&["shm-size"]).is_err() && of(&["shm-size?"]).is_err());
+        for difference in all() {
+            let left = of(&[&difference.id]).unwrap();
+            assert_ne!(left, of(&[]).unwrap(), "{}", difference.id);
+        }
+    }
+}

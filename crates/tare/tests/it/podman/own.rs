@@ -1,0 +1,193 @@
+//! Containers of the user's own, as podman has them: taken by the line that made them, copied and never touched.
+
+use std::process::Command;
+
+use serde_json::Value as Json;
+use tare::env::own::{Own, Shares, Source, Wish};
+use tare::env::{Driver, EnvError, StartMode};
+use tare_model::{ArmId, Params};
+
+use super::{Place, absent, place};
+
+/// What the podman that is tested prints; panics where it fails.
+#[track_caller]
+fn podman(place: &Place, arguments: &[&str]) -> String {
+    let mut command = match place.account.name() {
+        None => Command::new("podman"),
+        Some(name) => {
+            let mut command = Command::new("setpriv");
+            let (user, group) = (format!("--reuid={name}"), format!("--regid={name}"));
+            let home = format!("HOME=/home/{name}");
+            let path = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+            command.args([&user, &group, "--init-groups", "env", "-i", "-C", "/"]);
+            command.args([&home, path, "podman"]);
+            command
+        }
+    };
+    let output = command.args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn inspected(place: &Place, name: &str) -> Json {
+    let text = podman(place, &["container", "inspect", name]);
+    serde_json::from_str::<Json>(&text).unwrap()[0].clone()
+}
+
+fn take(place: &Place, source: Source<'_>) -> Result<Own, EnvError> {
+    let folder = tempfile::tempdir().unwrap();
+    let wish = Wish {
+        source,
+        // It is read when the arm is prepared.
+        folder: &folder.keep(),
+        shares: Shares::ReadOnly,
+        context: None,
+    };
+    place.driver.take(&place.world.cx(), &wish)
+}
+
+/// An image of a shell and two programs, for as long as the work takes.
+fn with_image(place: &Place, work: impl FnOnce(&str)) {
+    let cx = place.world.cx();
+    let settings = Params::new().with("programs", "sh,sleep");
+    let arm = ArmId::new("packed").unwrap();
+    let mut packed = place.driver.configure(arm, &settings).unwrap();
+    packed.prepare(&cx).unwrap();
+    let image = packed.describe(&cx)["image.name"].clone();
+    work(&image);
+    packed.remove(&cx).unwrap();
+}
+
+/// Starts an arm like this and hands over what podman says of its container.
+fn arm_of(place: &Place, settings: &Params, look: impl FnOnce(Json)) {
+    let cx = place.world.cx();
+    let mut environment = place.environment("like", settings);
+    environment.prepare(&cx).unwrap();
+    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
+    super::hello(instance.as_mut());
+    look(inspected(
+        place,
+        &format!("tare-{}-like-1", place.world.run),
+    ));
+    instance.stop(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+}
+
+#[test]
+fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
+    let Some(place) = place("own-podman") else {
+        return;
+    };
+    let name = format!("tare-own-test-{}", std::process::id());
+    with_image(&place, |image| {
+        let volume = format!("{name}-data");
+        podman(&place, &["volume", "create", &volume]);
+        let mount = format!("{volume}:/data");
+        let made = [
+            "create",
+            "--name",
+            &name,
+            "-e",
+            "PASSWORD=hush-hush",
+            "--env=OTHER=1",
+            "--dns",
+            "192.0.2.1",
+            "--label",
+            "a=b",
+            "-v",
+            &mount,
+            "--entrypoint",
+            "sh",
+            "--workdir=/tmp",
+            image,
+            "-c",
+            "sleep 1",
+        ];
+        podman(&place, &made);
+        let before = inspected(&place, &name);
+        let containers = podman(&place, &["ps", "--all", "--quiet"]);
+        let own = take(&place, Source::Container(&name)).unwrap();
+        assert_eq!(podman(&place, &["ps", "--all", "--quiet"]), containers);
+        assert_eq!(
+            (own.argv.join(" ").as_str(), own.directory.as_str()),
+            ("sh -c sleep 1", "/tmp")
+        );
+        let ids: Vec<&str> = own.differences.iter().map(|it| it.id.as_str()).collect();
+        for id in [
+            "dns",
+            "env.OTHER",
+            "env.PASSWORD",
+            "engine.seccomp",
+            "engine.network",
+        ] {
+            assert!(ids.contains(&id), "{id} is none of {ids:?}");
+        }
+        let told = own.told.join("\n");
+        assert!(
+            told.contains("READ-ONLY") && told.contains("label"),
+            "{told}"
+        );
+        assert!(!format!("{own:?}").contains("hush"), "{own:?}");
+        let less = tare::env::own::without(&own.settings, &["dns".into(), "env.OTHER".into()]);
+        arm_of(&place, &own.settings, |arm| {
+            assert_eq!(arm["HostConfig"]["Dns"][0], "192.0.2.1");
+            assert_eq!(arm["Mounts"][0]["RW"], false, "{arm:#}");
+            assert!(
+                arm["Config"]["Env"].to_string().contains("OTHER=1"),
+                "{arm:#}"
+            );
+        });
+        arm_of(&place, &less, |arm| {
+            assert_eq!(arm["HostConfig"]["Dns"].as_array().map_or(0, Vec::len), 0);
+            assert!(
+                !arm["Config"]["Env"].to_string().contains("OTHER=1"),
+                "{arm:#}"
+            );
+            assert!(
+                arm["Config"]["Env"].to_string().contains("PASSWORD="),
+                "{arm:#}"
+            );
+        });
+        assert_eq!(inspected(&place, &name), before);
+        assert!(place.driver.has_container(&place.world.cx(), &name));
+        podman(&place, &["rm", "--force", &name]);
+        podman(&place, &["volume", "rm", "--force", &volume]);
+    });
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn what_podman_cannot_copy_is_refused_in_words_that_help() {
+    let Some(place) = place("own-refused") else {
+        return;
+    };
+    assert!(
+        !place
+            .driver
+            .has_container(&place.world.cx(), "nobody-has-this")
+    );
+    let (why, fix) = absent(take(&place, Source::Container("nobody-has-this")).unwrap_err());
+    assert!(
+        why.contains("no container `nobody-has-this`") && fix.contains("podman ps"),
+        "{why} {fix}"
+    );
+    let line = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+    let (why, fix) =
+        absent(take(&place, Source::Line(&line("podman run --pod mine x y"))).unwrap_err());
+    assert!(
+        why.contains("--pod") && fix.contains("without it"),
+        "{why} {fix}"
+    );
+    let (why, _) =
+        absent(take(&place, Source::Line(&line("podman run no/such:image y"))).unwrap_err());
+    assert!(why.contains("Tare pulls nothing"), "{why}");
+    let error = take(&place, Source::Line(&line("podman run --no-such-flag x"))).unwrap_err();
+    assert!(error.to_string().contains("no-such-flag"), "{error}");
+    let (why, fix) = absent(take(&place, Source::Inside("x")).unwrap_err());
+    assert!(
+        why.contains("only Docker") && fix.contains("--like"),
+        "{why} {fix}"
+    );
+    place.assert_nothing_is_left();
+}
