@@ -112,6 +112,9 @@ pub struct CommandCall {
     /// How it is stopped on its way and goes on again; `None` for a program that runs to its end in one go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_slices: Option<InSlices>,
+    /// Whether a run that is ended at its limit counts as one that took at least so long; for those who read it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
 }
 
 /// How a program that computes is cut: it runs for a slice, with all its processes, and is stopped until its next

@@ -26,10 +26,8 @@ crates/tare/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare/src/cli/why.rs 600 one command, in the order of time
 crates/tare/src/config/tests.rs 550 tests of one thing, with what they set up
 crates/tare/src/env/docker/environment.rs 700 one life: made, started, stopped, removed
-crates/tare/src/env/docker/own.rs 700 every part of a container, and how each is left away
-crates/tare/src/env/docker/own/compose.rs 600 every part of a container, and how each is left away
 crates/tare/src/env/docker/own/difference.rs 600 every part of a container, and how each is left away
-crates/tare/src/env/docker/own/fields.rs 650 every part of a container, and how each is left away
+crates/tare/src/env/own/fields.rs 650 every part of a container, and how each is left away
 crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare/src/env/podman/environment.rs 550 one life: made, started, stopped, removed

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::{Absence, Outcome, Spread, Study, Trial};
+use tare_model::{Absence, Failure, Outcome, Spread, Study, Trial};
 
 use super::Find;
 use super::counters;
@@ -129,6 +129,8 @@ impl<'a> Collector<'a> {
         group.tried[arm_index].insert(trial.block);
         match &data.outcome {
             Outcome::Completed(_) => {}
+            // It says something all the same: that it took at least so long.
+            Outcome::Failed(Failure::TimedOut { .. }) if decoded.is_some() => {}
             Outcome::Unavailable(reason) => {
                 let hint = super::failures::hint_for(reason, &self.arm_specs[arm_index]);
                 self.tally.count(Counted {

@@ -7,27 +7,54 @@
 //! trials with one instance, because instances that wait for each other's processor fail them innocently.
 //! What it cannot see: whether the instances were at work at the same time; `concurrency` computes that.
 
-use tare_model::{Better, INSTANCES_FORMAT, Outcome, RawOutput, Spread, Together, WorkSpan};
+use std::collections::BTreeMap;
+
+use tare_model::{
+    Better, Failure, INSTANCES_FORMAT, MetricSpec, Outcome, RawOutput, Spread, Together, WorkSpan,
+};
 
 use super::Find;
 use super::decode::decode;
 use super::input::TrialData;
 use super::kept::{Decoded, Joint, ProbeFacts};
-use super::reading::Reading;
+use super::reading::{Reading, read};
 use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
 /// What a trial's bytes say; `None` for one without output, or of a workload that this version does not have.
 pub(super) fn decoded(find: Find<'_>, data: &TrialData) -> Option<Result<Decoded, DecodeError>> {
-    let Outcome::Completed(raw) = &data.outcome else {
-        return None;
-    };
     let workload = find(data.trial.cell.workload.as_str())?;
+    let raw = match &data.outcome {
+        Outcome::Completed(raw) => raw,
+        Outcome::Failed(Failure::TimedOut { limit_ns }) => {
+            return cut_off(workload, data, *limit_ns).map(Ok);
+        }
+        _ => return None,
+    };
     Some(if raw.format == INSTANCES_FORMAT {
         joint(workload, raw)
     } else {
         decode(workload, raw)
+    })
+}
+
+/// What a trial says that was ended at its limit, where that counts.
+fn cut_off(workload: &'static dyn Workload, data: &TrialData, limit_ns: u64) -> Option<Decoded> {
+    let (samples, remark) = workload.cut_off(&data.trial.cell.params, limit_ns)?;
+    let reading = |metric: &MetricSpec| {
+        let sample = samples.iter().find(|it| it.metric.as_str() == metric.id)?;
+        read(&sample.observations, metric.better, false)
+    };
+    Some(Decoded {
+        readings: workload.metrics().iter().map(reading).collect(),
+        turns: Turns::Whole,
+        unavailable: BTreeMap::new(),
+        probe: None,
+        remarks: vec![remark],
+        span: None,
+        timed_ns: Some(limit_ns),
+        joint: None,
     })
 }
 

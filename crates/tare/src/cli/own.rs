@@ -9,9 +9,10 @@ use super::rounds::{Measured, Runner};
 use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::Observer;
-use crate::env::own::{Own, Shares, Source, Wish};
+use crate::env::own::{Own, Shares, Source, WHICH, Wish};
 use crate::env::{self, EnvError};
 use crate::report;
+use crate::why::look::Inside;
 use crate::why::own::{Asks, Hunt, applied, bases, call, one_more_ns, told};
 use crate::why::studies::Pace;
 use crate::why::{self, Ask, First, Trouble, conclude};
@@ -36,6 +37,36 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// The engine that has a container of this name, where none was named: the first of the usual ones.
+///
+/// # Errors
+/// Several have one.
+pub(super) fn engine_of(
+    cx: &crate::cx::Context<'_>,
+    container: &str,
+) -> Result<Option<&'static str>, Failed> {
+    let drivers = env::usual().into_iter();
+    let having: Vec<&str> = drivers
+        .filter(|driver| driver.has_container(cx, container))
+        .map(crate::env::Driver::id)
+        .collect();
+    one_of(container, &having)
+}
+
+fn one_of(container: &str, having: &[&'static str]) -> Result<Option<&'static str>, Failed> {
+    match having {
+        [first, second, ..] => Err(Failed::new(
+            Exit::Usage,
+            format!(
+                "`{}` is the name of a container of {first} and of one of {second}",
+                output::printable(container)
+            ),
+        )
+        .hint(format!("say which: `--env {first}` or `--env {second}`"))),
+        having => Ok(having.first().copied()),
+    }
+}
+
 /// What is asked, beside the container.
 pub(super) struct Question<'a> {
     pub(super) subject: Subject<'a>,
@@ -57,7 +88,8 @@ impl Question<'_> {
         let cx = session.context(observer);
         let Subject { driver, source, .. } = self.subject;
         let found = env::find(driver).expect("the name was looked up before");
-        if let Some(name) = self.settings.0.keys().find(|name| *name != "context") {
+        let is_other = |name: &&String| !WHICH.contains(&name.as_str());
+        if let Some(name) = self.settings.0.keys().find(is_other) {
             return Err(Failed::new(
                 Exit::Usage,
                 format!(
@@ -105,7 +137,7 @@ impl Question<'_> {
             output::tell(&output::printable(line));
         }
         let inside = why::calibrate::look_inside(&cx, &ask).map_err(alone)?;
-        let (asks, first) = based(&cx, &mut ask, &own)?;
+        let (asks, first) = based(&cx, &mut ask, &own, &inside)?;
         let mut lines = vec![told(&asks)];
         lines.extend(own.told.iter().cloned());
         output::tell(&output::printable(&lines[0]));
@@ -114,7 +146,7 @@ impl Question<'_> {
         output::tell(&format!(
             "{} plain, {} in the container at the first look",
             report::terminal::time(first.host.wall_ns as f64),
-            report::terminal::time(first.env.wall_ns.min(inside.wall_ns) as f64),
+            report::terminal::time(first.env.wall_ns.min(inside.wall_ns()) as f64),
         ));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));
@@ -125,18 +157,28 @@ impl Question<'_> {
 
 /// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
 /// something else what it may need is kept.
-fn based(cx: &crate::cx::Context<'_>, ask: &mut Ask, own: &Own) -> Result<(Asks, First), Failed> {
+fn based(
+    cx: &crate::cx::Context<'_>,
+    ask: &mut Ask,
+    own: &Own,
+    inside: &Inside,
+) -> Result<(Asks, First), Failed> {
     let mut fallback = None;
     let mut trouble = None;
     for asks in bases(own) {
         ask.own = Some(asks.clone());
-        match why::calibrate::look(cx, ask, &ask.settings) {
+        match why::calibrate::look(cx, ask, &ask.settings, Some(inside)) {
+            Ok(first) if inside.is_over(&first) => return Err(alone(inside.too_long(ask))),
             Ok(first) if first.host.report.stdout == first.env.report.stdout => {
                 return Ok((asks, first));
             }
             // The first of those that only print something else.
             Ok(first) => {
                 fallback.get_or_insert((asks, first));
+            }
+            // It ends nowhere.
+            Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
+                return Err(alone(inside.too_long(ask)));
             }
             Err(Trouble::Cancelled) => return Err(Trouble::Cancelled.into()),
             Err(error) => trouble = Some(error),
@@ -214,7 +256,7 @@ pub(super) fn hunt(
         .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
         .filter_map(|cell| cell.ratio);
     let is_plain = ratios.any(|ratio| ratio.low >= PLAIN_FROM);
-    let mut hunt = Hunt::new(asks, ask, &measured.data, trials, is_plain);
+    let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, is_plain);
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let n_arms = measured.data.head.arms.len();
@@ -275,4 +317,17 @@ pub(super) fn apply(
     let what = (changed.change.as_str(), finding.price.as_str());
     let study = applied::study(ask, first, n_arms, left_ns, &changed.settings, what);
     Ok(runner.more(&study, measured))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_engines_have_is_asked_about_again() {
+        let failed = one_of("web", &["docker", "podman"]).unwrap_err();
+        assert!(failed.to_string().contains("`web`"), "{failed}");
+        assert_eq!(one_of("web", &["podman"]).unwrap(), Some("podman"));
+        assert_eq!(one_of("web", &[]).unwrap(), None);
+    }
 }

@@ -15,12 +15,12 @@ use super::{Exit, Failed, output, own};
 use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
-use crate::env::own::{Shares, Source};
+use crate::env::own::{self as own_env, Shares, Source};
 use crate::env::{self, Availability};
 use crate::report;
 use crate::store::Store;
 use crate::why::studies::{self, Pace, Round};
-use crate::why::{self, Ask, First, carry, conclude};
+use crate::why::{self, Ask, First, carry, conclude, cut_off};
 use crate::workload::user_command;
 
 #[allow(
@@ -113,10 +113,29 @@ impl Why {
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
         let progress = Progress::new();
+        let (driver, named) = match (self.like.as_ref(), driver) {
+            // Who names no engine means the one that has a container of this name.
+            (Some(container), None) => {
+                match own::engine_of(&session.context(&progress), container) {
+                    Ok(found) => (found.map(str::to_owned), found.map(str::to_owned)),
+                    Err(failed) => {
+                        session.end()?;
+                        return Err(failed);
+                    }
+                }
+            }
+            (_, driver) => (driver, named),
+        };
         let result = self
             .asked(driver, &settings, metric, pick, &session, &progress)
-            .and_then(|(ask, first)| {
+            .and_then(|(mut ask, mut first)| {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
+                if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
+                    first.cut_ns = Some(cut_ns);
+                    let line = cut_off::told(&ask, &first, cut_ns);
+                    output::tell(&output::printable(&line));
+                    ask.carried.push(line);
+                }
                 let measured = answer(&ask, &first, &mut runner, self)?;
                 match self.subject(named.as_deref(), &settings) {
                     Some(subject) if self.apply_check => {
@@ -288,7 +307,7 @@ impl Why {
             } else {
                 Shares::ReadOnly
             },
-            context: settings.text("context"),
+            context: own_env::WHICH.iter().find_map(|name| settings.text(name)),
         })
     }
 
@@ -381,7 +400,7 @@ impl Why {
         for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
             output::tell(&output::printable(line));
         }
-        let first = why::calibrate::look(&cx, &ask, &ask.settings)?;
+        let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
         output::tell(&format!(
             "`{}`: {} on the host, {} in `{}` at the first look",
             output::printable(&self.command.join(" ")),

@@ -156,6 +156,11 @@ pub(in crate::report) fn spoken(metric: &str) -> String {
 pub(in crate::report) fn verdict(cell: &DossierCell) -> (String, Tone) {
     let (mut clause, tone) = unqualified(cell);
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+    if has("cut-off") && cell.verdict.is_cost() {
+        let times = cell.ratio.map_or(1.0, |ratio| ratio.low);
+        clause =
+            format!("costs at least {times:.2} times as much: runs were ended before their end");
+    }
     if has("emulated") {
         clause = format!("emulated: {clause}");
     }
@@ -297,6 +302,9 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         "impossible-cpu-time" => "DOUBTFUL: more processor time was accounted than there was",
         "retransmits" => "packets were sent again",
         "packet-loss" => "packets were lost or came twice",
+        "cut-off" => {
+            "runs were ended at their limit and count as at least so long: the ratio is a lower bound"
+        }
         "gaps" => "the tool did not measure all of the time",
         "output-cut" => "the tool printed more than was kept",
         _ => return None,

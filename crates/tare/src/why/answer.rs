@@ -9,6 +9,7 @@ use super::{own, readings};
 use crate::analyze::{self, RunData};
 use crate::config::units;
 use crate::env::{self, own::OWN};
+use crate::workload::sanity::CUT_OFF;
 
 /// Why the command costs more, as far as that was proved, and what that leaves.
 pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> String {
@@ -72,7 +73,8 @@ pub(super) fn answer(
         return (
             WhyOutcome::Undecided,
             format!(
-                "{} block{} of host and {place} are too few for an interval: it takes six, which `--budget {}` holds",
+                "{}{} block{} of host and {place} are too few for an interval: it takes six, which `--budget {}` holds",
+                apart(cell),
                 cell.n_blocks,
                 if cell.n_blocks == 1 { "" } else { "s" },
                 units::at_least(spent.budget_ns(SIX))
@@ -81,17 +83,15 @@ pub(super) fn answer(
         );
     };
     match cell.verdict {
-        Verdict::MaterialCost | Verdict::Cost => (
-            WhyOutcome::Cost,
-            format!(
-                "the command costs {:.2} times as much in {place} [{:.2}, {:.2}]{}",
-                ratio.point,
-                ratio.low,
-                ratio.high,
-                because.map_or_else(String::new, |because| format!(", {because}"))
-            ),
-            None,
-        ),
+        Verdict::MaterialCost | Verdict::Cost => {
+            let times = times(cell, &ratio, &place);
+            let because = because.map_or_else(String::new, |because| format!(", {because}"));
+            (
+                WhyOutcome::Cost,
+                format!("the command costs {times}{because}"),
+                None,
+            )
+        }
         Verdict::Gain | Verdict::MaterialGain => (
             WhyOutcome::None,
             format!(
@@ -126,6 +126,32 @@ pub(super) fn answer(
             };
             (WhyOutcome::Undecided, text, cell.mde)
         }
+    }
+}
+
+/// How much as many times, as far as that was seen.
+fn times(cell: &DossierCell, ratio: &Span, place: &str) -> String {
+    if cell.flags.iter().any(|flag| flag.id == CUT_OFF) {
+        format!(
+            "at least {:.2} times as much in {place} (runs were ended before their end)",
+            ratio.low
+        )
+    } else {
+        format!(
+            "{:.2} times as much in {place} [{:.2}, {:.2}]",
+            ratio.point, ratio.low, ratio.high
+        )
+    }
+}
+
+/// What few blocks show all the same: that every run inside took longer than every other one.
+fn apart(cell: &DossierCell) -> String {
+    match (cell.base, cell.env) {
+        (Some(base), Some(env)) if base.high > 0.0 && env.low > base.high => format!(
+            "each run inside took at least {:.1} times as long as each of the others; ",
+            env.low / base.high
+        ),
+        _ => String::new(),
     }
 }
 

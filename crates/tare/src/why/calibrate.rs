@@ -16,6 +16,7 @@ use tare_model::{
 };
 use tare_model::{counter, fact};
 
+use super::look::{First, Inside, Look};
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, Trouble, carry, proxied};
@@ -32,42 +33,22 @@ const SLICE: Duration = Duration::from_millis(250);
 const GRACE: Duration = Duration::from_secs(3);
 /// Folders of opened files that are asked about at most.
 const FOLDERS_MOST: usize = 32;
+/// The part of the budget that the very first look inside may take.
+const INSIDE_PART: u64 = 3;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
-/// What was seen of the command in one place.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Look {
-    /// Its last run there.
-    pub report: CommandReport,
-    /// The shortest time that it took there, nanoseconds.
-    pub wall_ns: u64,
-    /// Counters of its last run there.
-    pub counters: BTreeMap<String, f64>,
-    /// What is known of the place.
-    pub facts: Facts,
-}
-
-/// What was seen of it on both sides.
-#[derive(Debug, Clone, PartialEq)]
-pub struct First {
-    /// On the host.
-    pub host: Look,
-    /// In the environment.
-    pub env: Look,
-    /// What starting and stopping the environment took, nanoseconds.
-    pub life_ns: u64,
-    /// What is worth telling, a line each.
-    pub remarks: Vec<String>,
-    /// How it is stopped on its way, in turn with its copies; else why it is not, as what follows "because it".
-    pub in_slices: Result<InSlices, String>,
-}
-
-/// Looks at the command on the host and inside `settings`.
+/// Looks at the command on the host and inside `settings`; where it was seen inside before, and took long or did not
+/// end, that is what is known of it.
 ///
 /// # Errors
 /// Why it cannot be measured, with what helps.
-pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Trouble> {
+pub fn look(
+    cx: &Context<'_>,
+    ask: &Ask,
+    settings: &Params,
+    seen: Option<&Inside>,
+) -> Result<First, Trouble> {
     let call = CommandCall {
         observe: true,
         ..ask.call.clone()
@@ -95,7 +76,11 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
         remarks.push("standard input is given to every run from a file".to_owned());
     }
     let (mut env, facts, life_ns) = at(cx, ask, &ask.driver, settings, |instance| {
-        let look = inside(cx, ask, &call, instance, limit)?;
+        let known = seen.and_then(|seen| seen.for_good(&host, TWICE_BELOW_NS));
+        let look = match known {
+            Some(look) => look,
+            None => inside(cx, ask, &call, instance, limit)?,
+        };
         Ok((look, paths.iter().cloned().collect()))
     })?;
     env.facts = facts;
@@ -118,6 +103,7 @@ pub fn look(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<First, Tro
         env,
         life_ns,
         remarks,
+        cut_ns: None,
         in_slices,
     })
 }
@@ -164,14 +150,23 @@ fn common(one: InSlices, other: InSlices) -> InSlices {
     }
 }
 
-/// Looks at the command inside alone: whether it works there at all.
+/// Looks at the command inside alone: whether it works there at all, and whether it ends within a part of the time.
 ///
 /// # Errors
 /// Why it cannot be measured, with what helps.
-pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Look, Trouble> {
-    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
+pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Inside, Trouble> {
+    let limit = Duration::from_nanos((ask.budget_ns / INSIDE_PART).max(5_000_000_000));
+    let call = CommandCall {
+        observe: true,
+        ..ask.call.clone()
+    };
     let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        Ok((inside(cx, ask, &ask.call, instance, limit)?, Vec::new()))
+        let look = match inside(cx, ask, &call, instance, limit) {
+            Ok(look) => Inside::Ended(Box::new(look)),
+            Err(Trouble::TooLong { .. }) => Inside::CutOff(limit.as_nanos() as u64),
+            Err(other) => return Err(other),
+        };
+        Ok((look, Vec::new()))
     })?;
     Ok(look)
 }

@@ -302,7 +302,12 @@ pub fn judged(
     let (removed, total) = in_common(&removed, total);
     let effect = interval(&removed);
     let share = share(&removed, &total);
-    let status = status(effect.as_ref(), share.as_ref());
+    let mut status = status(effect.as_ref(), share.as_ref());
+    // Two that were both ended say nothing of each other.
+    let is_cut_off = readings.is_cut_off(arm, &suspect.metric);
+    if is_cut_off && status == Status::Refuted {
+        status = Status::Undecided;
+    }
     let mut finding = untested(suspect);
     finding.status = status;
     finding.effect = effect.map(span);
@@ -310,6 +315,10 @@ pub fn judged(
     finding.arm = Some(arm.to_owned());
     finding.tried = Some(match status {
         Status::Untested => format!("{}: too few blocks have values", suspect.tried),
+        Status::Undecided if is_cut_off => format!(
+            "{}: it was ended at its limit too, and how much faster it is was not seen",
+            suspect.tried
+        ),
         _ => suspect.tried.clone(),
     });
     (status, finding)

@@ -29,8 +29,10 @@ pub mod calibrate;
 pub mod carry;
 pub mod conclude;
 pub mod counterfactual;
+pub mod cut_off;
 mod joined;
 pub mod ladder;
+pub mod look;
 pub mod own;
 pub mod proof;
 pub mod proxied;
@@ -39,9 +41,9 @@ pub mod search;
 pub mod studies;
 pub mod trouble;
 
-pub use calibrate::First;
 pub use conclude::conclude;
 pub use joined::joined;
+pub use look::First;
 pub use trouble::Trouble;
 
 /// The id of every study made here.
@@ -148,6 +150,7 @@ impl Ask {
     fn workload(&self, first: &First) -> WorkloadSpec {
         let call = CommandCall {
             in_slices: first.in_slices.as_ref().ok().copied(),
+            cut_off: first.cut_ns.is_some(),
             ..self.call.clone()
         };
         let call = serde_json::to_string(&call).expect("texts and numbers are always JSON");
@@ -162,6 +165,7 @@ impl Ask {
 
     fn study(&self, title: &str, arms: Vec<ArmSpec>, first: &First) -> Study {
         let longest = first.host.wall_ns.max(first.env.wall_ns);
+        let longest = first.cut_ns.map_or(longest, |cut_ns| longest.min(cut_ns));
         Study {
             allow_different_tools: false,
             alternate: first.in_slices.is_ok(),
@@ -180,7 +184,9 @@ impl Ask {
             precision: None,
             budget_ns: None,
             trial_ns: longest,
-            limit_ns: longest.saturating_mul(20).max(LEAST_LIMIT_NS),
+            limit_ns: first
+                .cut_ns
+                .unwrap_or_else(|| longest.saturating_mul(20).max(LEAST_LIMIT_NS)),
             settle_ns: 0,
             lifecycle: Lifecycle::Warm,
         }
@@ -196,7 +202,7 @@ fn arm_id(text: &str) -> ArmId {
 }
 
 /// What was seen of the command, as facts: its own state in place of that of the agent.
-fn seen_facts(look: &calibrate::Look) -> BTreeMap<String, String> {
+fn seen_facts(look: &look::Look) -> BTreeMap<String, String> {
     let lines = look.report.stdout.0.iter().filter(|byte| **byte == b'\n');
     let lines = lines.count();
     let mut facts = BTreeMap::from([
@@ -282,7 +288,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
     let [host, env] = arms.as_slice() else {
         return Vec::new();
     };
-    let evidence = |spec: &ArmSpec, look: &calibrate::Look| {
+    let evidence = |spec: &ArmSpec, look: &look::Look| {
         let mut facts = look.facts.clone();
         facts.extend(seen_facts(look));
         let counters = BTreeMap::from([(readings::user_command_id(), look.counters.clone())]);
@@ -301,7 +307,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
 
 /// The two runs as a cell that costs, so that the causes have something to explain; it is never shown.
 fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
-    let level = |look: &calibrate::Look| {
+    let level = |look: &look::Look| {
         let point = look.wall_ns as f64;
         Span::new(point, point, point)
     };

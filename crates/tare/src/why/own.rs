@@ -16,10 +16,13 @@ use super::ladder::Step;
 use crate::env::own::{self, Difference, Own};
 
 pub mod applied;
+mod costs;
 mod hunt;
+mod members;
 mod sifting;
 mod trace;
 
+pub(super) use hunt::came_back;
 pub use hunt::{Hunt, Next, one_more_ns};
 pub(super) use sifting::sifted;
 

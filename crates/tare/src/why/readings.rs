@@ -36,6 +36,8 @@ pub struct Readings {
     collected: Collector<'static>,
     /// By arm, workload and name: one value a trial.
     counters: BTreeMap<(String, String), BTreeMap<String, Vec<f64>>>,
+    /// How many trials of an arm count that were ended at their limit.
+    cut_off: BTreeMap<String, usize>,
 }
 
 impl Readings {
@@ -45,16 +47,20 @@ impl Readings {
             study: run.head.study.clone(),
             collected: collected(run, &workload::find),
             counters: BTreeMap::new(),
+            cut_off: BTreeMap::new(),
         };
         for data in &run.trials {
-            let Outcome::Completed(raw) = &data.outcome else {
-                continue;
-            };
             if !readings.collected.has(&data.trial) {
                 continue;
             }
             let cell = &data.trial.cell;
             let key = (cell.arm.to_string(), cell.workload.to_string());
+            let Outcome::Completed(raw) = &data.outcome else {
+                // Ended at its limit: only the outside knows what it used until then.
+                *readings.cut_off.entry(key.0.clone()).or_default() += 1;
+                readings.count(key, BTreeMap::new(), &data.charged);
+                continue;
+            };
             if let Ok(report) = serde_json::from_slice::<ProbeReport>(&raw.stdout.0) {
                 readings.count(key, counters_of(&report), &data.charged);
             }
@@ -93,6 +99,12 @@ impl Readings {
         } else {
             self.collected.arm_index(earlier).map(Against::arm)
         }
+    }
+
+    /// Whether most of an arm's trials were ended at their limit, so that it took longer, and nobody knows how much.
+    pub fn is_cut_off(&self, arm: &str, metric: &str) -> bool {
+        let n_cut = self.cut_off.get(arm).copied().unwrap_or(0);
+        2 * n_cut > self.values(arm, metric).len()
     }
 
     /// The values of an arm; none if it left none.

@@ -6,7 +6,7 @@
 //! is, either half is enough to keep the cost: then both are searched, each while the other is away, and what is
 //! found is one set that only goes together. What harms only together is hot on either side, and both are found.
 //! No half is called cold because nothing could be seen: what is neither hot nor cold is tried again, and left as it
-//! is in the end.
+//! is in the end. Where parts cannot be tried while the others are cold, the cost is looked for in those parts.
 //! Pure: it says what to try, and is told what came of it.
 //! What it cannot see: a difference that costs while another one, left away with it, saves as much.
 
@@ -164,7 +164,7 @@ impl Search {
         }
     }
 
-    fn learn_of(&mut self, mut job: Job, results: &[&(Probe, Option<Shown>)]) {
+    fn learn_of(&mut self, job: Job, results: &[&(Probe, Option<Shown>)]) {
         let members = |probe: &Probe| -> Vec<Item> {
             let is_in = |item: &&Item| probe.part.contains(&item.id);
             job.group.iter().filter(is_in).cloned().collect()
@@ -178,18 +178,7 @@ impl Search {
             .collect();
         hot.sort_by(|a, b| b.0.total_cmp(&a.0));
         if hot.is_empty() {
-            let is_open = |shown: &Option<Shown>| shown.is_some_and(|shown| !shown.is_cold());
-            if !results.iter().any(|(_, shown)| is_open(shown)) {
-                return self.none_is_hot(job, results.len());
-            }
-            job.tries += 1;
-            let is_over = job.tries >= TRIES_MOST;
-            return if is_over {
-                &mut self.stuck
-            } else {
-                &mut self.jobs
-            }
-            .push(job);
+            return self.learn_nothing(job, results);
         }
         // Within a set that only goes together one way is enough.
         let wanted = if job.rest.is_empty() && job.base.is_empty() {
@@ -206,6 +195,39 @@ impl Search {
                 tries: 0,
             });
         }
+    }
+
+    /// No part was hot: all are cold, or some were not decided, or could not be tried.
+    fn learn_nothing(&mut self, mut job: Job, results: &[&(Probe, Option<Shown>)]) {
+        let is_open = |shown: &Option<Shown>| shown.is_some_and(|shown| !shown.is_cold());
+        let untried: Vec<&String> = results
+            .iter()
+            .filter(|(_, shown)| shown.is_none())
+            .flat_map(|(probe, _)| &probe.part)
+            .collect();
+        let is_any_open = results.iter().any(|(_, shown)| is_open(shown));
+        if untried.is_empty() && !is_any_open {
+            return self.none_is_hot(job, results.len());
+        }
+        // What is surely not in the others is in what could not be tried, if it is in one part.
+        if !is_any_open && untried.len() < job.group.len() {
+            job.group.retain(|item| untried.contains(&&item.id));
+            job.tries = 0;
+            if job.group.len() == 1 {
+                self.stuck.push(job);
+            } else {
+                self.jobs.push(job);
+            }
+            return;
+        }
+        job.tries += 1;
+        let is_over = job.tries >= TRIES_MOST;
+        if is_over {
+            &mut self.stuck
+        } else {
+            &mut self.jobs
+        }
+        .push(job);
     }
 
     fn none_is_hot(&mut self, mut job: Job, n_parts: usize) {
@@ -369,12 +391,38 @@ mod tests {
         let mut search = Search::new(items(2));
         let probes = search.probes(6);
         assert_eq!(probes.len(), 2);
-        let results: Vec<_> = probes.into_iter().map(|probe| (probe, None)).collect();
-        search.learn(&results);
-        // Both away is the one that is known to take it: a set of two, not one of them.
-        assert_eq!(search.found(), [set(&["d01", "d00"])]);
+        for _ in 0..TRIES_MOST {
+            let results: Vec<_> = search.probes(6).into_iter().map(|it| (it, None)).collect();
+            search.learn(&results);
+        }
+        assert!(search.probes(6).is_empty() && search.found().is_empty());
+        assert_eq!(search.open(), [set(&["d01", "d00"])]);
         assert!(Search::new(Vec::new()).probes(6).is_empty());
         assert!(Search::new(items(9)).probes(1).is_empty());
+    }
+
+    #[test]
+    fn where_the_others_are_cold_what_cannot_be_tried_holds_the_cost() {
+        let mut search = Search::new(items(9));
+        let broken = "d05";
+        for _ in 0..9 {
+            let probes = search.probes(3);
+            let results: Vec<_> = probes
+                .into_iter()
+                .map(|probe| {
+                    let cold = Shown {
+                        low: -0.1,
+                        share: 0.0,
+                        high: 0.1,
+                    };
+                    let has_it = probe.without.iter().any(|id| id == broken);
+                    (probe, (!has_it).then_some(cold))
+                })
+                .collect();
+            search.learn(&results);
+        }
+        assert!(search.found().is_empty());
+        assert_eq!(search.open(), [set(&[broken])]);
     }
 
     #[test]

@@ -48,9 +48,10 @@ pub struct Pace {
 impl Pace {
     /// As far as one run on each side tells.
     pub fn of_one(first: &First) -> Self {
+        let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
         Self {
             host_ns: first.host.wall_ns + AROUND_NS,
-            env_ns: first.env.wall_ns + AROUND_NS,
+            env_ns: env_ns + AROUND_NS,
             life_ns: first.life_ns,
         }
     }
@@ -91,7 +92,7 @@ impl Pace {
 pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let pace = Pace::of_one(first);
     if pace.least_ns() > left_ns {
-        return None;
+        return fewer(ask, first, pace, left_ns);
     }
     let six = u64::from(FEWEST);
     let fits_in_half = |block_ns: u64| {
@@ -124,6 +125,19 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     if has_start_up {
         study.workloads.push(start_up());
     }
+    study.budget_ns = Some(left_ns);
+    Some(study)
+}
+
+/// Where the cost is plain to see and six blocks of ended runs do not fit: as many as do.
+fn fewer(ask: &Ask, first: &First, pace: Pace, left_ns: u64) -> Option<Study> {
+    first.cut_ns?;
+    let block_ns = (pace.host_ns + pace.env_ns).max(1);
+    let blocks = left_ns.saturating_sub(pace.life_ns) / block_ns;
+    let arms = base_arms(ask, first, false);
+    let mut study = ask.study("the command on the host and inside", arms, first);
+    study.blocks_max = u32::try_from(blocks).ok().filter(|blocks| *blocks > 0)?;
+    study.blocks_min = study.blocks_max;
     study.budget_ns = Some(left_ns);
     Some(study)
 }
@@ -233,7 +247,8 @@ pub fn round(
     let mut room = (safe_ns.checked_sub(base_ns)? / per_arm_ns.max(1)) as usize;
     let mut arms = Arms::new(base_arms(ask, first, room > A_PRIME_ROOM), before.n_arms);
     let env = arms.specs.len() - 1;
-    let mut steps = if before.has_ladder {
+    // Steps that are all ended before their end cannot be told apart.
+    let mut steps = if before.has_ladder || first.cut_ns.is_some() {
         Vec::new()
     } else {
         ladder::steps(&ask.driver, &ask.settings, &first.env.facts)
@@ -377,19 +392,19 @@ impl Arms {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use tare_model::{ArmId, CommandCall, CommandChange};
 
-    use super::super::calibrate::Look;
+    use super::super::look::Look;
     use super::*;
     use crate::workload::command_output::{report, tests::raw};
     use crate::workload::user_command;
     use tare_model::arm::Suspect;
     use tare_model::command::Stdout;
 
-    fn first(wall_ns: u64) -> First {
+    pub(in crate::why) fn first(wall_ns: u64) -> First {
         let look = Look {
             report: report(&raw(0, b"out", b"")).unwrap(),
             wall_ns,
@@ -400,12 +415,13 @@ mod tests {
             host: look.clone(),
             env: look,
             life_ns: SECOND,
+            cut_ns: None,
             remarks: Vec::new(),
             in_slices: Err("sleeps".into()),
         }
     }
 
-    fn ask(driver: &str, settings: Params) -> Ask {
+    pub(in crate::why) fn ask(driver: &str, settings: Params) -> Ask {
         Ask {
             command: vec!["work".into()],
             driver: driver.into(),
@@ -445,7 +461,7 @@ mod tests {
         }
     }
 
-    const SECOND: u64 = 1_000_000_000;
+    pub(in crate::why) const SECOND: u64 = 1_000_000_000;
 
     /// What is known after a first comparison in which a trial took so long on either side.
     fn before(trial_ns: u64) -> Before {

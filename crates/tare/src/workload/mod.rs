@@ -326,6 +326,11 @@ pub trait Workload: Sync {
     fn plain_probe(&self) -> Option<&'static str> {
         None
     }
+    /// What a trial says that was ended at its limit, where its parameters want that to count: samples, with what is
+    /// to be said of them.
+    fn cut_off(&self, _params: &Params, _limit_ns: u64) -> Option<(Vec<Sample>, Remark)> {
+        None
+    }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
     /// How many threads a trial computed with and on what, where its output tells; several instances add up.

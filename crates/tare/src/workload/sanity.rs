@@ -41,6 +41,9 @@ pub const GAPS: &str = "gaps";
 /// More was printed than was kept.
 pub const OUTPUT_CUT: &str = "output-cut";
 
+/// A run was ended at its limit, and counts as one that took at least so long.
+pub const CUT_OFF: &str = "cut-off";
+
 /// Every kind of doubt.
 pub const KINDS: &[&str] = &[
     PAGE_CACHE,
@@ -53,6 +56,7 @@ pub const KINDS: &[&str] = &[
     PACKET_LOSS,
     GAPS,
     OUTPUT_CUT,
+    CUT_OFF,
 ];
 
 impl Remark {

@@ -15,7 +15,9 @@ use tare_model::{
     Sample, Unit,
 };
 
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Workload, command_output};
+use super::{
+    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Workload, command_output, sanity,
+};
 
 /// The parameter that holds the call.
 pub const CALL: &str = "call";
@@ -173,6 +175,18 @@ impl Workload for UserCommand {
         Ok(Recipe::Probe(call.to_probe()))
     }
 
+    fn cut_off(&self, params: &Params, limit_ns: u64) -> Option<(Vec<Sample>, Remark)> {
+        CommandCall::from_args(params)
+            .ok()
+            .filter(|call| call.cut_off)?;
+        let sample = command_output::sample(&METRICS[0], vec![limit_ns as f64]).ok()?;
+        let detail = format!(
+            "ended after {:.1} s, and counted as at least so long",
+            limit_ns as f64 / 1e9
+        );
+        Some((vec![sample], Remark::new(sanity::CUT_OFF, detail)))
+    }
+
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         let mut samples = vec![command_output::sample(
@@ -238,6 +252,17 @@ mod tests {
             .unwrap();
         assert_eq!(picked[2].metric.as_str(), RATE);
         assert_eq!(picked[2].observations, [1250.0]);
+    }
+
+    #[test]
+    fn a_run_that_is_cut_off_took_at_least_so_long_where_that_is_to_count() {
+        let of = |call: &str| ENTRY.cut_off(&Params::new().with(CALL, call), 2_500_000_000);
+        let (samples, remark) = of(r#"{"argv":["x"],"cut_off":true}"#).unwrap();
+        assert_eq!(samples.len(), 1);
+        assert_eq!(samples[0].metric.as_str(), WALL);
+        assert_eq!(samples[0].observations, [2.5e9]);
+        assert!(remark.detail.contains("2.5 s"), "{remark:?}");
+        assert_eq!(of(r#"{"argv":["x"]}"#), None);
     }
 
     #[test]

@@ -38,13 +38,19 @@ pub(crate) fn printed(arguments: &[&str]) -> String {
 impl Bench {
     /// With these changes of the image's configuration.
     pub(crate) fn new(name: &str, changes: &str) -> Self {
+        Self::with_programs(name, changes, &["sh", "sleep", "cat", "touch"])
+    }
+
+    /// With nothing but these programs in it.
+    pub(crate) fn with_programs(name: &str, changes: &str, programs: &[&str]) -> Self {
         let image = format!("tare-own-test/{name}-{}", std::process::id());
         let script = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../fixtures/planted/own/image.sh"
         );
         let status = Command::new("sh")
-            .args([script, &image, "sh", "sleep", "cat", "touch"])
+            .args([script, &image])
+            .args(programs)
             .env("CHANGES", format!("--change={changes}"))
             .status()
             .unwrap();

@@ -170,6 +170,66 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
     product.assert_nothing_left();
 }
 
+#[test]
+fn an_image_without_a_shell_is_asked_about_like_any_other() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::with_programs("bare", "ENV OF_IMAGE=1", &["sleep"]);
+    let product = Product::new();
+    let begin = [
+        "why", "--budget", "12s", "--", "docker", "run", "-e", "MODE=1",
+    ];
+    let command = [bench.image.as_str(), "sleep", "0.1"];
+    let ended = product.run([&begin[..], &command].concat()).expect(0);
+    assert!(ended.stdout.contains("plain container"), "{ended}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::new("slow", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    // No rule knows the variable, and six runs of it would take an hour.
+    let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
+    let dossier = product
+        .run([
+            "why",
+            "--budget",
+            "90s",
+            "--json",
+            "-",
+            "--",
+            "docker",
+            "run",
+            "--rm",
+            "-e",
+            "OTHER=1",
+            "-e",
+            "SLOW_MODE=1",
+            "--shm-size",
+            "32m",
+            &bench.image,
+            "sh",
+            "-c",
+            script,
+        ])
+        .expect(0)
+        .json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(answer.contains("at least"), "{answer}");
+    // How far it is taken apart is a matter of time.
+    let first = &dossier["findings"][0];
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("`SLOW_MODE`"), "{first:#}");
+    product.assert_nothing_left();
+}
+
 /// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the folder that goes
 /// before others where programs are looked for.
 fn docker_with_compose(product: &Product, compose: &str) -> String {

@@ -10,7 +10,7 @@ use tare_stats::Interval;
 use super::super::counterfactual;
 use super::super::own::{self as own_parts, applied};
 use super::super::readings::{ByBlock, Readings, in_common, interval, share, span};
-use super::{START_UP, is_of_start_up, suspects};
+use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
 use crate::env::own;
 use crate::workload::user_command;
@@ -152,6 +152,8 @@ pub(super) fn findings(
         }
         judging.add_untested(&suspect);
     }
+    let asked = metric(env);
+    let total = judging.of_command(&asked);
     let mut judged = judging.judged;
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
@@ -161,9 +163,12 @@ pub(super) fn findings(
         let mut specs = study.arms.iter();
         specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
     };
-    own_parts::sifted(&mut findings, |arm| {
+    let without = |arm: &str| {
         let settings = &other(arm)?.settings;
         own::is_own(settings).then(|| settings.words(own::WITHOUT))
+    };
+    own_parts::sifted(&mut findings, without, |set, rest| {
+        own_parts::came_back(&readings.differences(set, rest, &asked), &total)
     });
     narrower_first(&mut findings, |arm| {
         other(arm).is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)

@@ -14,10 +14,12 @@ use tare_model::{Study, Value};
 use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
-use super::super::readings::{Readings, in_common, interval, share};
+use super::super::readings::{ByBlock, Readings, in_common, interval, share};
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, Pace, base_arms};
 use super::super::{Ask, FEWEST, First};
+use super::costs::{Costs, fitting};
+use super::members::{is_open, reduced, sorted, tries, without_one};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
 use super::{Asks, COPY, PLAIN, PROOF, TRY, steps};
@@ -79,7 +81,10 @@ pub struct Hunt {
     /// Suspects of the catalogue, until they were tried.
     catalogue: Vec<Trial>,
     is_begun: bool,
-    is_proved: bool,
+    /// What is proved next; `None` before what was found is known.
+    to_prove: Option<Vec<Vec<String>>>,
+    /// The arms that proved something, by what they do without.
+    proofs: BTreeMap<Vec<String>, String>,
     /// Whether a copy of the container costs anything that could be searched for.
     is_worthwhile: bool,
     /// How many differences there are.
@@ -99,14 +104,19 @@ pub struct Next {
     pub study: Study,
     /// The probes with the names of their arms; none in a proof.
     probes: Vec<(Probe, String)>,
-    is_proof: bool,
+    /// What is proved; none in a search.
+    sets: Vec<Vec<String>>,
     is_again: bool,
 }
 
 impl Next {
+    fn is_proof(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
     /// What is being done, for people.
     pub fn told(&self) -> String {
-        if self.is_proof {
+        if self.is_proof() {
             return "proving what was found in blocks of its own".to_owned();
         }
         let alone = self
@@ -127,61 +137,6 @@ impl Next {
     }
 }
 
-/// What a round takes, as far as it can be foreseen.
-#[derive(Debug, Clone, Copy)]
-struct Costs {
-    pace: Pace,
-    /// Both sides, and the copy where the running container itself is one of them.
-    n_base: u64,
-}
-
-impl Costs {
-    fn of(asks: &Asks, pace: Pace) -> Self {
-        Self {
-            pace,
-            n_base: 2 + u64::from(asks.copy.is_some()),
-        }
-    }
-
-    fn slower_ns(self) -> u64 {
-        self.pace.env_ns.max(self.pace.host_ns)
-    }
-
-    /// A block of what stands in every study.
-    fn base_ns(self) -> u64 {
-        self.pace.host_ns + (self.n_base - 1) * self.pace.env_ns
-    }
-
-    /// A round of so many parts: one of them is as fast as the baseline, or all are faster by as much together.
-    fn round_ns(self, n_parts: usize, blocks: u32) -> u64 {
-        let n_parts = n_parts as u64;
-        let lives_ns = (self.n_base + n_parts) * self.pace.life_ns;
-        let taken_ns = if n_parts > 1 {
-            self.slower_ns() - self.pace.host_ns
-        } else {
-            0
-        };
-        let block_ns = self.base_ns() + n_parts * self.slower_ns() - taken_ns;
-        lives_ns + u64::from(blocks) * block_ns
-    }
-
-    /// A proof of so many arms: each takes half of the cost, or it proves nothing.
-    fn proof_ns(self, n_arms: usize) -> u64 {
-        let n_arms = n_arms as u64;
-        let arm_ns = self.pace.host_ns.midpoint(self.slower_ns());
-        (self.n_base + n_arms) * self.pace.life_ns
-            + u64::from(FEWEST) * (self.base_ns() + n_arms * arm_ns)
-    }
-}
-
-/// The largest number, up to `most`, whose time fits.
-fn fitting(most: usize, left_ns: u64, of: impl Fn(usize) -> u64) -> usize {
-    (1..=most)
-        .rev()
-        .find(|number| of(*number) <= left_ns)
-        .unwrap_or(0)
-}
-
 /// What one more comparison of both sides with a third arm takes, nanoseconds: as long as a proof.
 pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
     (Costs::of(asks, pace).proof_ns(1) as f64 / SAFE) as u64
@@ -192,13 +147,17 @@ impl Hunt {
     /// `is_plain` says that the cost is plain to see without an interval.
     pub fn new(
         asks: &Asks,
-        ask: &Ask,
+        (ask, first): (&Ask, &First),
         run: &RunData,
         catalogue: Vec<Trial>,
         is_plain: bool,
     ) -> Self {
         let readings = Readings::of(run);
-        let trace = Trace::of(&readings, PLAIN, whole(ask));
+        // Runs that were ended before their end left no counters.
+        let trace = match first.cut_ns {
+            Some(_) => Trace::between(&first.host.counters, &first.env.counters),
+            None => Trace::of(&readings, PLAIN, whole(ask)),
+        };
         let items = asks.differences.iter().map(|difference| Item {
             id: difference.id.clone(),
             likelihood: trace.weighed(&difference.id, difference.likelihood),
@@ -210,7 +169,8 @@ impl Hunt {
             search: Search::new(items.collect()),
             catalogue,
             is_begun: false,
-            is_proved: false,
+            to_prove: None,
+            proofs: BTreeMap::new(),
             is_worthwhile: asks.copy.is_none() || copy_costs(&readings, ask),
             n_all: asks.differences.len(),
             // The fewest that make an interval, and one that may be void.
@@ -246,20 +206,27 @@ impl Hunt {
         let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
         if probes.is_empty() {
             let room = fitting(ARMS_MOST, safe_ns, |number| costs.proof_ns(number));
-            if self.is_proved || self.to_prove(asks).is_empty() || room == 0 {
+            let sets = match &mut self.to_prove {
+                Some(sets) => std::mem::take(sets),
+                None => self.held(asks),
+            };
+            self.to_prove = Some(Vec::new());
+            let tried = tries(&sets, room);
+            if tried.is_empty() {
                 return None;
             }
-            self.is_proved = true;
-            self.prove(ask, asks, &mut arms, room);
+            self.prove(ask, asks, &mut arms, &tried);
             let specs = arms.into_specs();
             self.n_named = n_arms + specs.len();
             let mut study = ask.study("what was found, once more", specs, first);
-            study.blocks_max = PROOF_BLOCKS;
+            // Members of three and more may come out as idle: then what is left is proved again.
+            let is_last = sets.iter().all(|set| set.len() <= 2);
+            study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
             study.budget_ns = Some(left_ns);
             return Some(Next {
                 study,
                 probes: Vec::new(),
-                is_proof: true,
+                sets,
                 is_again: false,
             });
         }
@@ -275,7 +242,7 @@ impl Hunt {
                     arms.put("off", tried, |role| role.suspects.push(trial.suspect));
                 }
             }
-            if spare > CATALOGUE_MOST {
+            if spare > CATALOGUE_MOST && first.cut_ns.is_none() {
                 climb(ask, asks, &mut arms);
             }
         }
@@ -288,7 +255,7 @@ impl Hunt {
         Some(Next {
             study,
             probes: named,
-            is_proof: false,
+            sets: Vec::new(),
             is_again: self.search.tries() > 0,
         })
     }
@@ -309,7 +276,7 @@ impl Hunt {
     }
 
     /// What was found; where the time was too short for that, what is known to hold it.
-    fn to_prove(&self, asks: &Asks) -> Vec<Vec<String>> {
+    fn held(&self, asks: &Asks) -> Vec<Vec<String>> {
         match self.search.found() {
             // All of them together are the baseline, which proves nothing.
             [] if self.is_begun => {
@@ -324,9 +291,9 @@ impl Hunt {
         }
     }
 
-    /// Arms for what was found, with what the catalogue knows about the same switch.
-    fn prove(&self, ask: &Ask, asks: &Asks, arms: &mut Arms, room: usize) {
-        for set in self.to_prove(asks).iter().take(room) {
+    /// Arms for what was found and its parts, with what the catalogue knows about the same switch.
+    fn prove(&mut self, ask: &Ask, asks: &Asks, arms: &mut Arms, sets: &[Vec<String>]) {
+        for set in sets {
             let arm = tried(ask, asks, set);
             let mut suspect = suspect_of(asks, set, &ask.metric);
             let of_catalogue = self.catalogue.iter().filter(|trial| {
@@ -340,19 +307,21 @@ impl Hunt {
                 suspect.evidence.extend(known.evidence.iter().cloned());
             }
             let of = asks.copy.as_ref().map(|_| COPY.to_owned());
-            arms.put(PROOF, &arm, |role| {
+            let id = arms.put_as(self.proofs.get(set), PROOF, &arm, |role| {
                 role.suspects.push(suspect);
                 role.of = of;
             });
+            self.proofs.insert(set.clone(), id);
         }
     }
 
     /// Takes in what a study showed.
     pub fn learn(&mut self, next: &Next, run: &RunData, ask: &Ask) {
-        if next.is_proof {
+        let readings = Readings::of(run);
+        if next.is_proof() {
+            self.to_prove = Some(self.narrowed(&next.sets, &readings, ask));
             return;
         }
-        let readings = Readings::of(run);
         let results: Vec<(Probe, Option<Shown>)> = next
             .probes
             .iter()
@@ -360,6 +329,35 @@ impl Hunt {
             .collect();
         self.search.learn(&results);
     }
+
+    /// What sets come down to of which a member carried nothing, as far as that was not tried by itself.
+    fn narrowed(&self, sets: &[Vec<String>], readings: &Readings, ask: &Ask) -> Vec<Vec<String>> {
+        let back = |set: &[String], member: &str| {
+            let rest = self.proofs.get(&without_one(set, member))?;
+            let whole = self.proofs.get(set)?;
+            let of = |earlier: &str, later: &str| readings.differences(earlier, later, &ask.metric);
+            came_back(&of(whole, rest), &of(PLAIN, self::whole(ask)))
+        };
+        let several = sets.iter().map(|set| sorted(set));
+        let mut left: Vec<Vec<String>> = several
+            .filter(|set| set.len() > 1)
+            .filter_map(|set| reduced(&set, |member| back(&set, member)))
+            .filter(|set| is_open(set, |set| self.proofs.contains_key(set)))
+            .collect();
+        left.dedup();
+        left
+    }
+}
+
+/// What comes back of a total where something is put back, by block.
+pub(in crate::why) fn came_back(back: &ByBlock, total: &ByBlock) -> Option<Shown> {
+    let (back, total) = in_common(back, total);
+    let share = share(&back, &total)?;
+    Some(Shown {
+        low: interval(&back)?.low,
+        share: share.point,
+        high: share.high,
+    })
 }
 
 /// The arm that has every difference and can do without some: the environment, or a copy of it.
@@ -378,9 +376,9 @@ fn copy_costs(readings: &Readings, ask: &Ask) -> bool {
 
 /// What of the cost went in an arm.
 fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
-    let total = readings.differences(PLAIN, whole(ask), &ask.metric);
-    let removed = readings.differences(arm, whole(ask), &ask.metric);
-    let (removed, total) = in_common(&removed, &total);
+    let total_by_block = readings.differences(PLAIN, whole(ask), &ask.metric);
+    let removed_by_block = readings.differences(arm, whole(ask), &ask.metric);
+    let (removed, total) = in_common(&removed_by_block, &total_by_block);
     if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
         // Too few for an interval: what went in every one of them.
         let total = median(&total).filter(|total| *total > 0.0)?;
@@ -390,12 +388,7 @@ fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
             high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
         });
     }
-    let share = share(&removed, &total)?;
-    Some(Shown {
-        low: interval(&removed)?.low,
-        share: share.point,
-        high: share.high,
-    })
+    came_back(&removed_by_block, &total_by_block)
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
@@ -419,47 +412,5 @@ fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
             change: ask.change(),
         };
         arms.put("rung", &tried, |role| role.rung = Some(rung));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn costs(host_ns: u64, env_ns: u64) -> Costs {
-        let pace = Pace {
-            host_ns,
-            env_ns,
-            life_ns: SECOND,
-        };
-        Costs::of(&Asks::default(), pace)
-    }
-
-    #[test]
-    fn parts_that_together_take_the_cost_are_not_all_as_slow_as_the_whole() {
-        // Beside both sides: the one part is as slow as the whole, the other as fast as the baseline.
-        assert_eq!(
-            costs(SECOND, 5 * SECOND).round_ns(2, 4),
-            (2 + 2) * SECOND + 4 * (1 + 5 + 1 + 5) * SECOND
-        );
-        assert_eq!(
-            costs(SECOND, 5 * SECOND).proof_ns(1),
-            (2 + 1) * SECOND + 6 * (1 + 5 + 3) * SECOND
-        );
-        // Nothing is foreseen to be faster where there is no cost.
-        assert_eq!(
-            costs(5 * SECOND, SECOND).round_ns(2, 1),
-            4 * SECOND + (5 + 1 + 2 * 5) * SECOND
-        );
-    }
-
-    #[test]
-    fn as_many_arms_as_fit_and_none_where_not_even_one_does() {
-        let of = |number: usize| 10 * number as u64;
-        assert_eq!(fitting(6, 100, of), 6);
-        assert_eq!(fitting(6, 35, of), 3);
-        assert_eq!(fitting(6, 9, of), 0);
     }
 }

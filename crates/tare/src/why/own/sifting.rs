@@ -1,7 +1,7 @@
 //! What is told of the differences that were tried: a suspect for each set, and of what was found what counts.
 //!
 //! Pure: findings in, findings out. One cost is given to one cause; what was proved in blocks of its own counts before
-//! what was seen on the way there.
+//! what was seen on the way there; and a set counts only with members of which each carries a part of what it does.
 //! What it cannot see: two differences of which each would cost something beside the other.
 
 use tare_model::Status;
@@ -9,12 +9,17 @@ use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
 
 use super::super::counterfactual::MOST;
+use super::super::search::Shown;
+use super::members::{Fate, Rest, fate, sorted, without_one};
 use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TRY};
 use crate::env::own::{Difference, OWN};
 
 /// The switch that takes others with it: a container on the host's network has neither a network, nor published
 /// ports, nor sysctls of its own.
 const WIDE: &str = "engine.network";
+
+/// Of so many differences at most what to change is told one by one.
+const ADVISED_MOST: usize = 4;
 
 /// Whether a difference goes with the wide switch.
 fn is_within_wide(id: &str) -> bool {
@@ -67,12 +72,12 @@ pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
         },
         evidence: Vec::new(),
         likelihood: all.iter().map(|it| it.likelihood).fold(0.0, f64::max),
-        advice: if all.len() > 2 {
+        advice: if all.len() > ADVISED_MOST {
             "give it more time, so that they are tried one by one".to_owned()
         } else {
             join(|it| &it.advice, "; ")
         },
-        price: if all.len() > 2 {
+        price: if all.len() > ADVISED_MOST {
             "none is known of a set".to_owned()
         } else {
             join(|it| &it.price, "; ")
@@ -85,16 +90,13 @@ pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
 
 /// What is told of the differences: what was proved in blocks of its own counts before what was tried on the way
 /// there and before what the catalogue calls the same switch; what was found on the way only supports; and a set is
-/// told only where nothing alone was found, or where it has no effect. `without` says what an arm does without.
+/// told only where nothing alone was found, or where it has no effect. `without` says what an arm does without, `back`
+/// what comes back of the cost between two arms.
 pub(in crate::why) fn sifted(
     findings: &mut Vec<DossierFinding>,
     without: impl Fn(&str) -> Option<Vec<String>>,
+    back: impl Fn(&str, &str) -> Option<Shown>,
 ) {
-    let in_arm = |finding: &DossierFinding, prefix: &str| {
-        let arm = finding.arm.as_deref().unwrap_or_default();
-        arm.strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with('-'))
-    };
     let away = |finding: &DossierFinding| without_of(finding, &without);
     let proved: Vec<Option<Vec<String>>> = findings
         .iter()
@@ -108,6 +110,7 @@ pub(in crate::why) fn sifted(
     let has_effect =
         |it: &DossierFinding| matches!(it.status, Status::Confirmed | Status::Supported);
     let is_set = |it: &DossierFinding| it.cause == SEVERAL || is_pair(&it.cause);
+    take_sets_apart(findings, &without, &back);
     let has_better = findings
         .iter()
         .any(|it| has_effect(it) && it.arm.is_some() && (in_arm(it, PROOF) || !is_set(it)));
@@ -130,7 +133,8 @@ pub(in crate::why) fn sifted(
             }
         }
     }
-    yield_to_narrower(findings, is_proved, |finding| {
+    let is_shown = |it: &DossierFinding| in_arm(it, PROOF) && has_effect(it);
+    yield_to_narrower(findings, is_shown, |finding| {
         let away = without_of(finding, &without);
         away.is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| is_within_wide(id)))
     });
@@ -146,16 +150,83 @@ pub(in crate::why) fn sifted(
     findings.sort_by_key(|finding| finding.status);
 }
 
+/// Whether what a finding is about was tried in an arm of this kind.
+fn in_arm(finding: &DossierFinding, prefix: &str) -> bool {
+    let arm = finding.arm.as_deref().unwrap_or_default();
+    arm.strip_prefix(prefix)
+        .is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// Of sets that were proved: one whose members are all needed stays; one is left out that comes down to less; and
+/// one whose members could not be told apart is no more than supported, and says so.
+fn take_sets_apart(
+    findings: &mut Vec<DossierFinding>,
+    without: &impl Fn(&str) -> Option<Vec<String>>,
+    back: &impl Fn(&str, &str) -> Option<Shown>,
+) {
+    let all = findings.clone();
+    let proof_of = |set: &[String]| {
+        let mut proofs = all.iter().filter(|it| in_arm(it, PROOF));
+        proofs.find(|it| without_of(it, without).is_some_and(|its| sorted(&its) == set))
+    };
+    findings.retain_mut(|finding| {
+        let set = without_of(finding, without).map(|set| sorted(&set));
+        let has_effect = matches!(finding.status, Status::Confirmed | Status::Supported);
+        let Some(set) = set.filter(|set| set.len() > 1 && has_effect && in_arm(finding, PROOF))
+        else {
+            return true;
+        };
+        let rest = |member: &str| {
+            let rest = proof_of(&without_one(&set, member))?;
+            let has_effect = matches!(rest.status, Status::Confirmed | Status::Supported);
+            Some(Rest {
+                back: back(finding.arm.as_deref()?, rest.arm.as_deref()?),
+                carries: rest.share.map(|it| it.point).filter(|_| has_effect),
+                is_proved: rest.status <= finding.status,
+            })
+        };
+        match fate(&set, rest) {
+            Fate::Whole => as_one(finding),
+            Fate::Told => return false,
+            Fate::Open(members) => as_open(finding, &members),
+        }
+        true
+    });
+}
+
+/// Words for a set of which every member is needed.
+fn as_one(finding: &mut DossierFinding) {
+    if let Some(what) = finding.claim.strip_prefix(ONE_OF) {
+        finding.claim = format!("{what}, only together,{CLAIM}");
+    }
+    finding
+        .evidence
+        .push("each of them carries a part: put back alone, it brings the cost back".to_owned());
+}
+
+/// Words for a set whose members could not be told apart.
+fn as_open(finding: &mut DossierFinding, members: &[String]) {
+    finding.status = finding.status.max(Status::Supported);
+    if let Some(what) = finding.claim.strip_suffix(CLAIM) {
+        finding.claim = format!("{ONE_OF}{what}");
+        finding.advice = format!("one of these, or all: {}", finding.advice);
+    }
+    finding.evidence.push(format!(
+        "not separated from the others: `{}`; a longer `--budget` tries each of them",
+        members.join("`, `")
+    ));
+}
+
 /// A switch that takes others with it is no cause where those alone take as much, or all but a lesser part.
 fn yield_to_narrower(
     findings: &mut [DossierFinding],
-    is_proved: impl Fn(&DossierFinding) -> bool,
+    is_shown: impl Fn(&DossierFinding) -> bool,
     is_within: impl Fn(&DossierFinding) -> bool,
 ) {
     let share = |it: &DossierFinding| it.share.map_or(0.0, |share| share.point);
     let narrower = findings
         .iter()
-        .filter(|it| is_proved(it) && is_within(it))
+        .filter(|it| is_shown(it) && is_within(it))
         .map(share)
         .reduce(f64::max);
     let Some(narrower) = narrower else {

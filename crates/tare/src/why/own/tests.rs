@@ -3,6 +3,7 @@
 use tare_model::Status;
 
 use super::super::conclude::tests::finding;
+use super::super::search::Shown;
 use super::sifting::narrowest;
 use super::*;
 use crate::env::own::WITHOUT;
@@ -55,14 +56,15 @@ fn a_proof_counts_before_what_was_seen_on_the_way_to_it() {
         finding("memory.first-touch", Status::Confirmed, "off-7", 0.9),
         finding("cpu.contention", Status::Untested, "docker", 0.0),
     ];
-    sifted(&mut findings, |arm| {
+    let without = |arm: &str| {
         let away = match arm {
             "try-5" | "proof-9" | "off-8" => "cpus",
             "docker" => return None,
             other => other,
         };
         Some(vec![away.to_owned()])
-    });
+    };
+    sifted(&mut findings, without, |_, _| None);
     let told: Vec<(&str, Status)> = findings
         .iter()
         .map(|it| (it.cause.as_str(), it.status))
@@ -111,14 +113,15 @@ fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
             finding("own.engine.network", Status::Confirmed, "proof-9", 0.98),
             finding("own.publish", Status::Confirmed, "proof-8", narrow),
         ];
-        sifted(&mut findings, |arm| {
+        let without = |arm: &str| {
             let away = if arm == "proof-9" {
                 "engine.network"
             } else {
                 "publish"
             };
             Some(vec![away.to_owned()])
-        });
+        };
+        sifted(&mut findings, without, |_, _| None);
         let told = findings.iter().map(|it| (it.cause.clone(), it.status));
         told.collect::<Vec<_>>()
     };
@@ -128,4 +131,81 @@ fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
     // Both take half: then both are.
     assert_eq!(told(0.45).len(), 2);
     assert_eq!(told(0.45)[0], network(Status::Confirmed));
+}
+
+/// What is told where a set of two was proved, with what came of either alone: `None` where it was not tried.
+fn told_of_two(alone: Option<[(Status, f64); 2]>) -> Vec<(String, Status)> {
+    const SET: &str = "own.cpu-quota+env.APP_ENV";
+    let mut findings = vec![finding(SET, Status::Confirmed, "proof-7", 1.0)];
+    findings[0].claim = "`--cpu-quota 5` and the variable `APP_ENV` makes it slower".to_owned();
+    for ((cause, arm), (status, share)) in
+        [("own.cpu-quota", "proof-8"), ("own.env.APP_ENV", "proof-9")]
+            .into_iter()
+            .zip(alone.into_iter().flatten())
+    {
+        findings.push(finding(cause, status, arm, share));
+    }
+    let shares: std::collections::BTreeMap<String, f64> = findings
+        .iter()
+        .map(|it| (it.arm.clone().unwrap(), it.share.unwrap().point))
+        .collect();
+    let without = |arm: &str| {
+        let away: &[&str] = match arm {
+            "proof-7" => &["cpu-quota", "env.APP_ENV"],
+            "proof-8" => &["cpu-quota"],
+            _ => &["env.APP_ENV"],
+        };
+        Some(away.iter().map(|id| (*id).to_owned()).collect())
+    };
+    sifted(&mut findings, without, |set, rest| {
+        let share = shares[set] - shares[rest];
+        Some(Shown {
+            low: share - 0.05,
+            share,
+            high: share + 0.05,
+        })
+    });
+    for finding in findings.iter().filter(|it| it.cause == SET) {
+        let is_open = finding.status == Status::Supported;
+        assert_eq!(finding.claim.starts_with("one or several of: "), is_open);
+        assert_eq!(finding.evidence[0].contains("not separated"), is_open);
+    }
+    findings
+        .into_iter()
+        .map(|it| (it.cause, it.status))
+        .collect()
+}
+
+#[test]
+fn a_set_is_confirmed_only_where_every_member_is_needed() {
+    let told = |cause: &str, status| (cause.to_owned(), status);
+    let (quota, variable) = ("own.cpu-quota", "own.env.APP_ENV");
+    let set = "own.cpu-quota+env.APP_ENV";
+    // One carries all of it: the set is not told.
+    assert_eq!(
+        told_of_two(Some([(Status::Confirmed, 1.0), (Status::Refuted, 0.0)])),
+        [
+            told(quota, Status::Confirmed),
+            told(variable, Status::Refuted)
+        ]
+    );
+    // Either keeps the cost up alone: only both together take it away.
+    assert_eq!(
+        told_of_two(Some([(Status::Refuted, 0.0), (Status::Refuted, 0.0)])),
+        [
+            told(set, Status::Confirmed),
+            told(quota, Status::Refuted),
+            told(variable, Status::Refuted)
+        ]
+    );
+    // Each has a part of its own.
+    assert_eq!(
+        told_of_two(Some([(Status::Confirmed, 0.6), (Status::Supported, 0.4)])),
+        [
+            told(quota, Status::Confirmed),
+            told(variable, Status::Supported)
+        ]
+    );
+    // Neither was tried alone.
+    assert_eq!(told_of_two(None), [told(set, Status::Supported)]);
 }

@@ -31,7 +31,7 @@ impl Trace {
         Self::between(&of_arm(base), &of_arm(env))
     }
 
-    fn between(base: &BTreeMap<String, f64>, env: &BTreeMap<String, f64>) -> Self {
+    pub(super) fn between(base: &BTreeMap<String, f64>, env: &BTreeMap<String, f64>) -> Self {
         let of = |counters: &BTreeMap<String, f64>, name: &str| {
             counters.get(name).copied().unwrap_or_default()
         };

@@ -1,0 +1,105 @@
+//! What rounds and proofs of a search take, so that as many arms stand in them as fit.
+//!
+//! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
+//! whole cost, and what proves something takes at least half of it.
+
+use super::super::FEWEST;
+use super::super::studies::Pace;
+use super::Asks;
+
+/// What a round takes, as far as it can be foreseen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Costs {
+    pace: Pace,
+    /// Both sides, and the copy where the running container itself is one of them.
+    n_base: u64,
+}
+
+impl Costs {
+    pub(super) fn of(asks: &Asks, pace: Pace) -> Self {
+        Self {
+            pace,
+            n_base: 2 + u64::from(asks.copy.is_some()),
+        }
+    }
+
+    pub(super) fn slower_ns(self) -> u64 {
+        self.pace.env_ns.max(self.pace.host_ns)
+    }
+
+    /// A block of what stands in every study.
+    pub(super) fn base_ns(self) -> u64 {
+        self.pace.host_ns + (self.n_base - 1) * self.pace.env_ns
+    }
+
+    /// A round of so many parts: one of them is as fast as the baseline, or all are faster by as much together.
+    pub(super) fn round_ns(self, n_parts: usize, blocks: u32) -> u64 {
+        let n_parts = n_parts as u64;
+        let lives_ns = (self.n_base + n_parts) * self.pace.life_ns;
+        let taken_ns = if n_parts > 1 {
+            self.slower_ns() - self.pace.host_ns
+        } else {
+            0
+        };
+        let block_ns = self.base_ns() + n_parts * self.slower_ns() - taken_ns;
+        lives_ns + u64::from(blocks) * block_ns
+    }
+
+    /// A proof of so many arms: each takes half of the cost, or it proves nothing.
+    pub(super) fn proof_ns(self, n_arms: usize) -> u64 {
+        let n_arms = n_arms as u64;
+        let arm_ns = self.pace.host_ns.midpoint(self.slower_ns());
+        (self.n_base + n_arms) * self.pace.life_ns
+            + u64::from(FEWEST) * (self.base_ns() + n_arms * arm_ns)
+    }
+}
+
+/// The largest number, up to `most`, whose time fits.
+pub(super) fn fitting(most: usize, left_ns: u64, of: impl Fn(usize) -> u64) -> usize {
+    (1..=most)
+        .rev()
+        .find(|number| of(*number) <= left_ns)
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn costs(host_ns: u64, env_ns: u64) -> Costs {
+        let pace = Pace {
+            host_ns,
+            env_ns,
+            life_ns: SECOND,
+        };
+        Costs::of(&Asks::default(), pace)
+    }
+
+    #[test]
+    fn parts_that_together_take_the_cost_are_not_all_as_slow_as_the_whole() {
+        // Beside both sides: the one part is as slow as the whole, the other as fast as the baseline.
+        assert_eq!(
+            costs(SECOND, 5 * SECOND).round_ns(2, 4),
+            (2 + 2) * SECOND + 4 * (1 + 5 + 1 + 5) * SECOND
+        );
+        assert_eq!(
+            costs(SECOND, 5 * SECOND).proof_ns(1),
+            (2 + 1) * SECOND + 6 * (1 + 5 + 3) * SECOND
+        );
+        // Nothing is foreseen to be faster where there is no cost.
+        assert_eq!(
+            costs(5 * SECOND, SECOND).round_ns(2, 1),
+            4 * SECOND + (5 + 1 + 2 * 5) * SECOND
+        );
+    }
+
+    #[test]
+    fn as_many_arms_as_fit_and_none_where_not_even_one_does() {
+        let of = |number: usize| 10 * number as u64;
+        assert_eq!(fitting(6, 100, of), 6);
+        assert_eq!(fitting(6, 35, of), 3);
+        assert_eq!(fitting(6, 9, of), 0);
+    }
+}
