@@ -2,7 +2,8 @@
 //!
 //! Workers that take turns share one processor, so that who runs where is no difference between arms. What they
 //! prepare on their own (memory, files) may use the others meanwhile.
-//! What it cannot see: threads and children that were made before; they keep what they had then.
+//! What it cannot see: threads and children that were made before; they keep what they had then (on Windows threads
+//! follow their process). On Windows processors beyond the first 64.
 
 use std::io;
 
@@ -63,7 +64,16 @@ fn current_cpu() -> io::Result<u32> {
     u32::try_from(cpu).map_err(|_| io::Error::last_os_error())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+fn current_cpu() -> io::Result<u32> {
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        safe fn GetCurrentProcessorNumber() -> u32;
+    }
+    Ok(GetCurrentProcessorNumber())
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn current_cpu() -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -71,6 +81,13 @@ fn current_cpu() -> io::Result<u32> {
 /// Restricts this process and its children to these processors.
 pub(crate) fn restrict(cpus: &[usize]) -> io::Result<()> {
     Set::of(cpus)?.apply()
+}
+
+/// The processors that this process may use.
+#[cfg(windows)]
+pub(crate) fn allowed() -> io::Result<Vec<u32>> {
+    let Set(set) = Set::current()?;
+    Ok((0..usize::BITS).filter(|cpu| set >> cpu & 1 == 1).collect())
 }
 
 /// A set of processors.
@@ -126,12 +143,53 @@ impl std::fmt::Debug for Set {
     }
 }
 
+/// A set of processors, one bit each: those of this process's group, of which Windows makes one for every 64.
+#[cfg(windows)]
+#[derive(Debug)]
+struct Set(usize);
+
+#[cfg(windows)]
+impl Set {
+    fn of(cpus: &[usize]) -> io::Result<Self> {
+        let bit = |cpu: &usize| 1usize.checked_shl(u32::try_from(*cpu).ok()?);
+        cpus.iter()
+            .try_fold(0, |set, cpu| Some(set | bit(cpu)?))
+            .map(Self)
+            .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    fn current() -> io::Result<Self> {
+        let (mut own, mut all) = (0, 0);
+        // SAFETY: the pseudo handle of this process is always valid, and both places are live.
+        let answer =
+            unsafe { GetProcessAffinityMask(GetCurrentProcess(), &raw mut own, &raw mut all) };
+        crate::windows::done(answer).map(|()| Self(own))
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        // SAFETY: the pseudo handle of this process is always valid; a set that it may not have is refused.
+        crate::windows::done(unsafe { SetProcessAffinityMask(GetCurrentProcess(), self.0) })
+    }
+}
+
+#[cfg(windows)]
+#[link(name = "kernel32")]
+unsafe extern "system" {
+    safe fn GetCurrentProcess() -> std::os::windows::io::RawHandle;
+    fn GetProcessAffinityMask(
+        process: std::os::windows::io::RawHandle,
+        own: *mut usize,
+        all: *mut usize,
+    ) -> i32;
+    fn SetProcessAffinityMask(process: std::os::windows::io::RawHandle, set: usize) -> i32;
+}
+
 /// Elsewhere no process is bound.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 #[derive(Debug)]
 struct Set;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 impl Set {
     fn of(_cpus: &[usize]) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())

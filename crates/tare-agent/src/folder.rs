@@ -4,6 +4,7 @@
 //! worker left. A folder in which something is mounted is left as it is: what lies there is somebody else's.
 //! What it cannot see: files that a probe makes outside of it, and mounts where there is no `/proc`.
 
+#[cfg(unix)]
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,10 +14,11 @@ use tare_model::Reason;
 
 use crate::meter::ProbeError;
 
-/// The directory, held open.
+/// The directory; on Unix it is held open.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    #[cfg(unix)]
     handle: File,
 }
 
@@ -41,6 +43,9 @@ impl Folder {
             }
             _ => ProbeError::system("mkdir", &error),
         })?;
+        #[cfg(not(unix))]
+        return Ok(Self { path });
+        #[cfg(unix)]
         match File::open(&path) {
             Ok(handle) => Ok(Self { path, handle }),
             Err(error) => {
@@ -56,8 +61,38 @@ impl Folder {
     }
 
     /// The open directory.
+    #[cfg(unix)]
     pub fn handle(&self) -> &File {
         &self.handle
+    }
+}
+
+/// A directory as this process's own, which Windows holds open: names without a path are looked up from there, as they
+/// are from an open directory on Unix. The one before is back when it is dropped, since nobody removes a directory
+/// that some process is in.
+#[cfg(windows)]
+#[derive(Debug)]
+pub(crate) struct Entered {
+    before: PathBuf,
+}
+
+#[cfg(windows)]
+impl Entered {
+    /// Goes into a directory. Only for a worker, whose probe is all that it does.
+    pub(crate) fn new(folder: &Folder) -> Result<Self, ProbeError> {
+        let before = std::env::current_dir();
+        let before = before.map_err(|error| ProbeError::system("GetCurrentDirectory", &error))?;
+        std::env::set_current_dir(folder.path())
+            .map_err(|error| ProbeError::system("SetCurrentDirectory", &error))?;
+        Ok(Self { before })
+    }
+}
+
+#[cfg(windows)]
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // The directory was there a moment ago; where it has gone, the folder stays and carries its label.
+        let _ = std::env::set_current_dir(&self.before);
     }
 }
 

@@ -38,7 +38,6 @@ pub mod listing;
 pub mod meter;
 mod moment;
 pub mod probe;
-#[cfg(unix)]
 pub mod program;
 pub mod region;
 #[cfg(target_os = "linux")]
@@ -55,4 +54,6 @@ pub mod tcp_flow;
 pub mod team;
 pub mod turns;
 pub mod udp;
+#[cfg(windows)]
+mod windows;
 pub mod worker;

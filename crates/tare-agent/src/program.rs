@@ -9,13 +9,17 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 /// Where programs are looked for in a place that has no search path.
+#[cfg(not(windows))]
 pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where programs are looked for in a place that has no search path.
+#[cfg(windows)]
+pub const SEARCH_PATH: &str = r"C:\Windows\System32;C:\Windows";
 
 /// The longest first line of a script that Linux reads, and the longest name of an interpreter, bytes.
 const LINE_LIMIT: usize = 256;
@@ -32,16 +36,38 @@ pub fn look_up(name: &str) -> Option<PathBuf> {
 
 /// The same on another search path than this process's.
 pub fn look_up_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
-    let is_program = |path: &Path| {
-        std::fs::metadata(path)
-            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    if name.contains(std::path::is_separator) {
+        return as_program(PathBuf::from(name));
     }
-    std::env::split_paths(folders)
-        .map(|folder| folder.join(name))
-        .find(|path| is_program(path))
+    std::env::split_paths(folders).find_map(|folder| as_program(folder.join(name)))
+}
+
+/// This file, if it can be executed.
+#[cfg(not(windows))]
+fn as_program(path: PathBuf) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let data = std::fs::metadata(&path).ok()?;
+    (data.is_file() && data.permissions().mode() & 0o111 != 0).then_some(path)
+}
+
+/// This file, if it can be executed, or the one that is meant where the ending is left out.
+#[cfg(windows)]
+fn as_program(path: PathBuf) -> Option<PathBuf> {
+    let mut with_ending = path.clone().into_os_string();
+    with_ending.push(".exe");
+    [PathBuf::from(with_ending), path]
+        .into_iter()
+        .find(|path| path.is_file() && path.extension().is_some())
+}
+
+#[cfg(not(windows))]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
 /// SHA-256 of a file as hexadecimal digits.
@@ -87,7 +113,7 @@ pub fn interpreter(program: &Path) -> io::Result<Option<PathBuf>> {
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], offset + done as u64) {
+        match read_at(file, &mut buffer[done..], offset + done as u64) {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -212,7 +238,7 @@ impl Layout {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

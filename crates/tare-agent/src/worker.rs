@@ -37,7 +37,8 @@ pub const CANARY_STEPS: u64 = 1_400_000;
 /// duration is what is measured.
 pub const SHORT_CANARY_STEPS: u64 = 280;
 
-/// Serves one request; `arguments` holds the process id of the agent that started the worker.
+/// Serves one request; `arguments` holds the process id of the agent that started the worker, and on Windows the name of
+/// the job that the worker is put into.
 pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     if !is_tied_to_its_agent(arguments) {
         return ExitCode::FAILURE;
@@ -45,8 +46,12 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     let Ok((mut input, mut output)) = streams() else {
         return ExitCode::FAILURE;
     };
-    #[cfg(unix)]
+    #[cfg(not(windows))]
     probe::command::left::this_is_a_worker();
+    #[cfg(windows)]
+    if let Some(job) = arguments.get(1) {
+        probe::command::left::this_is_a_worker(job);
+    }
     prefer_as_victim();
     let timer = Timer::measure();
     let counters = Counters::find();
@@ -305,10 +310,7 @@ fn streams() -> std::io::Result<(File, File)> {
 /// Where the request comes from and where the replies go.
 #[cfg(windows)]
 fn streams() -> std::io::Result<(File, File)> {
-    use std::os::windows::io::AsHandle;
-    let input = File::from(std::io::stdin().as_handle().try_clone_to_owned()?);
-    let output = File::from(std::io::stdout().as_handle().try_clone_to_owned()?);
-    Ok((input, output))
+    crate::serve::streams()
 }
 
 #[cfg(test)]

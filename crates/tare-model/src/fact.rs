@@ -51,8 +51,8 @@ pub fn row(name: &str) -> Option<&'static Name> {
 }
 
 /// A fact whose name ends like this and whose value is `true` says that software imitates the machine's
-/// processor there: what is measured is the imitation and not what the environment costs elsewhere. Any driver
-/// may state it, under its own name; the fact of that name with [`EMULATED_DETAIL`] behind it says by what.
+/// processor or its system there: what is measured is the imitation and not what the environment costs elsewhere. Any
+/// driver may state it, under its own name; the fact of that name with [`EMULATED_DETAIL`] behind it says by what.
 pub const EMULATED: &str = ".emulated";
 
 /// See [`EMULATED`].
@@ -109,6 +109,10 @@ names! {
     LSM_LABEL = "lsm.label", Text, by [Agent], Read;
     /// The security modules of the kernel.
     LSM_LIST = "lsm.list", List, by [Agent], Kept;
+    /// Whether the calls of Windows are imitated by another system.
+    WINE_EMULATED = "wine.emulated", Flag, by [Agent], Kept;
+    /// By what.
+    WINE_EMULATED_DETAIL = "wine.emulated.detail", Text, by [Agent], Kept;
     /// Bytes of all variables of the agent's process.
     ENVIRONMENT_BYTES = "environment.bytes", Bytes, by [Agent], Read;
 

@@ -14,7 +14,6 @@ const FUNCTION: usize = 80;
 const LONG_FILES: &str = "\
 crates/tare-agent/src/launch/sys.rs 550 system calls with their preconditions, side by side
 crates/tare-agent/src/meter.rs 600 one protocol of timing
-crates/tare-agent/src/probe/command.rs 700 one trial of a command, whose steps share its processes
 crates/tare-agent/tests/serve.rs 600 tests of one thing, with what they set up
 crates/tare-model/src/dossier.rs 700 one format, whose parts are read together
 crates/tare-model/src/fact.rs 650 one table, a row a fact
@@ -51,7 +50,7 @@ crates/tare/tests/it/why.rs 550 tests of one thing, with what they set up
 /// Longer functions, a line each: the file, the name, the reason.
 const LONG_FUNCTIONS: &str = "\
 crates/tare-agent/src/counters.rs read_proc one file after the other, as the kernel has them
-crates/tare-agent/src/probe/command.rs run one trial, whose steps share its processes
+crates/tare-agent/src/probe/command/execute.rs run one trial, whose steps share its processes
 crates/tare/src/analyze/collect.rs take one pass over the trials
 crates/tare/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/cli/why.rs ask one command, in the order of time

@@ -28,8 +28,9 @@ mod machine;
 mod network;
 #[cfg(target_os = "linux")]
 mod process;
-#[cfg(unix)]
 mod tools;
+#[cfg(windows)]
+mod windows;
 
 /// Longest text of one fact, bytes: a fact is for reading, not for storing files.
 const TEXT_LIMIT: usize = 4 << 10;
@@ -61,7 +62,6 @@ impl Collector {
     }
 
     /// Records what `read` found, or why it found nothing.
-    #[cfg(any(unix, test))]
     pub(crate) fn try_set(&mut self, name: &str, read: io::Result<impl AsRef<str>>) {
         match read {
             Ok(value) => self.set(name, value),
@@ -99,88 +99,16 @@ pub fn collect(paths: &[String], tools: &[ToolQuestion]) -> Facts {
     #[cfg(target_os = "linux")]
     linux::collect(&mut facts, paths);
     #[cfg(windows)]
-    windows(&mut facts);
-    #[cfg(not(target_os = "linux"))]
+    windows::collect(&mut facts, paths);
+    #[cfg(not(any(target_os = "linux", windows)))]
     for path in paths {
         facts.unreadable(
             &fact::of(fact::MOUNT, path),
             &io::Error::from(io::ErrorKind::Unsupported),
         );
     }
-    #[cfg(unix)]
     tools::collect(&mut facts, tools);
-    #[cfg(not(unix))]
-    for tool in tools {
-        facts.unreadable(
-            &fact::of(fact::TOOL, &tool.program),
-            &io::Error::from(io::ErrorKind::Unsupported),
-        );
-    }
     facts.facts
-}
-
-/// Version and memory as Windows tells them.
-#[cfg(windows)]
-fn windows(facts: &mut Collector) {
-    /// `OSVERSIONINFOW` of the Windows SDK.
-    #[repr(C)]
-    struct Version {
-        size: u32,
-        major: u32,
-        minor: u32,
-        build: u32,
-        platform: u32,
-        service_pack: [u16; 128],
-    }
-    /// `MEMORYSTATUSEX` of the Windows SDK.
-    #[repr(C)]
-    struct Memory {
-        size: u32,
-        load: u32,
-        total: u64,
-        available: u64,
-        others: [u64; 5],
-    }
-    #[link(name = "ntdll")]
-    unsafe extern "system" {
-        fn RtlGetVersion(version: *mut Version) -> i32;
-    }
-    #[link(name = "kernel32")]
-    unsafe extern "system" {
-        fn GlobalMemoryStatusEx(memory: *mut Memory) -> i32;
-    }
-    let mut version = Version {
-        size: size_of::<Version>() as u32,
-        major: 0,
-        minor: 0,
-        build: 0,
-        platform: 0,
-        service_pack: [0; 128],
-    };
-    // SAFETY: the structure has the documented layout, is live, and says its own size.
-    if unsafe { RtlGetVersion(&raw mut version) } == 0 {
-        let Version {
-            major,
-            minor,
-            build,
-            ..
-        } = version;
-        facts.set(fact::KERNEL_RELEASE, format!("{major}.{minor}.{build}"));
-    }
-    let mut memory = Memory {
-        size: size_of::<Memory>() as u32,
-        load: 0,
-        total: 0,
-        available: 0,
-        others: [0; 5],
-    };
-    // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
-    if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {
-        facts.set(fact::MEMORY_TOTAL, memory.total.to_string());
-        facts.set(fact::MEMORY_AVAILABLE, memory.available.to_string());
-    } else {
-        facts.unreadable(fact::MEMORY_TOTAL, &io::Error::last_os_error());
-    }
 }
 
 #[cfg(test)]

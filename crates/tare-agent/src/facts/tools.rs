@@ -2,12 +2,14 @@
 //!
 //! The file is found as the probe `command` finds it. Its version is the first line that it prints when asked,
 //! with nothing on standard input and in the plain locale, so that no language setting makes two equal
-//! programs look different. A program that does not answer in time is killed with all that it started.
+//! programs look different. A program that does not answer in time is killed with all that it started (on Windows by itself).
 //! What it cannot see: shared libraries (the interpreter is the one that is hashed), and files that a program
 //! opens by name at run time.
 
 use std::io::{self, Read};
+#[cfg(unix)]
 use std::os::fd::AsRawFd;
+#[cfg(unix)]
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,6 +28,7 @@ const ANSWER_LIMIT: usize = 64 << 10;
 /// The longest line that is kept, characters.
 const LINE_LIMIT: usize = 200;
 /// A shell's own words for "cannot be executed" and "not found": no answer about a version.
+#[cfg(unix)]
 const NOT_RUN: [i32; 2] = [126, 127];
 
 /// Collects what is known about each tool.
@@ -39,7 +42,7 @@ fn one(facts: &mut Collector, tool: &ToolQuestion) {
     let of = |pattern: &str| fact::of(pattern, &tool.program);
     let absent = |why: String| (of(fact::UNREADABLE_TOOL), why);
     let Some(path) = look_up(&tool.program) else {
-        let (name, why) = absent(if tool.program.contains('/') {
+        let (name, why) = absent(if tool.program.contains(std::path::is_separator) {
             format!("{NOT_INSTALLED}: no such program")
         } else {
             let folders = std::env::var_os("PATH").unwrap_or_else(|| SEARCH_PATH.into());
@@ -71,6 +74,44 @@ fn one(facts: &mut Collector, tool: &ToolQuestion) {
 }
 
 /// The first line with something on it that the program prints.
+#[cfg(windows)]
+fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
+    let (reader, writer) = io::pipe()?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer);
+    let begun = Instant::now();
+    let mut child = command.spawn()?;
+    // The writing ends that the command keeps would keep the pipe open.
+    drop(command);
+    let (sender, answers) = std::sync::mpsc::channel();
+    // It ends with the pipe; what the program has started ends with the agent, in whose job it is.
+    std::thread::spawn(move || {
+        let mut answer = Vec::new();
+        let read = reader.take(ANSWER_LIMIT as u64).read_to_end(&mut answer);
+        sender.send(read.map(|_| answer))
+    });
+    let answer = answers.recv_timeout(VERSION_LIMIT);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if answer.is_err() || begun.elapsed() > VERSION_LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Err(late());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let answer = answer.map_err(|_| late())??;
+    first_line(&answer).ok_or_else(|| io::Error::other(format!("it printed nothing ({status})")))
+}
+
+/// The first line with something on it that the program prints.
+#[cfg(unix)]
 fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     let (mut reader, writer) = io::pipe()?;
     let mut command = Command::new(program);
@@ -114,6 +155,7 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
 }
 
 /// Reads what arrives until the stream ends, enough is there, or it is too late.
+#[cfg(unix)]
 fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     let mut bytes = [0; 4096];
@@ -146,6 +188,7 @@ fn read_until(reader: &mut io::PipeReader, deadline: Instant) -> io::Result<Vec<
 }
 
 /// Waits for the end of a process without reaping it; whether it came in time.
+#[cfg(unix)]
 fn ends_by(child: &std::process::Child, deadline: Instant) -> bool {
     loop {
         // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
@@ -179,7 +222,7 @@ fn first_line(answer: &[u8]) -> Option<String> {
     lines.find(|line| !line.is_empty())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -2,7 +2,8 @@
 //!
 //! Inside the timed regions: reading the real-time clock (through the vDSO where there is one) and breaking it down into
 //! year to second, by `gmtime_r` for `clock.utc-date.time` and by `localtime_r` for `clock.local-date.time`.
-//! Outside: reading the rules of the time zone, which the C library does once.
+//! Outside: reading the rules of the time zone, which the C library does once. On Windows
+//! `GetSystemTimePreciseAsFileTime`, `FileTimeToSystemTime` and `SystemTimeToTzSpecificLocalTime` with the present zone.
 //! Known bias: the rules depend on the arm's files: without a zone file local time is universal time and costs less,
 //! so a difference may be one of files and not of the system.
 //! Correspondence: "Get Current Date" and "Get Current Date UTC" of a published comparison of containers (2019).
@@ -22,9 +23,61 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("localtime_r"))
+}
+
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use std::ffi::c_void;
+    use std::hint::black_box;
+
+    /// `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second, millisecond.
+    type Parts = [u16; 8];
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetSystemTimePreciseAsFileTime(now: *mut [u32; 2]);
+        fn FileTimeToSystemTime(time: *const [u32; 2], parts: *mut Parts) -> i32;
+        fn SystemTimeToTzSpecificLocalTime(
+            zone: *const c_void,
+            universal: *const Parts,
+            local: *mut Parts,
+        ) -> i32;
+    }
+
+    let universal = |parts: &mut Parts| {
+        let mut now = [0; 2];
+        // SAFETY: `now` is live and has the room of a FILETIME.
+        unsafe { GetSystemTimePreciseAsFileTime(&raw mut now) };
+        // SAFETY: both are live and of their types.
+        match unsafe { FileTimeToSystemTime(&raw const now, parts) } {
+            0 => Err(ProbeError::last("FileTimeToSystemTime")),
+            _ => Ok(()),
+        }
+    };
+    let (mut parts, mut local) = ([0; 8], [0; 8]);
+    meter.loops("clock.utc-date.time", 0.5, |times| {
+        for _ in 0..times {
+            universal(&mut parts)?;
+            black_box(parts[6]);
+        }
+        Ok(())
+    })?;
+    meter.loops("clock.local-date.time", 0.5, |times| {
+        for _ in 0..times {
+            universal(&mut parts)?;
+            // SAFETY: a null pointer asks for the present zone; both others are live and of their type.
+            let answer = unsafe {
+                SystemTimeToTzSpecificLocalTime(std::ptr::null(), &raw const parts, &raw mut local)
+            };
+            if answer == 0 {
+                return Err(ProbeError::last("SystemTimeToTzSpecificLocalTime"));
+            }
+            black_box(local[6]);
+        }
+        Ok(())
+    })
 }
 
 #[cfg(target_os = "linux")]

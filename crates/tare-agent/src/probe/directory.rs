@@ -3,7 +3,9 @@
 //! Inside the timed regions: `fs.getcwd.time`, one `getcwd` system call; `fs.mkdir.time` and `fs.rmdir.time`, making
 //! and removing 64 directories in one directory; `fs.readdir.time`, opening a directory of 64 entries, reading
 //! all of them and closing it. Names are relative to an open directory. Outside: making that directory, the names,
-//! one round as warm-up, removing everything.
+//! one round as warm-up, removing everything. On Windows: `GetCurrentDirectory`, which reads what the process itself
+//! holds, without a system call; `CreateDirectory` and `RemoveDirectory` with names relative to the current directory,
+//! which the process holds open; `FindFirstFile` to its end.
 //! Known bias: `getcwd` grows with the depth of the working directory, which is the arm's choice; nothing is
 //! synchronised.
 //! Correspondence: "Get Current Directory" and "Create Directory" of a published comparison of containers (2019), where a
@@ -24,7 +26,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("mkdirat and getdents64"))
 }
@@ -34,20 +36,156 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter)
 }
 
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    windows::run(meter)
+}
+
+/// Directories to a batch.
+#[cfg(any(target_os = "linux", windows))]
+const DIRECTORIES: usize = 64;
+
+/// How many entries a listing holds: itself and its parent are two of them.
+#[cfg(any(target_os = "linux", windows))]
+fn all_there(found: usize) -> Result<(), ProbeError> {
+    if found == DIRECTORIES + 2 {
+        return Ok(());
+    }
+    Err(ProbeError::Failed(tare_model::Failure::Void(format!(
+        "{found} entries instead of {}",
+        DIRECTORIES + 2
+    ))))
+}
+
+#[cfg(any(target_os = "linux", windows))]
+fn per_directory(start: std::time::Instant) -> f64 {
+    start.elapsed().as_nanos() as f64 / DIRECTORIES as f64
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::c_void;
+    use std::os::windows::io::RawHandle;
+    use std::time::Instant;
+
+    use tare_model::Unit;
+
+    use super::{DIRECTORIES, all_there, per_directory};
+    use crate::folder::{Entered, Folder};
+    use crate::meter::{Meter, ProbeError};
+    use crate::windows::wide;
+
+    /// `WIN32_FIND_DATAW`.
+    #[repr(C)]
+    struct Found {
+        about: [u32; 11],
+        name: [u16; 260],
+        short_name: [u16; 14],
+    }
+
+    /// `INVALID_HANDLE_VALUE`.
+    const NONE: RawHandle = std::ptr::without_provenance_mut(usize::MAX);
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetCurrentDirectoryW(length: u32, path: *mut u16) -> u32;
+        fn CreateDirectoryW(name: *const u16, attributes: *const c_void) -> i32;
+        fn RemoveDirectoryW(name: *const u16) -> i32;
+        fn FindFirstFileW(pattern: *const u16, found: *mut Found) -> RawHandle;
+        fn FindNextFileW(listing: RawHandle, found: *mut Found) -> i32;
+        fn FindClose(listing: RawHandle) -> i32;
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        // The longest path that the system knows.
+        let mut path = vec![0u16; 32_768];
+        meter.loops("fs.getcwd.time", 0.2, |times| {
+            for _ in 0..times {
+                // SAFETY: the buffer has the length that is given.
+                if unsafe { GetCurrentDirectoryW(path.len() as u32, path.as_mut_ptr()) } == 0 {
+                    return Err(ProbeError::last("GetCurrentDirectory"));
+                }
+            }
+            Ok(())
+        })?;
+        let folder = Folder::new(meter.workdir(), "tare-directory")?;
+        let _inside = Entered::new(&folder)?;
+        let names: Vec<Vec<u16>> = (0..DIRECTORIES)
+            .map(|number| wide(&format!("directory-{number:02}")))
+            .collect();
+        let make = || -> Result<f64, ProbeError> {
+            let start = Instant::now();
+            for name in &names {
+                // SAFETY: the name ends with a zero, and a null pointer asks for the attributes of the parent.
+                if unsafe { CreateDirectoryW(name.as_ptr(), std::ptr::null()) } == 0 {
+                    return Err(ProbeError::last("CreateDirectory"));
+                }
+            }
+            Ok(per_directory(start))
+        };
+        let remove = || -> Result<f64, ProbeError> {
+            let start = Instant::now();
+            for name in &names {
+                // SAFETY: the name ends with a zero.
+                if unsafe { RemoveDirectoryW(name.as_ptr()) } == 0 {
+                    return Err(ProbeError::last("RemoveDirectory"));
+                }
+            }
+            Ok(per_directory(start))
+        };
+        make()?;
+        remove()?;
+        let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
+        for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
+            let values = rounds.iter().map(|round| round[part]).collect();
+            meter.record(metric, Unit::Nanosecond, values, DIRECTORIES as u64);
+        }
+        make()?;
+        let everything = wide("*");
+        meter.loops("fs.readdir.time", 0.2, |times| {
+            for _ in 0..times {
+                all_there(entries(&everything)?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// How many entries the current directory has.
+    fn entries(pattern: &[u16]) -> Result<usize, ProbeError> {
+        let mut found = Found {
+            about: [0; 11],
+            name: [0; 260],
+            short_name: [0; 14],
+        };
+        // SAFETY: the pattern ends with a zero, and `found` has the documented layout and is live.
+        let listing = unsafe { FindFirstFileW(pattern.as_ptr(), &raw mut found) };
+        if listing == NONE {
+            return Err(ProbeError::last("FindFirstFile"));
+        }
+        let mut count = 1;
+        // SAFETY: the listing is open until it is closed here, once; `found` is live.
+        unsafe {
+            while FindNextFileW(listing, &raw mut found) != 0 {
+                count += 1;
+            }
+            FindClose(listing);
+        }
+        Ok(count)
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::CString;
     use std::os::fd::AsRawFd;
     use std::time::Instant;
 
-    use tare_model::{Failure, Unit};
+    use tare_model::Unit;
 
+    use super::{DIRECTORIES, all_there, per_directory};
     use crate::folder::Folder;
     use crate::listing::entries;
     use crate::meter::{Meter, ProbeError};
-
-    /// Directories to a batch.
-    const DIRECTORIES: usize = 64;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
         let folder = Folder::new(meter.workdir(), "tare-directory")?;
@@ -77,7 +215,7 @@ mod linux {
                     return Err(ProbeError::last("mkdirat"));
                 }
             }
-            Ok(start.elapsed().as_nanos() as f64 / DIRECTORIES as f64)
+            Ok(per_directory(start))
         };
         let remove = || -> Result<f64, ProbeError> {
             let start = Instant::now();
@@ -87,7 +225,7 @@ mod linux {
                     return Err(ProbeError::last("unlinkat"));
                 }
             }
-            Ok(start.elapsed().as_nanos() as f64 / DIRECTORIES as f64)
+            Ok(per_directory(start))
         };
         make()?;
         remove()?;
@@ -99,14 +237,7 @@ mod linux {
         make()?;
         meter.loops("fs.readdir.time", 0.2, |times| {
             for _ in 0..times {
-                // Itself and its parent are entries too.
-                let found = entries(at, c".")?;
-                if found != DIRECTORIES + 2 {
-                    return Err(ProbeError::Failed(Failure::Void(format!(
-                        "{found} entries instead of {}",
-                        DIRECTORIES + 2
-                    ))));
-                }
+                all_there(entries(at, c".")?)?;
             }
             Ok(())
         })

@@ -3,7 +3,8 @@
 //! Inside the timed regions: `environment.get.time`, one `getenv` of a variable that stands last among 32 that
 //! the probe has set; `environment.all.time`, copying all variables; `environment.set.time`, one `setenv` of a
 //! variable that exists; `environment.locale.time`, one `setlocale` that only asks. All of it is the C library's
-//! work, without a system call. Outside: setting the 32 variables, and removing them.
+//! work, without a system call. Outside: setting the 32 variables, and removing them. On Windows they are the system's
+//! own: `GetEnvironmentVariable`, a copy of all, `SetEnvironmentVariable`, and `GetUserDefaultLocaleName`.
 //! The variables of the arm are cleared first and set again afterwards: otherwise an engine that sets more of them
 //! would look slower. For the same reason the heap is brought into one state first: how many variables an arm began
 //! with decides how full the allocator's groups are, and where copying all variables fills one more and empties it
@@ -27,7 +28,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("getenv of the C library"))
 }
@@ -37,17 +38,145 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter)
 }
 
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    windows::run(meter)
+}
+
+/// How many variables there are while it is measured.
+#[cfg(any(target_os = "linux", windows))]
+const VARIABLES: usize = 32;
+
+#[cfg(any(target_os = "linux", windows))]
+fn lost() -> ProbeError {
+    let problem = "a variable is not what was set".to_owned();
+    ProbeError::Failed(tare_model::Failure::Void(problem))
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::{OsStr, OsString};
+    use std::hint::black_box;
+    use std::os::windows::ffi::OsStrExt;
+
+    use super::{VARIABLES, lost};
+    use crate::meter::{Meter, ProbeError};
+    use crate::windows::wide;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetEnvironmentVariableW(name: *const u16, value: *mut u16, length: u32) -> u32;
+        fn SetEnvironmentVariableW(name: *const u16, value: *const u16) -> i32;
+        fn GetUserDefaultLocaleName(name: *mut u16, length: i32) -> i32;
+    }
+
+    /// Sets a variable, or removes it.
+    fn set(name: &OsStr, value: Option<&OsStr>) {
+        let text = |text: &OsStr| text.encode_wide().chain([0]).collect::<Vec<u16>>();
+        let (name, value) = (text(name), value.map(text));
+        let value = value
+            .as_ref()
+            .map_or(std::ptr::null(), |value| value.as_ptr());
+        // SAFETY: both texts end with a zero, and a null pointer asks to remove the variable. The system's own hidden
+        // ones, whose names begin with `=`, it may keep.
+        let _ = unsafe { SetEnvironmentVariableW(name.as_ptr(), value) };
+    }
+
+    /// The variables that are measured; the arm's own come back when it is dropped.
+    struct Ours {
+        before: Vec<(OsString, OsString)>,
+    }
+
+    impl Ours {
+        fn set() -> Self {
+            let before: Vec<_> = std::env::vars_os().collect();
+            for (name, _) in &before {
+                set(name, None);
+            }
+            for number in 0..VARIABLES {
+                let name = format!("TARE_VARIABLE_{number:02}");
+                set(name.as_ref(), Some("a value of some length".as_ref()));
+            }
+            Self { before }
+        }
+    }
+
+    impl Drop for Ours {
+        fn drop(&mut self) {
+            for (name, _) in std::env::vars_os() {
+                set(&name, None);
+            }
+            for (name, value) in &self.before {
+                set(name, Some(value));
+            }
+        }
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        let _ours = Ours::set();
+        // With those that the system keeps.
+        let all = std::env::vars_os().count();
+        let last = wide("TARE_VARIABLE_31");
+        let mut text = [0u16; 256];
+        meter.loops("environment.get.time", 0.25, |times| {
+            for _ in 0..times {
+                // SAFETY: the name ends with a zero, and the buffer has the length that is given.
+                let length = unsafe {
+                    GetEnvironmentVariableW(
+                        black_box(last.as_ptr()),
+                        text.as_mut_ptr(),
+                        text.len() as u32,
+                    )
+                };
+                if length == 0 {
+                    return Err(lost());
+                }
+            }
+            Ok(())
+        })?;
+        meter.loops("environment.all.time", 0.25, |times| {
+            for _ in 0..times {
+                if black_box(std::env::vars_os().count()) != all {
+                    return Err(lost());
+                }
+            }
+            Ok(())
+        })?;
+        if all != VARIABLES {
+            meter.note(format!("{all} variables: the system keeps some of its own"));
+        }
+        let value = wide("a value of some length");
+        meter.loops("environment.set.time", 0.25, |times| {
+            for _ in 0..times {
+                // SAFETY: both texts end with a zero.
+                if unsafe { SetEnvironmentVariableW(last.as_ptr(), black_box(value.as_ptr())) } == 0
+                {
+                    return Err(ProbeError::last("SetEnvironmentVariable"));
+                }
+            }
+            Ok(())
+        })?;
+        meter.loops("environment.locale.time", 0.25, |times| {
+            for _ in 0..times {
+                // SAFETY: the buffer has the length that is given.
+                let length =
+                    unsafe { GetUserDefaultLocaleName(text.as_mut_ptr(), text.len() as i32) };
+                if black_box(length) == 0 {
+                    return Err(ProbeError::last("GetUserDefaultLocaleName"));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::OsString;
     use std::hint::black_box;
 
-    use tare_model::Failure;
-
+    use super::{VARIABLES, lost};
     use crate::meter::{Meter, ProbeError};
-
-    /// How many variables there are while it is measured.
-    const VARIABLES: usize = 32;
 
     /// The variables that are measured; the arm's own come back when it is dropped.
     struct Ours {
@@ -162,9 +291,5 @@ mod linux {
             }
             Ok(())
         })
-    }
-
-    fn lost() -> ProbeError {
-        ProbeError::Failed(Failure::Void("a variable is not what was set".to_owned()))
     }
 }

@@ -3,7 +3,8 @@
 //! Inside the timed regions, for 64 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
 //! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data moves
 //! at the close); `fs.unlink.time`, removing each by name. Names are relative to an open directory.
-//! Outside: making that directory and the names, one round as warm-up, removing the directory.
+//! Outside: making that directory and the names, one round as warm-up, removing the directory. On Windows
+//! `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in the current directory.
 //! Known bias: nothing is synchronised, so this is the file system's bookkeeping in memory and not the
 //! device; a journal that fills up or a writeback by others enters as rare slow batches.
 //! Source: the small-file phases of LFS (Rosenblum and Ousterhout, 1992) and lmbench's `lat_fs`.
@@ -27,9 +28,162 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    windows::run(meter)
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("openat and unlinkat"))
+}
+
+/// Files to a batch.
+#[cfg(any(target_os = "linux", windows))]
+const FILES: usize = 64;
+/// What is written to each.
+#[cfg(any(target_os = "linux", windows))]
+const CONTENT: [u8; 4096] = [b'.'; 4096];
+
+#[cfg(any(target_os = "linux", windows))]
+fn per_file(start: std::time::Instant) -> f64 {
+    start.elapsed().as_nanos() as f64 / FILES as f64
+}
+
+/// Measures rounds of the three parts, after one as warm-up.
+#[cfg(any(target_os = "linux", windows))]
+fn rounds(
+    meter: &mut Meter,
+    mut once: impl FnMut() -> Result<[f64; 3], ProbeError>,
+) -> Result<(), ProbeError> {
+    once()?;
+    let rounds = meter.self_timed(1.0, once)?;
+    for (part, metric) in ["fs.create.time", "fs.write.time", "fs.unlink.time"]
+        .into_iter()
+        .enumerate()
+    {
+        let values = rounds.iter().map(|round| round[part]).collect();
+        meter.record(metric, tare_model::Unit::Nanosecond, values, FILES as u64);
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::c_void;
+    use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
+    use std::time::Instant;
+
+    use super::{CONTENT, FILES, per_file, rounds};
+    use crate::folder::{Entered, Folder};
+    use crate::meter::{Meter, ProbeError};
+    use crate::windows::wide;
+
+    const GENERIC_WRITE: u32 = 0x4000_0000;
+    const CREATE_NEW: u32 = 1;
+    const FILE_ATTRIBUTE_NORMAL: u32 = 0x80;
+    /// `INVALID_HANDLE_VALUE`.
+    const NONE: RawHandle = std::ptr::without_provenance_mut(usize::MAX);
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn CreateFileW(
+            name: *const u16,
+            rights: u32,
+            shared: u32,
+            attributes: *const c_void,
+            how: u32,
+            flags: u32,
+            template: RawHandle,
+        ) -> RawHandle;
+        fn WriteFile(
+            file: RawHandle,
+            bytes: *const u8,
+            length: u32,
+            written: *mut u32,
+            overlapped: *mut c_void,
+        ) -> i32;
+        fn DeleteFileW(name: *const u16) -> i32;
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        let folder = Folder::new(meter.workdir(), "tare-files")?;
+        let _inside = Entered::new(&folder)?;
+        let names: Vec<Vec<u16>> = (0..FILES)
+            .map(|number| wide(&format!("file-{number:02}")))
+            .collect();
+        let mut open = Vec::with_capacity(FILES);
+        rounds(meter, || {
+            Ok([
+                create(&names, &mut open)?,
+                write(&mut open)?,
+                remove(&names)?,
+            ])
+        })
+    }
+
+    /// Creates every file and keeps it open; nanoseconds per file.
+    fn create(names: &[Vec<u16>], open: &mut Vec<OwnedHandle>) -> Result<f64, ProbeError> {
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the name ends with a zero; null pointers ask for no attributes and no template.
+            let file = unsafe {
+                CreateFileW(
+                    name.as_ptr(),
+                    GENERIC_WRITE,
+                    0,
+                    std::ptr::null(),
+                    CREATE_NEW,
+                    FILE_ATTRIBUTE_NORMAL,
+                    std::ptr::null_mut(),
+                )
+            };
+            if file == NONE {
+                return Err(ProbeError::last("CreateFile"));
+            }
+            // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
+            open.push(unsafe { OwnedHandle::from_raw_handle(file) });
+        }
+        Ok(per_file(start))
+    }
+
+    /// Writes to every open file and closes it; nanoseconds per file.
+    fn write(open: &mut Vec<OwnedHandle>) -> Result<f64, ProbeError> {
+        let start = Instant::now();
+        for file in open.drain(..) {
+            let mut written = 0;
+            // SAFETY: the file is open, `CONTENT` has the length that is given, and `written` is live.
+            let answer = unsafe {
+                WriteFile(
+                    file.as_raw_handle(),
+                    CONTENT.as_ptr(),
+                    CONTENT.len() as u32,
+                    &raw mut written,
+                    std::ptr::null_mut(),
+                )
+            };
+            if answer == 0 {
+                return Err(ProbeError::last("WriteFile"));
+            }
+            if written as usize != CONTENT.len() {
+                let error = std::io::ErrorKind::WriteZero.into();
+                return Err(ProbeError::system("WriteFile", &error));
+            }
+        }
+        Ok(per_file(start))
+    }
+
+    /// Removes every file; nanoseconds per file.
+    fn remove(names: &[Vec<u16>]) -> Result<f64, ProbeError> {
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the name ends with a zero.
+            if unsafe { DeleteFileW(name.as_ptr()) } == 0 {
+                return Err(ProbeError::last("DeleteFile"));
+            }
+        }
+        Ok(per_file(start))
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -38,15 +192,9 @@ mod linux {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
     use std::time::Instant;
 
-    use tare_model::Unit;
-
+    use super::{CONTENT, FILES, per_file, rounds};
     use crate::folder::Folder;
     use crate::meter::{Meter, ProbeError};
-
-    /// Files to a batch.
-    const FILES: usize = 64;
-    /// What is written to each.
-    const CONTENT: [u8; 4096] = [b'.'; 4096];
 
     struct Round {
         folder: Folder,
@@ -64,17 +212,9 @@ mod linux {
                 .collect(),
             open: Vec::with_capacity(FILES),
         };
-        let mut once = || Ok([round.create()?, round.write()?, round.unlink()?]);
-        once()?;
-        let rounds = meter.self_timed(1.0, once)?;
-        for (part, metric) in ["fs.create.time", "fs.write.time", "fs.unlink.time"]
-            .into_iter()
-            .enumerate()
-        {
-            let values = rounds.iter().map(|round| round[part]).collect();
-            meter.record(metric, Unit::Nanosecond, values, FILES as u64);
-        }
-        Ok(())
+        rounds(meter, || {
+            Ok([round.create()?, round.write()?, round.unlink()?])
+        })
     }
 
     impl Round {
@@ -138,10 +278,6 @@ mod linux {
             }
             Ok(per_file(start))
         }
-    }
-
-    fn per_file(start: Instant) -> f64 {
-        start.elapsed().as_nanos() as f64 / FILES as f64
     }
 
     #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Inside the timed regions: `net.tcp.send-receive.time`, writing a byte at one end and reading it at the other, where it
 //! already is, so nobody sleeps; `net.tcp.receive-send.time`, asking for a byte that is not there yet, writing it at the
-//! other end, waiting with `epoll` until it is readable, and reading it. Outside: connecting over the loopback.
+//! other end, waiting with `epoll` (on Windows `WSAPoll`) until it is readable, and reading it. Outside: connecting over
+//! the loopback.
 //! Known bias: no thread is woken, so this is the way through the protocols and not the scheduler; that is
 //! `tcp-round-trip`. On the loopback the packet is delivered within the `write`.
 //! Correspondence: "Send Async Then Receive" and "Receive and Send Async" of a published comparison of containers (2019), each of
@@ -23,22 +24,22 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("epoll"))
 }
 
-#[cfg(target_os = "linux")]
+/// How long to wait for a byte that was sent, milliseconds.
+#[cfg(any(target_os = "linux", windows))]
+const PATIENCE_MS: i32 = 5_000;
+
+#[cfg(any(target_os = "linux", windows))]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     use std::io::{ErrorKind, Read, Write};
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     use tare_model::Failure;
 
     use crate::tcp;
-
-    /// How long to wait for a byte that was sent, milliseconds.
-    const PATIENCE_MS: libc::c_int = 5_000;
 
     let (listener, address) = tcp::listen_on_loopback()?;
     let mut near = tcp::without_delay(tcp::connect(address)?)?;
@@ -55,29 +56,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })?;
     far.set_nonblocking(true)
         .map_err(|error| ProbeError::system("set O_NONBLOCK", &error))?;
-    // SAFETY: epoll_create1 takes flags only.
-    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    if epoll < 0 {
-        return Err(ProbeError::last("epoll_create1"));
-    }
-    // SAFETY: just opened, and owned by nobody else.
-    let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-    let mut event = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: 0,
-    };
-    // SAFETY: both descriptors are open and `event` lives.
-    let added = unsafe {
-        libc::epoll_ctl(
-            epoll.as_raw_fd(),
-            libc::EPOLL_CTL_ADD,
-            far.as_raw_fd(),
-            &raw mut event,
-        )
-    };
-    if added != 0 {
-        return Err(ProbeError::last("epoll_ctl"));
-    }
+    let waiting = Waiting::on(&far)?;
     meter.loops("net.tcp.receive-send.time", 0.5, |times| {
         for _ in 0..times {
             match far.read(&mut byte) {
@@ -90,16 +69,105 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
                 }
             }
             near.write_all(&[0x5a]).map_err(|error| broken(&error))?;
-            // SAFETY: the descriptor is open, and there is room for the one event that is asked for.
-            let ready =
-                unsafe { libc::epoll_wait(epoll.as_raw_fd(), &raw mut event, 1, PATIENCE_MS) };
-            match ready {
-                1 => {}
-                0 => return Err(broken(&ErrorKind::TimedOut.into())),
-                _ => return Err(ProbeError::last("epoll_wait")),
+            if !waiting.is_readable(&far)? {
+                return Err(broken(&ErrorKind::TimedOut.into()));
             }
             far.read_exact(&mut byte).map_err(|error| broken(&error))?;
         }
         Ok(())
     })
+}
+
+/// Where a thread sleeps until there is something to read.
+#[cfg(target_os = "linux")]
+struct Waiting(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Waiting {
+    fn on(stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
+        use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+        // SAFETY: epoll_create1 takes flags only.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(ProbeError::last("epoll_create1"));
+        }
+        // SAFETY: just opened, and owned by nobody else.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: 0,
+        };
+        // SAFETY: both descriptors are open and `event` lives.
+        let added = unsafe {
+            libc::epoll_ctl(
+                epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                stream.as_raw_fd(),
+                &raw mut event,
+            )
+        };
+        if added != 0 {
+            return Err(ProbeError::last("epoll_ctl"));
+        }
+        Ok(Self(epoll))
+    }
+
+    /// Waits; whether it came in time.
+    #[inline]
+    fn is_readable(&self, _stream: &std::net::TcpStream) -> Result<bool, ProbeError> {
+        use std::os::fd::AsRawFd;
+
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: the descriptor is open, and there is room for the one event that is asked for.
+        let ready = unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, PATIENCE_MS) };
+        match ready {
+            1 => Ok(true),
+            0 => Ok(false),
+            _ => Err(ProbeError::last("epoll_wait")),
+        }
+    }
+}
+
+/// Where a thread sleeps until there is something to read: nothing is made for it.
+#[cfg(windows)]
+struct Waiting;
+
+#[cfg(windows)]
+impl Waiting {
+    #[allow(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
+    fn on(_stream: &std::net::TcpStream) -> Result<Self, ProbeError> {
+        Ok(Self)
+    }
+
+    /// Waits; whether it came in time.
+    #[allow(clippy::unused_self, reason = "the same signature everywhere")]
+    fn is_readable(&self, stream: &std::net::TcpStream) -> Result<bool, ProbeError> {
+        use std::os::windows::io::{AsRawSocket, RawSocket};
+
+        /// `WSAPOLLFD`.
+        #[repr(C)]
+        struct Asked {
+            socket: RawSocket,
+            wanted: i16,
+            found: i16,
+        }
+        /// `POLLRDNORM`.
+        const READABLE: i16 = 0x0100;
+        #[link(name = "ws2_32")]
+        unsafe extern "system" {
+            fn WSAPoll(asked: *mut Asked, count: u32, limit_ms: i32) -> i32;
+        }
+        let mut asked = Asked {
+            socket: stream.as_raw_socket(),
+            wanted: READABLE,
+            found: 0,
+        };
+        // SAFETY: the socket is open, and one live structure is given with its count.
+        match unsafe { WSAPoll(&raw mut asked, 1, PATIENCE_MS) } {
+            1 => Ok(true),
+            0 => Ok(false),
+            _ => Err(ProbeError::last("WSAPoll")),
+        }
+    }
 }

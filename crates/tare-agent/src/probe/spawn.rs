@@ -2,7 +2,8 @@
 //!
 //! Inside the timed region: fork, execution of the agent's own file with the argument `true` (which returns at
 //! once), and waiting for it. The same static file everywhere, so no dynamic linker and no shell. Outside:
-//! preparing the arguments, one process as warm-up.
+//! preparing the arguments, one process as warm-up. On Windows `CreateProcess`, with
+//! standard streams that lead nowhere.
 //! Known bias: the fork copies the page table of a small worker; a larger parent pays more.
 //! Source: lmbench's `lat_proc exec`.
 
@@ -25,9 +26,38 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter, c"/proc/self/exe")
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("fork"))
+}
+
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use std::process::{Command, Stdio};
+
+    use tare_model::Failure;
+
+    let program =
+        std::env::current_exe().map_err(|error| ProbeError::system("GetModuleFileName", &error))?;
+    let mut command = Command::new(program);
+    command
+        .arg("true")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut start_and_wait = || {
+        let status = command
+            .status()
+            .map_err(|error| ProbeError::system("CreateProcess", &error))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(ProbeError::Failed(Failure::Probe(format!(
+            "CreateProcess: the agent ended with {status}"
+        ))))
+    };
+    start_and_wait()?;
+    meter.each("proc.spawn.time", 1.0, start_and_wait)
 }
 
 #[cfg(target_os = "linux")]

@@ -1,7 +1,8 @@
 //! `stat`: asks for the attributes of a file that exists.
 //!
 //! Inside the timed region: `k` times `stat("/")` for `fs.stat.time`; `k` times `fstatat` of a file four
-//! components below an open directory for `fs.stat-path.time`. Outside: making and removing that path.
+//! components below an open directory for `fs.stat-path.time`. Outside: making and removing that path. On Windows
+//! `GetFileAttributesEx` of the root of the drive, and of such a path below the current directory.
 //! Everything is in the kernel's caches. Both are needed: `/` lies on the environment's own root (overlay in
 //! most containers), the path on whatever is mounted under the working directory; and its depth is counted
 //! from an open directory, so that a working directory that lies deeper in one arm costs nothing.
@@ -59,7 +60,43 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("stat as a system call"))
+}
+
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    use crate::folder::{Entered, Folder};
+    use crate::windows::wide;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetFileAttributesExW(path: *const u16, level: i32, found: *mut [u32; 9]) -> i32;
+    }
+
+    let folder = Folder::new(meter.workdir(), "tare-stat")?;
+    std::fs::create_dir_all(folder.path().join("one/two/three"))
+        .map_err(|error| ProbeError::system("CreateDirectory", &error))?;
+    std::fs::write(folder.path().join("one/two/three/file"), b"tare")
+        .map_err(|error| ProbeError::system("CreateFile", &error))?;
+    let _inside = Entered::new(&folder)?;
+    let mut found = [0; 9];
+    for (metric, path) in [
+        ("fs.stat.time", "\\"),
+        ("fs.stat-path.time", "one\\two\\three\\file"),
+    ] {
+        let path = wide(path);
+        meter.loops(metric, 0.5, |calls| {
+            for _ in 0..calls {
+                // SAFETY: the path ends with a zero, and `found` has the room of WIN32_FILE_ATTRIBUTE_DATA, which
+                // is what level 0 gives.
+                if unsafe { GetFileAttributesExW(path.as_ptr(), 0, &raw mut found) } == 0 {
+                    return Err(ProbeError::last("GetFileAttributesEx"));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

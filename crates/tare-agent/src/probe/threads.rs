@@ -3,7 +3,8 @@
 //! Inside the timed regions: `thread.create.time`, starting a thread that returns at once and waiting for it;
 //! `thread.switch.time`, half of a round trip between two threads bound to one processor, each of which wakes the
 //! other and sleeps, so a futex call and a context switch; `thread.yield.time`, `sched_yield` with nobody
-//! waiting. Outside: making the partner, binding.
+//! waiting. Outside: making the partner, binding. On Windows the standard library's parking, which is `WaitOnAddress`
+//! and its wake-up, and `SwitchToThread`.
 //! Known bias: the stack of a thread is mapped and unmapped by the C library each time; one processor means no
 //! wake-up across cores. Where binding is refused, the switch is measured unbound, and a note says so.
 //! Correspondence: "Single Yield Method Invocation" of a published comparison of containers (2019) is a task that
@@ -24,7 +25,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     Err(super::linux_only("futexes"))
 }
@@ -32,6 +33,150 @@ fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter)
+}
+
+#[cfg(windows)]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    windows::run(meter)
+}
+
+/// Starting threads that return at once, one after the other.
+#[cfg(any(target_os = "linux", windows))]
+fn create(meter: &mut Meter) -> Result<(), ProbeError> {
+    meter.loops("thread.create.time", 0.4, |times| {
+        for _ in 0..times {
+            let thread = std::thread::Builder::new()
+                .spawn(|| {})
+                .map_err(|error| ProbeError::system("start a thread", &error))?;
+            // A thread that does nothing cannot panic.
+            let _ = thread.join();
+        }
+        Ok(())
+    })
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::os::windows::io::RawHandle;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread::{JoinHandle, Thread};
+
+    use crate::meter::{Meter, ProbeError};
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        safe fn GetCurrentProcessorNumber() -> u32;
+        safe fn GetCurrentThread() -> RawHandle;
+        safe fn SwitchToThread() -> i32;
+        fn SetThreadAffinityMask(thread: RawHandle, set: usize) -> usize;
+    }
+
+    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        super::create(meter)?;
+        let partner = Partner::start()?;
+        meter.loops("thread.switch.time", 0.4, |times| {
+            // Two switches to a round trip.
+            for _ in 0..times.div_ceil(2) {
+                partner.round_trip();
+            }
+            Ok(())
+        })?;
+        if partner.before.is_none() {
+            meter.note("the threads could not be bound to one processor");
+        }
+        drop(partner);
+        meter.loops("thread.yield.time", 0.2, |times| {
+            for _ in 0..times {
+                // It says whether somebody else ran.
+                std::hint::black_box(SwitchToThread());
+            }
+            Ok(())
+        })
+    }
+
+    const OURS: u32 = 0;
+    const THEIRS: u32 = 1;
+    const OVER: u32 = 2;
+
+    /// Another thread that gives control back as soon as it has it.
+    struct Partner {
+        turn: Arc<AtomicU32>,
+        thread: Option<JoinHandle<()>>,
+        /// The processors that the calling thread had before, if it was bound.
+        before: Option<usize>,
+    }
+
+    /// Gives the calling thread these processors; those that it had, if that was granted.
+    fn bind(set: usize) -> Option<usize> {
+        // SAFETY: the pseudo handle of the calling thread is always valid; a set that it may not have is refused.
+        let before = unsafe { SetThreadAffinityMask(GetCurrentThread(), set) };
+        (before != 0).then_some(before)
+    }
+
+    impl Partner {
+        fn start() -> Result<Self, ProbeError> {
+            let one = 1usize.checked_shl(GetCurrentProcessorNumber()).unwrap_or(0);
+            let before = bind(one);
+            let turn = Arc::new(AtomicU32::new(OURS));
+            let (seen, owner) = (turn.clone(), std::thread::current());
+            let is_bound = before.is_some();
+            let thread = std::thread::Builder::new()
+                .spawn(move || {
+                    if is_bound {
+                        bind(one);
+                    }
+                    while wait_while(&seen, OURS) != OVER {
+                        pass(&seen, OURS, &owner);
+                    }
+                })
+                .map_err(|error| ProbeError::system("start a thread", &error))?;
+            Ok(Self {
+                turn,
+                thread: Some(thread),
+                before,
+            })
+        }
+
+        fn pass(&self, to: u32) {
+            if let Some(thread) = &self.thread {
+                pass(&self.turn, to, thread.thread());
+            }
+        }
+
+        fn round_trip(&self) {
+            self.pass(THEIRS);
+            wait_while(&self.turn, THEIRS);
+        }
+    }
+
+    impl Drop for Partner {
+        fn drop(&mut self) {
+            self.pass(OVER);
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
+            // A failure would leave the worker bound, and it ends soon.
+            self.before.map(bind);
+        }
+    }
+
+    /// Gives the turn away and wakes who sleeps for it.
+    fn pass(turn: &AtomicU32, to: u32, whom: &Thread) {
+        turn.store(to, Ordering::SeqCst);
+        whom.unpark();
+    }
+
+    /// Sleeps while the turn is `value`; gives what it is then. A wake-up that came before is not lost.
+    fn wait_while(turn: &AtomicU32, value: u32) -> u32 {
+        loop {
+            let now = turn.load(Ordering::SeqCst);
+            if now != value {
+                return now;
+            }
+            std::thread::park();
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -43,16 +188,7 @@ mod linux {
     use crate::meter::{Meter, ProbeError};
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        meter.loops("thread.create.time", 0.4, |times| {
-            for _ in 0..times {
-                let thread = std::thread::Builder::new()
-                    .spawn(|| {})
-                    .map_err(|error| ProbeError::system("start a thread", &error))?;
-                // A thread that does nothing cannot panic.
-                let _ = thread.join();
-            }
-            Ok(())
-        })?;
+        super::create(meter)?;
         let partner = Partner::start()?;
         meter.loops("thread.switch.time", 0.4, |times| {
             // Two switches to a round trip.

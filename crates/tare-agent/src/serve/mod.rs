@@ -4,7 +4,7 @@
 //! pipe; so a dispatch is one write to a pipe, and no process is started while a trial runs. A worker is
 //! reaped before its trial is reported, so that the next trial does not share the machine with the end of
 //! the last. Nothing survives the agent: it kills its workers when its input ends, and the kernel kills
-//! them when it is killed (Linux).
+//! them when it is killed (Linux, Windows).
 //!
 //! Where there is `poll` the server is one thread ([`poll`]); elsewhere each worker has threads that read
 //! ([`threads`]). Both follow `conclude`, so they agree on what a trial's end means.
@@ -157,17 +157,22 @@ pub fn streams() -> io::Result<(File, File)> {
     ))
 }
 
-/// The standard streams as files of their own.
+/// The standard streams as files of their own, which no child inherits.
 ///
 /// # Errors
 /// A stream that is closed.
 #[cfg(windows)]
 pub fn streams() -> io::Result<(File, File)> {
-    use std::os::windows::io::AsHandle;
-    Ok((
+    use std::os::windows::io::{AsHandle, AsRawHandle};
+    let streams = (
         File::from(io::stdin().as_handle().try_clone_to_owned()?),
         File::from(io::stdout().as_handle().try_clone_to_owned()?),
-    ))
+    );
+    // As they came they would pass to every child, and a program left running would keep them open.
+    for handle in [io::stdin().as_raw_handle(), io::stdout().as_raw_handle()] {
+        crate::windows::keep_from_children(handle)?;
+    }
+    Ok(streams)
 }
 
 /// The answer to `Hello`.

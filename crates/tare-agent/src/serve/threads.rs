@@ -3,7 +3,8 @@
 //! A thread reads requests, and each worker has one that reads its frames, one that reads its standard
 //! error and one that waits for its end; all send to one channel, and the one thread behind it does what
 //! the server of [`super::poll`] does, in the same order. Threads at rest use no processor time.
-//! What it cannot see: children of a worker, for there are no process groups; a probe must end its own.
+//! What it cannot see: children of a worker, for there are no process groups; a probe must end its own. On Windows each
+//! worker has a job, and what it has started ends with that.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -35,6 +36,9 @@ struct Worker {
     /// Tells the events of one worker from those of another.
     number: u64,
     child: Child,
+    /// What it starts ends with this value at the latest.
+    #[cfg(windows)]
+    _job: Option<crate::windows::Job>,
     stdin: Option<ChildStdin>,
     /// Its streams that have not ended yet.
     open: u32,
@@ -331,15 +335,21 @@ impl Server<'_> {
     }
 
     fn start_worker(&mut self) -> io::Result<Worker> {
+        self.started += 1;
+        let number = self.started;
+        let agent = std::process::id();
+        let job = format!("Local\\tare-{agent}-{number}");
         let mut child = Command::new(std::env::current_exe()?)
-            .arg("worker")
-            .arg(std::process::id().to_string())
+            .args(["worker", &agent.to_string(), &job])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        self.started += 1;
-        let number = self.started;
+        // It waits for its request and has started nothing. Where it is refused, what it starts ends by itself.
+        #[cfg(windows)]
+        let job = crate::windows::Job::make(&job)
+            .and_then(|job| job.take_in(&child).map(|()| job))
+            .ok();
         if let Some(mut stdout) = child.stdout.take() {
             let sender = self.sender.clone();
             std::thread::spawn(move || {
@@ -374,6 +384,8 @@ impl Server<'_> {
             number,
             stdin: child.stdin.take(),
             child,
+            #[cfg(windows)]
+            _job: job,
             open: 2,
             tail: Vec::new(),
         })

@@ -24,6 +24,13 @@ const LOCK: &str = "owner.lock";
 const MARK: &str =
     "This folder is a run of Tare's. `tare clean` removes it when the run has ended.\n";
 
+/// What Windows says of a part of a file that another handle has locked: `ERROR_LOCK_VIOLATION`.
+#[cfg(windows)]
+const LOCKED: Option<i32> = Some(33);
+/// Elsewhere a locked file can be read.
+#[cfg(not(windows))]
+const LOCKED: Option<i32> = None;
+
 /// Why a run cannot be owned.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
@@ -191,11 +198,17 @@ fn open_marked(folder: &Path) -> Result<Option<File>, FileError> {
     let read = (&mut file)
         .take(MARK.len() as u64 + 1)
         .read_to_end(&mut text);
-    read.map_err(|source| FileError {
-        action: "read",
-        path,
-        source,
-    })?;
+    if let Err(source) = read {
+        // Where a lock keeps readers away too, only an owner's can be there.
+        if LOCKED.is_some() && source.raw_os_error() == LOCKED {
+            return Ok(Some(file));
+        }
+        return Err(FileError {
+            action: "read",
+            path,
+            source,
+        });
+    }
     Ok((text == MARK.as_bytes()).then_some(file))
 }
 

@@ -110,7 +110,7 @@ settings! {
     SETTINGS;
 
     PROCESSORS("cpuset", List(Form::of("a list such as `0-1,3`", is_cpu_range), Between::Commas),
-        "all that Tare may use", "the processors that may be used (Linux only)", was "cpus");
+        "all that Tare may use", "the processors that may be used (Linux and Windows)", was "cpus");
     VARIABLES("env", List(Form::of("variables such as [\"LANG=C\", \"PATH=/opt/x/bin:/usr/bin\"]; `TARE_RUN` is Tare's own",
         |text| variable(text).is_some()), Between::Nothing), "those of Tare", "environment variables of every process");
 }
@@ -130,7 +130,7 @@ fn cpu_list(read: &Reader<'_>) -> Result<Option<String>, SettingsError> {
         "there is no processor above 1023",
         "write the processors as a list, for example \"0,2\"",
     );
-    let is_here = cfg!(target_os = "linux");
+    let is_here = cfg!(any(target_os = "linux", windows));
     read.consistent(&[
         (!is_here && read.is_said(&PROCESSORS), PROCESSORS, elsewhere),
         // The kernel's set ends there.
@@ -164,7 +164,9 @@ impl HostEnvironment {
     /// Where the agent lies that is started: in a file system, as those of other arms do, for a program that lies in
     /// memory takes an eighth longer to execute. The run's folder is its user's alone.
     fn program(&self, cx: &Context<'_>) -> PathBuf {
-        cx.scratch.join(format!("{}.agent", self.arm.as_str()))
+        let ending = std::env::consts::EXE_SUFFIX;
+        cx.scratch
+            .join(format!("{}.agent{ending}", self.arm.as_str()))
     }
 
     /// Puts it there, if it is not there yet.
@@ -255,8 +257,9 @@ struct HostInstance {
 }
 
 impl Instance for HostInstance {
+    /// Elsewhere than on Linux workers get their turns from the host.
     fn turn_page(&self) -> Option<String> {
-        Some(self.turn_page.clone())
+        cfg!(target_os = "linux").then(|| self.turn_page.clone())
     }
 
     fn channel(&mut self) -> &mut dyn Channel {

@@ -103,7 +103,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
         sentences.push(
-            "EMULATED: its processor is imitated by software; this is not what the environment costs."
+            "EMULATED: software imitates its processor or its system; this is not what the environment costs."
                 .to_owned(),
         );
     }

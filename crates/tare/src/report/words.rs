@@ -261,7 +261,9 @@ fn less(ratio: &Span) -> String {
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
 pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
-        "emulated" => "EMULATED: a processor imitated by software, not what the environment costs",
+        "emulated" => {
+            "EMULATED: a processor or a system imitated by software, not what the environment costs"
+        }
         "different-tool" => {
             "DIFFERENT TOOL: not the same program on both sides, so the ratio is not attributable to the environment"
         }

@@ -1,5 +1,8 @@
 //! Programs run for real: what comes back of them, and what is refused.
 
+use tare_model::command::Transport;
+use tare_model::outcome::Exit;
+
 use super::*;
 
 fn reported(call: &CommandCall) -> Result<CommandReport, ProbeError> {
@@ -107,18 +110,6 @@ fn files_outside_of_the_folder_are_refused() {
 #[test]
 fn a_port_that_nobody_told_is_refused() {
     assert!(reported(&shell("echo {port}")).is_err());
-}
-
-#[test]
-fn only_a_port_that_somebody_listens_on_listens() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    assert!(listens(Transport::Tcp, None, port));
-    let at = |text: &str| Some(text.parse().unwrap());
-    assert!(listens(Transport::Tcp, at("127.0.0.1"), port));
-    assert!(!listens(Transport::Tcp, at("127.0.0.2"), port));
-    drop(listener);
-    assert!(!listens(Transport::Tcp, None, port));
 }
 
 #[test]

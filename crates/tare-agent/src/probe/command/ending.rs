@@ -1,0 +1,104 @@
+//! The end of a program, and what it used.
+//!
+//! What it cannot see: what children used that the program did not reap.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Child;
+use std::time::Instant;
+
+use tare_model::counter;
+use tare_model::outcome::Exit;
+
+use crate::meter::ProbeError;
+
+/// When the program ended, and how long its first thread ran and, being runnable, did not.
+pub(super) type Ending = Option<(Instant, Vec<(String, f64)>)>;
+
+/// Waits until the program has ended and leaves it to be reaped: until then there is its
+/// `/proc/<pid>/schedstat`.
+#[cfg(target_os = "linux")]
+pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
+    loop {
+        // SAFETY: `siginfo_t` is plain data for which all zeroes is a valid value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is live and exclusively borrowed, and the process is this one's own child.
+        let waited = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                child.id(),
+                &raw mut info,
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
+        if waited == 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(ProbeError::system("waitid", &error));
+        }
+    }
+    let end = Instant::now();
+    let text =
+        std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
+    let numbers = text.split_whitespace().map(str::parse::<f64>);
+    let times = [counter::ON_CPU, counter::RUN_DELAY, counter::SLICES]
+        .into_iter()
+        .zip(numbers)
+        .filter_map(|(name, number)| Some((name.to_owned(), number.ok()?)))
+        .collect();
+    Ok(Some((end, times)))
+}
+
+/// `wait` does it all.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn wait_for_end(_child: &Child) -> Result<Ending, ProbeError> {
+    Ok(None)
+}
+
+/// Waits for the program's end; what it used comes with its status.
+pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), ProbeError> {
+    let mut status = 0;
+    // SAFETY: `rusage` is plain data for which all zeroes is a valid value.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: the process is our child and not yet reaped; both pointers are to live variables.
+        let ended =
+            unsafe { libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, &raw mut used) };
+        if ended >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(ProbeError::system("wait4", &error));
+        }
+    }
+    let exit = if libc::WIFSIGNALED(status) {
+        Exit::Signal(libc::WTERMSIG(status))
+    } else {
+        Exit::Code(libc::WEXITSTATUS(status))
+    };
+    let nanoseconds =
+        |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
+    let usage = [
+        (counter::USER, nanoseconds(used.ru_utime)),
+        (counter::SYS, nanoseconds(used.ru_stime)),
+        // Linux counts in KiB.
+        (counter::MAX_RSS, used.ru_maxrss as f64 * 1_024.0),
+        (counter::MINFLT, used.ru_minflt as f64),
+        (counter::MAJFLT, used.ru_majflt as f64),
+        (counter::INBLOCK, used.ru_inblock as f64),
+        (counter::OUBLOCK, used.ru_oublock as f64),
+        (counter::NVCSW, used.ru_nvcsw as f64),
+        (counter::NIVCSW, used.ru_nivcsw as f64),
+    ];
+    let usage = usage
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    // The affinity of this thread is the program's own, unless it changed it; the quota is the group's.
+    let cpus = std::thread::available_parallelism()
+        .ok()
+        .map(|count| (counter::PERMITTED_CPUS.to_owned(), count.get() as f64));
+    Ok((exit, usage.chain(cpus).collect()))
+}

@@ -1,0 +1,443 @@
+//! Runs the program: its files and blanks, its start, its streams, and what is read back.
+//!
+//! What it cannot see: how systems differ in waiting for its end and in telling what it used (`ending`).
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
+use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
+use tare_model::launch::RUN_VARIABLE;
+use tare_model::outcome::Bytes;
+use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
+
+use crate::args::{refused, whole};
+use crate::folder::Folder;
+use crate::meter::{Meter, ProbeError};
+use crate::program::{self, SEARCH_PATH};
+
+use super::ending::{wait, wait_for_end};
+use super::left;
+use super::port::{free_port, wait_until_it_listens};
+#[cfg(unix)]
+use super::watch::Watch;
+
+/// How much of standard output is kept, bytes.
+const STDOUT_LIMIT: usize = 16 << 20;
+/// How much of standard error is kept, bytes.
+const STDERR_LIMIT: usize = 1 << 20;
+/// How much of one collected file is kept, bytes.
+const FILE_LIMIT: u64 = 16 << 20;
+
+pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
+    let call = CommandCall::from_args(params).map_err(refused)?;
+    let view = ClusterView::from_args(params).map_err(refused)?;
+    let folder = Folder::new(meter.workdir(), "tare-command")?;
+    // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
+    let own = view.as_ref().and_then(|_| params.text("bind"));
+    let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
+    let port = match call.listens {
+        Some(transport) => Some(free_port(transport, own, params)?),
+        None => match params.value("port") {
+            Some(_) => Some(whole(params, "port", 0, 1..=65_535)? as u16),
+            None => None,
+        },
+    };
+    let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
+    if let Some(view) = &view {
+        let path = folder.path().join(HOSTFILE_NAME);
+        std::fs::write(&path, view.hostfile())
+            .map_err(|error| ProbeError::system("write the hostfile", &error))?;
+        others.push((HOSTFILE, path.to_string_lossy().into_owned()));
+    }
+    let blanks = Blanks {
+        others,
+        address: ["address", "bind"]
+            .iter()
+            .find_map(|name| params.text(name))
+            .unwrap_or("127.0.0.1")
+            .to_owned(),
+        bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
+        port: port.map(|port| port.to_string()),
+        folder: folder.path().to_string_lossy().into_owned(),
+    };
+    let argv = call
+        .argv
+        .iter()
+        .map(|argument| blanks.fill(argument))
+        .collect::<Result<Vec<_>, _>>()?;
+    let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
+    for (name, text) in &call.files {
+        let path = inside(folder.path(), name)?;
+        std::fs::write(&path, blanks.fill(text)?)
+            .map_err(|error| ProbeError::system("write a file for the program", &error))?;
+    }
+    let mut command = Command::new(&program);
+    command
+        .args(&argv[1..])
+        .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
+        .stdin(input(&call)?)
+        .stdout(match call.stdout {
+            Stdout::Kept => Stdio::piped(),
+            Stdout::Discarded => Stdio::null(),
+            Stdout::Console => console()?,
+        })
+        .stderr(Stdio::piped());
+    if call.clean {
+        command.env_clear();
+        // The label by which everything of a run is found.
+        if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+            command.env(RUN_VARIABLE, run);
+        }
+    }
+    for (name, value) in &call.variables {
+        command.env(name, blanks.fill(value)?);
+    }
+    if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
+        command.env("PATH", SEARCH_PATH);
+    }
+    if call.listens.is_some() {
+        end_with_this_process(&mut command);
+    }
+    let slice = in_slices(&call, meter, &mut command)?;
+    for path in &call.cold {
+        make_cold(path)?;
+    }
+    meter.ready()?;
+    if let Some(slice) = slice {
+        meter.first_turn(slice.as_nanos() as u64)?;
+    }
+    let begin = Instant::now();
+    let mut child = command
+        .spawn()
+        .map_err(|error| not_started(&program, &error))?;
+    #[cfg(unix)]
+    let watch = call.observe.then(|| Watch::start(child.id()));
+    let streams = Streams::of(&mut child, call.stdin.as_deref());
+    if let (Some(transport), Some(port)) = (call.listens, port) {
+        let place = (transport, own, port);
+        if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
+            let (_, stderr) = streams.finish();
+            let end = stderr.bytes.len().min(2_048);
+            let text = String::from_utf8_lossy(&stderr.bytes[..end]);
+            return Err(ProbeError::Failed(Failure::Probe(format!(
+                "{why}: {}",
+                text.trim().escape_debug()
+            ))));
+        }
+        meter.announce(port);
+    }
+    let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
+    let cut = cut.transpose()?;
+    let seen_ending = wait_for_end(&child)?;
+    let (exit, mut usage) = wait(&child)?;
+    let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
+    let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
+    usage.extend(running);
+    // Before the streams are read to their ends: what is left holds them open.
+    let left_running = left::end_all();
+    let (stdout, stderr) = streams.finish();
+    let mut files = BTreeMap::new();
+    for name in &call.collect {
+        if let Some(bytes) = read_file(&inside(folder.path(), name)?)? {
+            files.insert(name.clone(), Bytes(bytes));
+        }
+    }
+    #[cfg(unix)]
+    let seen = watch.map(Watch::finish);
+    // There is nothing to look at.
+    #[cfg(not(unix))]
+    let seen = None;
+    meter.command(CommandReport {
+        argv,
+        program: program.to_string_lossy().into_owned(),
+        exit,
+        is_cut: stdout.is_cut || stderr.is_cut,
+        stdout: Bytes(stdout.bytes),
+        stderr: Bytes(stderr.bytes),
+        files,
+        wall_ns: wall.as_nanos() as u64,
+        stops,
+        usage,
+        left_running,
+        seen,
+        pick: call.pick,
+        tolerated: call.tolerated,
+    });
+    Ok(())
+}
+
+/// What a slice of the program aims at, if it runs in slices; makes its command one that can be stopped.
+fn in_slices(
+    call: &CommandCall,
+    meter: &Meter,
+    command: &mut Command,
+) -> Result<Option<Duration>, ProbeError> {
+    let Some(wanted) = call.in_slices else {
+        if meter.slice_ns().is_none() {
+            return Ok(None);
+        }
+        return Err(ProbeError::Unavailable(Reason::Unsupported(
+            "`command` cannot take turns: a program that runs to its end".to_owned(),
+        )));
+    };
+    #[cfg(target_os = "linux")]
+    super::in_slices::prepare(command)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
+    Ok(Some(Duration::from_nanos(wanted.ns)))
+}
+
+/// Runs it in slices; how long it ran, and how often it was stopped. Where that goes wrong it is ended.
+#[cfg(target_os = "linux")]
+fn run_in_slices(
+    child: &mut Child,
+    slice: Duration,
+    begin: Instant,
+    meter: &mut Meter,
+) -> Result<(Duration, u64), ProbeError> {
+    match super::in_slices::run(child, slice, begin, meter) {
+        Ok(ran) => Ok((ran.wall, ran.stops)),
+        Err(error) => {
+            // Both fail only if it has just ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_in_slices(
+    _child: &mut Child,
+    _slice: Duration,
+    _begin: Instant,
+    _meter: &mut Meter,
+) -> Result<(Duration, u64), ProbeError> {
+    Err(crate::probe::linux_only("stopping a program on its way"))
+}
+
+/// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
+/// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
+fn end_with_this_process(command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
+    unsafe {
+        use std::os::unix::process::CommandExt;
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
+}
+
+/// What the placeholders stand for.
+struct Blanks {
+    /// Those of a cluster, by placeholder.
+    others: Vec<(&'static str, String)>,
+    address: String,
+    bind: String,
+    port: Option<String>,
+    folder: String,
+}
+
+impl Blanks {
+    fn fill(&self, text: &str) -> Result<String, ProbeError> {
+        let mut text = text
+            .replace(FOLDER, &self.folder)
+            .replace(ADDRESS, &self.address)
+            .replace(BIND, &self.bind);
+        for (blank, value) in &self.others {
+            text = text.replace(blank, value);
+        }
+        match &self.port {
+            Some(port) => Ok(text.replace(PORT, port)),
+            None if text.contains(PORT) => Err(refused(format!(
+                "`{PORT}` stands for nothing: the program neither serves nor is told a port"
+            ))),
+            None => Ok(text),
+        }
+    }
+}
+
+/// The file `name` of the folder; a name that leads out of it is refused.
+fn inside(folder: &Path, name: &str) -> Result<PathBuf, ProbeError> {
+    let relative = Path::new(name);
+    let is_plain = !name.is_empty()
+        && relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+    if is_plain {
+        return Ok(folder.join(relative));
+    }
+    Err(refused(format!(
+        "`{}` is no name of a file in the program's folder",
+        name.escape_default()
+    )))
+}
+
+/// The file that a shell would execute; `path` is the search path that the program will have.
+fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
+    let found = match path {
+        Some(path) => program::look_up_in(name, path.as_ref()),
+        None => program::look_up(name),
+    };
+    found.ok_or_else(|| {
+        ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()))
+    })
+}
+
+/// Where standard input comes from.
+fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
+    match &call.stdin_file {
+        Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
+            ProbeError::system(
+                &format!("open the standard input `{}`", path.escape_debug()),
+                &error,
+            )
+        }),
+        None if call.stdin.is_some() => Ok(Stdio::piped()),
+        None => Ok(Stdio::null()),
+    }
+}
+
+/// Drops a file's pages from the cache, so that the program reads it from the device.
+#[cfg(target_os = "linux")]
+fn make_cold(path: &str) -> Result<(), ProbeError> {
+    let failed = |error: io::Error| {
+        ProbeError::system(
+            &format!("drop `{}` from the cache", path.escape_debug()),
+            &error,
+        )
+    };
+    match std::fs::File::open(path) {
+        Ok(file) => {
+            // Only pages that are on the device already can be dropped.
+            file.sync_data().map_err(failed)?;
+            crate::direct_file::forget_pages(&file);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn make_cold(_path: &str) -> Result<(), ProbeError> {
+    Err(ProbeError::Unavailable(Reason::Unsupported(
+        "this system drops no single file from its cache".into(),
+    )))
+}
+
+/// Where the first process of this place writes.
+fn console() -> Result<Stdio, ProbeError> {
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open("/proc/1/fd/1")
+        .map(Stdio::from)
+        .map_err(|error| {
+            ProbeError::system("open the standard output of the first process", &error)
+        })
+}
+
+fn not_started(program: &Path, error: &io::Error) -> ProbeError {
+    let program = program.display().to_string();
+    let program = program.escape_default();
+    match error.kind() {
+        // The file is there: its interpreter or dynamic linker is not.
+        io::ErrorKind::NotFound => ProbeError::Unavailable(Reason::MissingTool(format!(
+            "the interpreter or dynamic linker of {program}"
+        ))),
+        io::ErrorKind::PermissionDenied => ProbeError::Unavailable(Reason::NeedsPrivilege(
+            format!("the permission to execute `{program}`"),
+        )),
+        _ => ProbeError::Failed(Failure::Probe(format!("execute `{program}`: {error}"))),
+    }
+}
+
+/// What was read from a stream.
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+/// The threads at the other ends of a program's streams.
+struct Streams {
+    stdout: Option<JoinHandle<Kept>>,
+    stderr: Option<JoinHandle<Kept>>,
+}
+
+impl Streams {
+    fn of(child: &mut Child, stdin: Option<&str>) -> Self {
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), stdin) {
+            let text = text.to_owned();
+            // A program that does not read to the end closes the pipe, and that is its affair.
+            std::thread::spawn(move || pipe.write_all(text.as_bytes()));
+        }
+        Self {
+            stdout: child.stdout.take().map(|pipe| keep(pipe, STDOUT_LIMIT)),
+            stderr: child.stderr.take().map(|pipe| keep(pipe, STDERR_LIMIT)),
+        }
+    }
+
+    fn finish(self) -> (Kept, Kept) {
+        let join = |thread: Option<JoinHandle<Kept>>| {
+            thread
+                .and_then(|thread| thread.join().ok())
+                .unwrap_or_default()
+        };
+        (join(self.stdout), join(self.stderr))
+    }
+}
+
+/// Reads a stream to its end and keeps the beginning.
+fn keep(mut pipe: impl Read + Send + 'static, limit: usize) -> JoinHandle<Kept> {
+    std::thread::spawn(move || {
+        let mut kept = Kept::default();
+        let mut buffer = vec![0u8; 64 << 10];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(0) => return kept,
+                Ok(count) => {
+                    let room = limit - kept.bytes.len();
+                    kept.bytes.extend_from_slice(&buffer[..count.min(room)]);
+                    kept.is_cut |= count > room;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    kept.is_cut = true;
+                    return kept;
+                }
+            }
+        }
+    })
+}
+
+/// The beginning of a collected file; `None` where there is none.
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, ProbeError> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ProbeError::system("open a collected file", &error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(FILE_LIMIT)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ProbeError::system("read a collected file", &error))?;
+    Ok(Some(bytes))
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;
