@@ -15,7 +15,7 @@
 
 use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
 use crate::mann_whitney::MannWhitney;
-use crate::selection::{differences_around, means_around, middle, order_statistic};
+use crate::selection::{Ranks, differences_around, means_around, middle};
 use crate::signed_rank::{SignedRank, fewest_blocks};
 
 /// Up to here all Walsh averages are listed and sorted; it is faster and the same.
@@ -34,6 +34,20 @@ pub fn hodges_lehmann_paired(d: &[f64], level: f64) -> Result<Estimate, Undeterm
     paired_with(&SignedRank::new(d.len()), &sorted(d), level)
 }
 
+/// As [`hodges_lehmann_paired`] at two levels: what both need is found once.
+pub fn hodges_lehmann_at(d: &[f64], levels: [f64; 2]) -> Result<[Estimate; 2], Undetermined> {
+    let [first, second] = levels;
+    check(&[d], first)?;
+    check(&[], second)?;
+    let (null, d) = (SignedRank::new(d.len()), sorted(d));
+    with_pairs(&null, &d, |nth| {
+        Ok([
+            at_level(&null, d.len(), first, nth)?,
+            at_level(&null, d.len(), second, nth)?,
+        ])
+    })
+}
+
 /// As [`hodges_lehmann_paired`] for values already sorted and known to be finite,
 /// with the distribution at hand; for loops over samples of one size.
 pub(crate) fn paired_with(
@@ -41,29 +55,44 @@ pub(crate) fn paired_with(
     d: &[f64],
     level: f64,
 ) -> Result<Estimate, Undetermined> {
-    let alpha = 1.0 - level;
-    let Some((k, coverage)) = null.interval_rank(alpha) else {
-        return Err(Undetermined::TooFew {
-            n: d.len(),
-            needed: fewest_blocks(alpha),
-        });
-    };
-    let interval = if d.len() <= LIST_UP_TO {
+    with_pairs(null, d, |nth| at_level(null, d.len(), level, nth))
+}
+
+/// Lets `take` ask for the Walsh averages of sorted values by their ranks.
+fn with_pairs<T>(
+    null: &SignedRank,
+    d: &[f64],
+    take: impl FnOnce(&mut dyn FnMut(usize) -> f64) -> Result<T, Undetermined>,
+) -> Result<T, Undetermined> {
+    if d.len() <= LIST_UP_TO {
         let mut walsh = Vec::with_capacity(null.largest());
         for (i, &left) in d.iter().enumerate() {
             walsh.extend(d[i..].iter().map(|&right| f64::midpoint(left, right)));
         }
         walsh.sort_unstable_by(f64::total_cmp);
-        interval_from(null.largest(), k, level, |rank| walsh[rank - 1] + 0.0)
-    } else {
-        let (count, ends) = (null.largest(), (d[0], d[d.len() - 1]));
-        interval_from(count, k, level, |rank| {
-            order_statistic(rank, count, ends, |value| means_around(d, value))
-        })
+        return take(&mut |rank| walsh[rank - 1] + 0.0);
+    }
+    let ends = (d[0], d[d.len() - 1]);
+    let mut ranks = Ranks::new(null.largest(), ends, |value| means_around(d, value));
+    take(&mut |rank| ranks.nth(rank))
+}
+
+fn at_level(
+    null: &SignedRank,
+    n: usize,
+    level: f64,
+    nth: &mut dyn FnMut(usize) -> f64,
+) -> Result<Estimate, Undetermined> {
+    let alpha = 1.0 - level;
+    let Some((k, coverage)) = null.interval_rank(alpha) else {
+        return Err(Undetermined::TooFew {
+            n,
+            needed: fewest_blocks(alpha),
+        });
     };
     Ok(Estimate {
-        interval,
-        n: d.len(),
+        interval: interval_from(null.largest(), k, level, nth),
+        n,
         coverage,
     })
 }
@@ -94,19 +123,22 @@ pub fn hodges_lehmann_unpaired(a: &[f64], b: &[f64], level: f64) -> Result<Estim
         null.largest(),
         (b[0] - a[a.len() - 1], b[b.len() - 1] - a[0]),
     );
-    let interval = interval_from(count, k, level, |rank| {
-        order_statistic(rank, count, ends, |value| differences_around(&a, &b, value))
-    });
+    let mut ranks = Ranks::new(count, ends, |value| differences_around(&a, &b, value));
     Ok(Estimate {
-        interval,
+        interval: interval_from(count, k, level, &mut |rank| ranks.nth(rank)),
         n: a.len() + b.len(),
         coverage,
     })
 }
 
-fn interval_from(count: usize, k: usize, level: f64, nth: impl Fn(usize) -> f64) -> Interval {
+fn interval_from(
+    count: usize,
+    k: usize,
+    level: f64,
+    nth: &mut dyn FnMut(usize) -> f64,
+) -> Interval {
     Interval {
-        point: middle(count, &nth),
+        point: middle(count, nth),
         low: nth(k),
         high: nth(count + 1 - k),
         level,

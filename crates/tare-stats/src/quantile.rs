@@ -10,7 +10,22 @@ use crate::interval::{all_finite, sorted};
 /// The middle value, or the midpoint of the two. `None` for no values or any that
 /// is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
+    median_in_place(&mut values.to_vec())
+}
+
+/// As [`median`], of values whose order may be lost.
+pub fn median_in_place(values: &mut [f64]) -> Option<f64> {
+    if values.is_empty() || !all_finite(values) {
+        return None;
+    }
+    let (half, is_even) = (values.len() / 2, values.len().is_multiple_of(2));
+    let (below, upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp);
+    Some(match lower.filter(|_| is_even) {
+        Some(lower) => f64::midpoint(lower, *upper),
+        // Adding zero turns −0 into +0, as interpolation does.
+        None => *upper + 0.0,
+    })
 }
 
 /// The `p`-quantile by linear interpolation at position (n − 1)·p of the sorted values.
@@ -37,4 +52,27 @@ pub(crate) fn quantile_of_sorted(values: &[f64], p: f64) -> f64 {
     let step = values[above] - values[below];
     // Clamped because rounding may step over the neighbour by one unit.
     (values[below] + share * step).clamp(values[below], values[above])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    #[test]
+    fn the_median_by_selection_is_that_by_sorting() {
+        let mut stream = Stream::new(3, 0, 0);
+        for n in 1..80 {
+            // Rounded, so that ties, zeros and zeros with a sign occur.
+            let values: Vec<f64> = (0..n)
+                .map(|_| (stream.normal() * 4.0).round() / 8.0)
+                .collect();
+            let selected = median(&values).unwrap();
+            assert_eq!(
+                selected.to_bits(),
+                quantile(&values, 0.5).unwrap().to_bits(),
+                "{values:?}"
+            );
+        }
+    }
 }

@@ -12,7 +12,7 @@
 //! What it cannot see: whether the intervals are believable. Drift, order effects and
 //! fragile blocks are for the diagnostics to say.
 
-use crate::hodges_lehmann::hodges_lehmann_paired;
+use crate::hodges_lehmann::hodges_lehmann_at;
 use crate::interval::{Interval, Undetermined};
 
 pub use tare_model::Verdict;
@@ -53,10 +53,9 @@ pub fn verdict(ci95: &Interval, ci90: &Interval, margin: f64) -> Verdict {
     }
 }
 
-/// The verdict of paired log-ratios by the default pipeline: [`hodges_lehmann_paired`]
+/// The verdict of paired log-ratios by the default pipeline: [`hodges_lehmann_at`]
 /// at 95 % and 90 %, then [`verdict`]. Undetermined below six blocks.
 pub fn verdict_of(d: &[f64], margin: f64) -> Result<Verdict, Undetermined> {
-    let ci95 = hodges_lehmann_paired(d, 0.95)?.interval;
-    let ci90 = hodges_lehmann_paired(d, 0.90)?.interval;
-    Ok(verdict(&ci95, &ci90, margin))
+    let [at95, at90] = hodges_lehmann_at(d, [0.95, 0.90])?;
+    Ok(verdict(&at95.interval, &at90.interval, margin))
 }
