@@ -77,6 +77,10 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("pyperf", "the package index may not answer"),
     ("runsc", "no distribution packages it"),
     ("sources", "the publications are not ours to pass on"),
+    (
+        "virtiofsd",
+        "some distributions have it with the emulator, others in a package of its own",
+    ),
     ("youki", "no distribution packages it"),
 ];
 

@@ -1,5 +1,6 @@
-//! `leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--console FILE] [--tap RUN LABEL]
-//! [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program that ends when whoever asked for it ends.
+//! `leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--listen SOCKET]…
+//! [--connect SOCKET]… [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program
+//! that ends when whoever asked for it ends.
 //!
 //! For programs that would go on without their host, such as a machine emulator whose guest hangs. The leash
 //! stays beside the program: the kernel kills the program when the leash dies however that happens, and the
@@ -11,7 +12,8 @@
 //! the hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
 //! With `--unprivileged` the program of a leash that root holds is nobody's: it has no right of root's, only those of
 //! the group that the device is open to. A device that is open to root alone leaves it root. What it needs is opened
-//! for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order.
+//! for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order. With
+//! `--listen` and `--connect` two programs on leashes are the two ends of a socket that no other user can reach.
 
 mod files;
 
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 
 use tare_model::RunId;
 
-use self::files::Console;
+use self::files::{Console, Way};
 use crate::launch::sys;
 use crate::tap::{self, Tap};
 
@@ -89,8 +91,8 @@ struct Wanted<'a> {
     parent: Option<libc::pid_t>,
     is_unprivileged: bool,
     device: Option<&'a str>,
-    /// Paths in order, each with whether it is to be written to.
-    files: Vec<(&'a str, bool)>,
+    /// Paths in order, each with how it is opened.
+    files: Vec<(&'a str, Way)>,
     console: Option<&'a str>,
     tap: Option<(&'a str, &'a str)>,
     sibling: Option<(u32, u32)>,
@@ -109,8 +111,10 @@ impl<'a> Wanted<'a> {
                 "--parent" => wanted.parent = Some(word()?.parse().ok()?),
                 "--unprivileged" => wanted.is_unprivileged = true,
                 "--device" => wanted.device = Some(word()?),
-                "--read" => wanted.files.push((word()?, false)),
-                "--write" => wanted.files.push((word()?, true)),
+                "--read" => wanted.files.push((word()?, Way::Read)),
+                "--write" => wanted.files.push((word()?, Way::Write)),
+                "--listen" => wanted.files.push((word()?, Way::Listen)),
+                "--connect" => wanted.files.push((word()?, Way::Connect)),
                 "--console" => wanted.console = Some(word()?),
                 "--tap" => wanted.tap = Some((word()?, word()?)),
                 "--sibling" => {
@@ -135,8 +139,8 @@ struct Given {
 
 fn run(arguments: &[String]) -> Result<i32, String> {
     let wanted = Wanted::read(arguments).ok_or(
-        "leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--console FILE] \
-         [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected",
+        "leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--listen SOCKET] \
+         [--connect SOCKET] [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected",
     )?;
     let first = &wanted.argv[0];
     let program = find(first).ok_or_else(|| format!("there is no program `{first}`"))?;
@@ -149,14 +153,11 @@ fn run(arguments: &[String]) -> Result<i32, String> {
         None
     };
     let mut given = Given::default();
-    for (path, is_written) in &wanted.files {
-        let opened = if *is_written {
-            files::to_write(path, account.as_ref())
-        } else {
-            files::to_read(path, account.as_ref())
-        };
-        let opened = opened.map_err(|error| format!("cannot open `{path}`: {error}"))?;
-        given.files.push(opened);
+    for (path, way) in &wanted.files {
+        let opened = way.open(path, account.as_ref());
+        given
+            .files
+            .push(opened.map_err(|error| format!("cannot open `{path}`: {error}"))?);
     }
     let mut console = None;
     if let Some(path) = wanted.console {
@@ -322,6 +323,7 @@ mod tests {
         assert!(problem("--read").contains("expected"));
         assert!(problem("--parent x -- true").contains("expected"));
         assert!(problem("--read /no/such/file -- true").contains("/no/such/file"));
+        assert!(problem("--connect /no/such/socket -- true").contains("/no/such/socket"));
         assert!(problem("--sibling x 1 -- true").contains("expected"));
         assert!(problem("-- tare-no-such-program").contains("tare-no-such-program"));
         assert!(problem("--tap a/b arm -- true").contains("a/b"));

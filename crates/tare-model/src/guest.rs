@@ -7,6 +7,12 @@ use crate::launch::PairAddresses;
 /// The name of the port of the virtio console that becomes the channel.
 pub const GUEST_PORT: &str = "tare.agent";
 
+/// The tag by which a guest finds the folder that it shares with the other machines of its arm.
+pub const SHARED_TAG: &str = "tare-shared";
+
+/// Where that folder is inside.
+pub const SHARED_FOLDER: &str = "/tare-shared";
+
 /// The first frame that a guest sends; the replies of the agent follow on the same stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestReport {

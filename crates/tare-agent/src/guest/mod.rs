@@ -1,8 +1,9 @@
 //! `guest`: the first process of a virtual machine that Tare made.
 //!
-//! The machine holds nothing but this file and the modules that its devices need. It mounts the kernel's file
-//! systems, loads the modules, brings up the network and the disk, tells the host what came of it and then
-//! serves the channel with a child, as every arm's agent does. When the child ends, which it does when the
+//! The machine holds nothing but this file, the modules that its devices need and the programs that were packed. It
+//! mounts the kernel's file systems, loads the modules, brings up the network, the disk and the folder that it shares
+//! with its siblings, tells the host what came of it and then serves the channel with a child, as every arm's agent
+//! does. When the child ends, which it does when the
 //! channel does, the machine powers off: a guest never outlives its host's interest in it.
 //! What the kernel needs to be told is told in its own command line, behind `--`, and arrives as arguments.
 //! What it cannot see: whether its processor is real. The host knows how it started the machine.
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use tare_model::guest::{GUEST_PORT, GuestReport};
+use tare_model::guest::{GUEST_PORT, GuestReport, SHARED_FOLDER, SHARED_TAG};
 use tare_model::launch::PairAddresses;
 use tare_model::wire::write_frame;
 
@@ -33,12 +34,27 @@ const STEP: Duration = Duration::from_millis(1);
 /// Where the probes put their files.
 const WORKDIR: &str = "/work";
 
+/// The name of the machine, that of a built-in container too.
+const HOST_NAME: &str = "tare";
+
+/// What every program inside begins with, as in a container.
+const VARIABLES: [(&str, &str); 3] = [
+    (
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ),
+    ("HOME", "/root"),
+    ("HOSTNAME", HOST_NAME),
+];
+
 /// What the host asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     addresses: Option<PairAddresses>,
     has_nic: bool,
     has_disk: bool,
+    /// Whether it shares a folder with its siblings.
+    has_shared: bool,
     /// The address on the network of the guest's siblings.
     sibling: Option<(Ipv4Addr, u8)>,
     /// Passed on to `serve`.
@@ -46,7 +62,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk` and `--no-spare`.
+    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`
+    /// and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let (mut arm, mut host) = (None, None);
@@ -55,6 +72,7 @@ impl Wanted {
             match argument {
                 "--nic" => wanted.has_nic = true,
                 "--disk" => wanted.has_disk = true,
+                "--shared" => wanted.has_shared = true,
                 "--no-spare" => wanted.serve.push(argument.to_owned()),
                 "--address" => arm = arguments.next().and_then(address),
                 "--sibling" => {
@@ -111,6 +129,8 @@ fn say(text: &str) {
 
 fn live(arguments: &[String]) -> Result<(), String> {
     machine::mount_kernel_file_systems()?;
+    // A name is for programs; without one they find another.
+    let _ = sys::set_host_name(HOST_NAME);
     let wanted = Wanted::parse(arguments)?;
     let mut report = GuestReport::default();
     let problems = modules::load_all(Path::new("/modules"), &mut report.modules);
@@ -140,7 +160,7 @@ fn live(arguments: &[String]) -> Result<(), String> {
     wait_for_end(&mut child).map_err(|error| format!("cannot wait for the agent: {error}"))
 }
 
-/// Network and disk.
+/// Network, shared folder and disk.
 fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
     let mut addresses = None;
     if wanted.has_nic {
@@ -161,6 +181,9 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
         network::raise_sibling(address, prefix_bits).map_err(|error| error.to_string())?;
         report.sibling_address = Some(address);
     }
+    if wanted.has_shared {
+        mount_shared()?;
+    }
     WORKDIR.clone_into(&mut report.workdir);
     let (source, kind) = if wanted.has_disk {
         let disk = wait_for("the disk", disk)?;
@@ -177,6 +200,19 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
                 source.display()
             )
         })
+}
+
+/// Mounts the folder that the host shows to all machines of the arm. Its device may come after its driver.
+fn mount_shared() -> Result<(), String> {
+    let folder = Path::new(SHARED_FOLDER);
+    let mut refusal = String::new();
+    fs::create_dir_all(folder).map_err(|error| format!("cannot make {SHARED_FOLDER}: {error}"))?;
+    wait_for("the shared folder", || {
+        sys::mount(SHARED_TAG.as_ref(), folder, "virtiofs", 0, "")
+            .map_err(|error| refusal = error.to_string())
+            .ok()
+    })
+    .map_err(|late| format!("{late}: {refusal}"))
 }
 
 /// Looks for something until it is there, at most [`DEVICE_LIMIT`].
@@ -223,6 +259,7 @@ fn start_agent(port: File, arguments: &[String]) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .arg("serve")
         .args(arguments)
+        .envs(VARIABLES)
         .stdin(input)
         .stdout(port)
         .spawn()
@@ -255,6 +292,7 @@ mod tests {
         assert_eq!(addresses.prefix_bits, 30);
         assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
         assert!(wanted("--nic").unwrap().addresses.is_none());
+        assert!(wanted("--shared").unwrap().has_shared);
         let beside = wanted("--nic --sibling 192.0.2.2/24").unwrap().sibling;
         assert_eq!(beside, Some((Ipv4Addr::new(192, 0, 2, 2), 24)));
         assert!(wanted("--sibling 192.0.2.2").is_err());

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use super::Account;
 use crate::launch::sys;
@@ -16,6 +18,42 @@ use crate::launch::sys;
 /// How long a console's file may become, and how much of its end is kept when it does, bytes.
 const CONSOLE_LIMIT: u64 = 1 << 20;
 const CONSOLE_KEPT: usize = 64 << 10;
+
+/// How a file is opened for a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It reads it.
+    Read,
+    /// It reads and changes it.
+    Write,
+    /// It takes connections at it: a socket that is made.
+    Listen,
+    /// It is connected to who listens there.
+    Connect,
+}
+
+impl Way {
+    /// Opens the file of this path so that a program of this account, which inherits it, can use it.
+    pub(super) fn open(self, path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
+        match self {
+            Self::Read => to_read(path, account),
+            Self::Write => to_write(path, account),
+            Self::Listen => near(path, |path| inherited(UnixListener::bind(path)?)),
+            Self::Connect => near(path, |path| inherited(UnixStream::connect(path)?)),
+        }
+    }
+}
+
+/// Does something with a socket under a name that is short enough for an address, however long its path is.
+fn near<T>(path: &str, action: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
+    let path = Path::new(path);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = File::open(folder)?;
+    let name = name.to_string_lossy();
+    action(&format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
 
 /// Lets a program that is executed have this descriptor.
 fn inherited(file: impl Into<OwnedFd>) -> io::Result<OwnedFd> {
@@ -28,7 +66,7 @@ fn inherited(file: impl Into<OwnedFd>) -> io::Result<OwnedFd> {
 }
 
 /// A file that the program reads. It opens it again by the descriptor, so its own rights have to allow that.
-pub(super) fn to_read(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
+fn to_read(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
     let mut file = File::open(path)?;
     if account.is_none() || file.metadata()?.mode() & 0o004 != 0 {
         return inherited(file);
@@ -45,7 +83,7 @@ pub(super) fn to_read(path: &str, account: Option<&Account>) -> io::Result<Owned
 }
 
 /// A file of the run's that the program reads and changes.
-pub(super) fn to_write(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
+fn to_write(path: &str, account: Option<&Account>) -> io::Result<OwnedFd> {
     let file = File::options().read(true).write(true).open(path)?;
     if let Some(account) = account {
         fchown(&file, Some(account.user), Some(account.group))?;
@@ -117,6 +155,26 @@ impl Console {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_ends_of_a_socket_meet_however_long_its_path_is() {
+        let folder = std::env::temp_dir()
+            .join(format!("tare-socket-{}", std::process::id()))
+            .join("a folder ".repeat(20));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let path = path.to_str().unwrap();
+        let alone = Way::Connect.open(path, None).unwrap_err();
+        let listener = UnixListener::from(Way::Listen.open(path, None).unwrap());
+        let mut one = UnixStream::from(Way::Connect.open(path, None).unwrap());
+        let (mut other, _) = listener.accept().unwrap();
+        one.write_all(b"word").unwrap();
+        let mut heard = [0; 4];
+        other.read_exact(&mut heard).unwrap();
+        std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+        assert_eq!(alone.kind(), io::ErrorKind::NotFound);
+        assert_eq!(&heard, b"word");
+    }
 
     #[test]
     fn of_a_console_without_end_the_end_is_kept() {

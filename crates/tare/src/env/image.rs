@@ -28,6 +28,10 @@ pub const WORKDIR: &str = "/tare-work";
 pub(in crate::env) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
      sshd:x:100:65534::/run/sshd:/tare-agent\n\
      nobody:x:65534:65534:nobody:/:/tare-agent\n";
+/// Their groups.
+pub(in crate::env) const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
+/// What `sshd` wants to be there before it gives up its rights.
+pub(in crate::env) const SSHD_FOLDERS: [&str; 2] = ["run", "run/sshd"];
 
 /// A root file system to be packed. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,7 +66,7 @@ impl ImageTar {
             .with_folder("run/sshd", 0o755)
             .with_file("tare-agent", 0o755, agent)
             .with_file("etc/passwd", 0o644, PASSWD.as_bytes())
-            .with_file("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n")
+            .with_file("etc/group", 0o644, GROUP.as_bytes())
     }
 
     /// A folder.

@@ -1,7 +1,8 @@
 //! `vm`: a virtual machine of QEMU's, with a kernel of this machine's and nothing in it but the agent.
 //!
-//! No image of a distribution: the first file system is made here and holds the agent as the first process and
-//! the modules of the devices, so a machine is ready as soon as its kernel is. The emulator is a program of the
+//! No image of a distribution: the first file system is made here and holds the agent as the first process, the
+//! modules of the devices and the programs of this machine that are to run inside, so a machine is ready as soon as
+//! its kernel is. The emulator is a program of the
 //! user's, called with nothing but what the settings say.
 //! KVM is used where a guest really boots with it. Elsewhere the processor is emulated, and that is stated as a
 //! fact, on every result and in the report: the numbers are then not what a virtual machine costs.
@@ -9,6 +10,7 @@
 
 mod accelerator;
 mod boot;
+mod channel;
 mod command;
 mod cpio;
 mod disk;
@@ -16,6 +18,7 @@ mod environment;
 mod initramfs;
 mod kernel;
 mod settings;
+mod shared;
 
 use std::time::Duration;
 
@@ -42,7 +45,7 @@ impl Driver for Vm {
     }
 
     fn about(&self) -> &'static str {
-        "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent"
+        "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent and the programs to run"
     }
 
     fn settings(&self) -> &'static [Setting] {

@@ -223,6 +223,7 @@ fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
     }
     let mut study = study(driver, settings, "roll-call", Params::new(), Path::ArmToArm);
     study.blocks_max = 2;
+    study.limit_ns = 120_000_000_000;
     let stored = run(&format!("roll-{driver}"), &study)?;
     assert_eq!(stored.records.len(), 2);
     let mut last = String::new();
@@ -294,6 +295,33 @@ fn three_containers_of_an_engine_are_three_nodes_on_its_bridge() {
     };
     let addresses = assert_all_answered(&lines, &facts);
     assert!(!addresses[0].starts_with("127."), "{addresses:?}");
+}
+
+/// Guests in software emulation, as small as their programs let them be.
+fn guests() -> Params {
+    Params::new()
+        .with("accel", "tcg")
+        .with("memory", "512m")
+        .with("cpus", 1i64)
+        // Other tests may keep all processors busy meanwhile.
+        .with("boot_limit", 180i64)
+}
+
+#[test]
+fn three_machines_are_three_nodes_with_a_folder_that_all_of_them_have() {
+    let folders = ["/usr/libexec", "/usr/lib/qemu", "/usr/lib", "/usr/bin"];
+    let mut programs = folders
+        .map(|folder| FilePath::new(folder).join("virtiofsd"))
+        .into_iter();
+    if !programs.any(|program| program.is_file()) {
+        return skip("virtiofsd", "it is not installed");
+    }
+    let Some((lines, facts)) = roll_call("vm", guests()) else {
+        return;
+    };
+    let addresses = assert_all_answered(&lines, &facts);
+    assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
+    assert_eq!(facts["cluster.shared"], "/tare-shared");
 }
 
 #[test]

@@ -355,23 +355,81 @@ fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    let emulators: Vec<u32> = labelled(world.run.as_str())
-        .into_iter()
-        .filter(|(_, command)| command.contains("/qemu-system"))
-        .filter(|(_, command)| !command.contains(" leash "))
-        .map(|(pid, _)| pid)
-        .collect();
+    let emulators = running(&world, "/qemu-system");
     assert_eq!(emulators.len(), 1);
-    let kill = Command::new("kill")
-        .args(["-KILL", &emulators[0].to_string()])
-        .status();
-    assert!(kill.unwrap().success());
+    kill(emulators[0]);
     let answer = instance.channel().receive(ANSWER_LIMIT);
     assert!(matches!(answer, Err(ChannelError::Closed(_))), "{answer:?}");
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(&world, "a killed emulator");
     a_leashed_program_ends_with_whoever_asked_for_it(&world);
+}
+
+/// The processes of the run whose command holds this and which are on no leash but run by themselves.
+fn running(world: &World, program: &str) -> Vec<u32> {
+    labelled(world.run.as_str())
+        .into_iter()
+        .filter(|(_, command)| command.contains(program) && !command.contains(" leash "))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+fn kill(pid: u32) {
+    let kill = Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+}
+
+#[test]
+fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_refuses_a_start() {
+    let _turn = turn();
+    let world = World::new("shared");
+    if !is_available(&world) {
+        return;
+    }
+    let before = Snapshot::take(&world);
+    let mut environment = configure(&tcg());
+    environment.gather(2);
+    let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    match instance.shared() {
+        Ok(folder) => assert_eq!(folder, "/tare-shared"),
+        Err(reason) => {
+            // Before the machine is asked anything: nothing else of it is looked at here.
+            instance.stop(&world.cx()).unwrap();
+            environment.remove(&world.cx()).unwrap();
+            return skip("virtiofsd", &reason.to_string());
+        }
+    }
+    let paths = vec!["/tare-shared".to_owned()];
+    let tools = Vec::new();
+    let Reply::Facts { facts } = ask(instance.as_mut(), &Request::Facts { paths, tools }) else {
+        panic!("no facts");
+    };
+    let is_shared = |(name, value): (&String, &String)| {
+        name.contains("/tare-shared") && ["virtiofs", "fuse"].contains(&value.as_str())
+    };
+    assert!(facts.iter().any(is_shared), "{facts:?}");
+    let servers = running(&world, "virtiofsd");
+    assert_eq!(servers.len(), 1);
+    kill(servers[0]);
+    wait_until("it is told", || {
+        let answer = instance.channel().receive(Duration::from_millis(50));
+        matches!(answer, Err(ChannelError::Closed(why)) if why.contains("shared folder"))
+    });
+    instance.stop(&world.cx()).unwrap();
+
+    // Where the folder should be there is a file now.
+    let folder = world.cx().scratch.join("vm-arm/shared");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "in the way").unwrap();
+    let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
+        panic!("started");
+    };
+    assert!(error.to_string().contains("shared"), "{error}");
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(&world, "a served folder");
 }
 
 /// The leash alone, around a program that would sleep for long: its parent is killed without a word.

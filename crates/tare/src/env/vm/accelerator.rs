@@ -106,25 +106,27 @@ fn try_out(
         ..small
     };
     let folder = cx.scratch.join(format!("vm-detect-{}", std::process::id()));
-    let tried = initramfs::make(agent, kernel, &settings, &[], &folder).and_then(|initramfs| {
-        let machine = Machine {
-            sibling: None,
-            settings: &settings,
-            accelerator: Accelerator::Kvm,
-            has_own_filter: emulator.has_own_filter,
-            link: Link::None,
-            kernel: &kernel.path,
-            initramfs: &initramfs,
-            console: &folder.join("console.log"),
-            disk: None,
-            label: "detect",
-            run: cx.run.as_str(),
-            mode: StartMode::Once,
-        };
-        let mut booted = boot(cx, cx.agent, &machine, LIMIT)?;
-        end(booted.running.as_mut());
-        Ok(())
-    });
+    let tried = initramfs::make(agent, kernel, &settings, &settings.modules(), &[], &folder)
+        .and_then(|initramfs| {
+            let machine = Machine {
+                sibling: None,
+                shared: None,
+                settings: &settings,
+                accelerator: Accelerator::Kvm,
+                has_own_filter: emulator.has_own_filter,
+                link: Link::None,
+                kernel: &kernel.path,
+                initramfs: &initramfs,
+                console: &folder.join("console.log"),
+                disk: None,
+                label: "detect",
+                run: cx.run.as_str(),
+                mode: StartMode::Once,
+            };
+            let mut booted = boot(cx, cx.agent, &machine, LIMIT)?;
+            end(booted.running.as_mut());
+            Ok(())
+        });
     files::remove_folder(&folder)?;
     tried
 }

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use tare_model::guest::SHARED_TAG;
 use tare_model::launch::SiblingLink;
 
 use super::settings::{Disk, Nic, Settings};
@@ -76,6 +77,8 @@ const OWN_FILTER: &str = "on,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 const KERNEL_FILE: &str = "/proc/self/fd/{tare.file.0}";
 const INITRAMFS_FILE: &str = "/proc/self/fd/{tare.file.1}";
 const DISK_FILE: &str = "/proc/self/fd/{tare.file.2}";
+/// The socket of the shared folder comes behind them, and behind the disk where there is one.
+const SOCKET_NUMBER: usize = 2;
 
 /// The set by which the emulator knows the console, of which it is given one end open.
 const CONSOLE_SET: u32 = 1;
@@ -97,6 +100,8 @@ pub(super) struct Machine<'a> {
     pub(super) mode: StartMode,
     /// The machine's place on the network of its siblings.
     pub(super) sibling: Option<SiblingLink>,
+    /// Where the server of the folder listens that it shares with them.
+    pub(super) shared: Option<&'a Path>,
 }
 
 impl Machine<'_> {
@@ -132,6 +137,9 @@ impl Machine<'_> {
         }
         if self.disk.is_some() {
             add("--disk");
+        }
+        if self.shared.is_some() {
+            add("--shared");
         }
         if self.mode == StartMode::Once {
             add("--no-spare");
@@ -185,7 +193,34 @@ impl Machine<'_> {
                 }
             }
         }
+        if self.shared.is_some() {
+            let number = SOCKET_NUMBER + usize::from(self.disk.is_some());
+            // The server reads and writes the guest's memory.
+            let memory = self.memory_mib();
+            add(
+                "-object",
+                format!("memory-backend-memfd,id=memory,share=on,size={memory}M"),
+            );
+            add(
+                "-chardev",
+                format!("socket,id=shared,fd={{tare.file.{number}}}"),
+            );
+            add(
+                "-device",
+                format!("vhost-user-fs-pci,chardev=shared,tag={SHARED_TAG}"),
+            );
+        }
         options
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.settings.memory_bytes >> 20
+    }
+
+    /// The machine's type, with the memory that it shares where it does.
+    fn kind(&self) -> String {
+        let memory = self.shared.map_or("", |_| ",memory-backend=memory");
+        format!("{}{memory}", self.settings.machine)
     }
 
     /// The emulator's arguments.
@@ -196,11 +231,11 @@ impl Machine<'_> {
             ("-display", "none".to_owned()),
             ("-name", format!("tare-{}", self.label)),
             ("-accel", self.accelerator.word().to_owned()),
-            ("-machine", self.settings.machine.clone()),
+            ("-machine", self.kind()),
             ("-cpu", self.cpu().to_owned()),
             ("-smp", self.settings.cpus.to_string()),
             // A number alone is one of mebibytes.
-            ("-m", (self.settings.memory_bytes >> 20).to_string()),
+            ("-m", self.memory_mib().to_string()),
             ("-kernel", KERNEL_FILE.to_owned()),
             ("-initrd", INITRAMFS_FILE.to_owned()),
             ("-append", self.append()),
@@ -248,6 +283,9 @@ impl Machine<'_> {
         if let Some(disk) = self.disk {
             add("--write", &disk.display().to_string());
         }
+        if let Some(socket) = self.shared {
+            add("--connect", &socket.display().to_string());
+        }
         add("--console", &self.console.display().to_string());
         if self.link == Link::Tap {
             arguments.extend(["--tap", self.run, self.label].map(str::to_owned));
@@ -270,6 +308,15 @@ mod tests {
     use tare_model::Params;
 
     fn line(settings: &Params, link: Link, disk: Option<&Path>) -> Vec<String> {
+        sharing(settings, link, disk, None)
+    }
+
+    fn sharing(
+        settings: &Params,
+        link: Link,
+        disk: Option<&Path>,
+        shared: Option<&Path>,
+    ) -> Vec<String> {
         let settings = Settings::read(settings).unwrap();
         let machine = Machine {
             settings: &settings,
@@ -284,6 +331,7 @@ mod tests {
             run: "run",
             mode: StartMode::Once,
             sibling: None,
+            shared,
         };
         let agent = AgentBinary::fake(Path::new("/agent"));
         machine.command(&agent).arguments
@@ -322,6 +370,28 @@ mod tests {
         let line = line(&Params::new(), Link::None, None);
         assert!(line.contains(&"--unprivileged".to_owned()));
         assert_eq!(after(&line, "-sandbox"), [OWN_FILTER]);
+    }
+
+    #[test]
+    fn a_shared_folder_comes_over_a_socket_that_the_leash_connects() {
+        let socket = Some(Path::new("/x,y/shared.sock"));
+        let settings = Params::new().with("memory", "512m").with("disk", "virtio");
+        for (disk, number) in [(None, 2), (Some(Path::new("/disk")), 3)] {
+            let line = sharing(&settings, Link::None, disk, socket);
+            assert_eq!(after(&line, "--connect"), ["/x,y/shared.sock"]);
+            let chardevs = after(&line, "-chardev");
+            let ours = format!("socket,id=shared,fd={{tare.file.{number}}}");
+            assert!(chardevs.contains(&ours), "{chardevs:?}");
+            assert_eq!(
+                after(&line, "-object"),
+                ["memory-backend-memfd,id=memory,share=on,size=512M"]
+            );
+            assert!(after(&line, "-machine")[0].ends_with(",memory-backend=memory"));
+            assert!(after(&line, "-append")[0].contains(" --shared"));
+        }
+        let alone = line(&settings, Link::None, None);
+        assert!(after(&alone, "-object").is_empty());
+        assert!(!after(&alone, "-machine")[0].contains("memory"));
     }
 
     #[test]

@@ -6,24 +6,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tare_model::fact;
-use tare_model::guest::GuestReport;
+use tare_model::guest::{GuestReport, SHARED_FOLDER};
 use tare_model::launch::SiblingLink;
 use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Reason};
 
 use super::accelerator;
-use super::boot::{Booted, boot, end, last_words};
+use super::boot::{Booted, boot, end};
+use super::channel::VmChannel;
 use super::command::{Accelerator, Link, Machine};
 use super::disk::{Disks, Lease};
 use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
-use super::{Emulator, emulator, guest_agent, initramfs};
-use crate::cx::{CONTROL_LIMIT, Context, Running, files};
-use crate::env::channel::{Explaining, LAST_WORDS_LIMIT, StreamChannel, wait_for_last_words};
-use crate::env::image::host_files;
+use super::shared::Sharing;
+use super::{Emulator, emulator, guest_agent, initramfs, shared};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::env::channel::StreamChannel;
+use crate::env::image::host_files::{self, HostFile, Wanted};
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::text::and_cleanup;
-use crate::env::{Channel, ChannelError, Charged, EnvError, Environment, Instance, StartMode};
+use crate::env::{Channel, Charged, EnvError, Environment, Instance, StartMode};
 
 /// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -40,12 +42,16 @@ struct Prepared {
     /// Why it is not a TAP device, if that was tried.
     no_tap: Option<String>,
     initramfs: PathBuf,
+    /// How the machines share a folder, or why they do not.
+    sharing: Result<Sharing, Reason>,
 }
 
 /// A configured `vm`.
 pub(super) struct VmEnvironment {
     arm: ArmId,
     settings: Settings,
+    /// What the study's workloads run.
+    provided: Wanted,
     disks: Disks,
     prepared: Option<Prepared>,
     /// What the guest started last said, and how long it took to say it.
@@ -61,6 +67,7 @@ impl VmEnvironment {
         Self {
             arm,
             settings,
+            provided: Wanted::default(),
             disks: Disks::default(),
             prepared: None,
             last: None,
@@ -106,13 +113,19 @@ impl VmEnvironment {
         let emulator = emulator(cx)?;
         let agent = guest_agent(cx)?;
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
-        let packed = if self.settings.wanted.is_empty() {
-            Vec::new()
-        } else {
-            host_files::find(cx, &self.settings.wanted)?.files
-        };
+        let packed = self.packed(cx)?;
         let folder = self.folder(cx);
-        let initramfs = initramfs::make(agent, &kernel, &self.settings, &packed, &folder)?;
+        let sharing = if self.gathering.is_wanted() {
+            Sharing::find(&kernel)
+        } else {
+            Err(Reason::NoEnvironment(
+                "a shared folder was not asked for at its start".into(),
+            ))
+        };
+        let mut modules = self.settings.modules();
+        modules.extend(sharing.is_ok().then_some(shared::MODULE));
+        let initramfs =
+            initramfs::make(agent, &kernel, &self.settings, &modules, &packed, &folder)?;
         let (accelerator, no_kvm) =
             accelerator::choose(cx, agent, &emulator, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
@@ -130,8 +143,28 @@ impl VmEnvironment {
             link,
             no_tap,
             initramfs,
+            sharing,
         };
         Ok(self.prepared.insert(prepared).clone())
+    }
+
+    /// The host's files inside: those that the settings name, or else those of the study's workloads that are here.
+    fn packed(&self, cx: &Context<'_>) -> Result<Vec<HostFile>, EnvError> {
+        let named = &self.settings.wanted;
+        let wanted = if named.is_empty() {
+            host_files::present(cx, &self.provided)
+        } else {
+            named.clone()
+        };
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(host_files::find(cx, &wanted)?.files)
+    }
+
+    /// The folder of this machine that the guests share.
+    fn shared(&self, cx: &Context<'_>) -> PathBuf {
+        self.folder(cx).join("shared")
     }
 
     /// What the network device is connected to: a TAP device is tried out.
@@ -185,6 +218,10 @@ impl Environment for VmEnvironment {
         &self.arm
     }
 
+    fn provide(&mut self, wanted: &Wanted) {
+        self.provided.add(wanted);
+    }
+
     fn gather(&mut self, nodes: u32) {
         self.gathering.want(nodes);
     }
@@ -208,21 +245,34 @@ impl Environment for VmEnvironment {
         let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
         let number = self.numbers.take();
         let place = self.place(cx, &number, &prepared, mode);
-        let machine = Machine {
-            sibling: place.as_ref().ok().copied(),
-            settings: &self.settings,
-            accelerator: prepared.accelerator,
-            has_own_filter: prepared.emulator.has_own_filter,
-            link: prepared.link,
-            kernel: &prepared.kernel.path,
-            initramfs: &prepared.initramfs,
-            console: &console,
-            disk: image.as_deref(),
-            label: &name,
-            run: cx.run.as_str(),
-            mode,
+        let serving = match &prepared.sharing {
+            Ok(sharing) if mode == StartMode::Resident => {
+                sharing.serve(cx, &self.shared(cx), &folder).map(Some)
+            }
+            _ => Ok(None),
         };
-        let booted = match boot(cx, cx.agent, &machine, self.settings.boot_limit) {
+        let booted = serving.and_then(|server| {
+            let machine = Machine {
+                sibling: place.as_ref().ok().copied(),
+                shared: server.as_ref().map(|server| server.socket.as_path()),
+                settings: &self.settings,
+                accelerator: prepared.accelerator,
+                has_own_filter: prepared.emulator.has_own_filter,
+                link: prepared.link,
+                kernel: &prepared.kernel.path,
+                initramfs: &prepared.initramfs,
+                console: &console,
+                disk: image.as_deref(),
+                label: &name,
+                run: cx.run.as_str(),
+                mode,
+            };
+            Ok((
+                boot(cx, cx.agent, &machine, self.settings.boot_limit)?,
+                server,
+            ))
+        });
+        let (booted, server) = match booted {
             Ok(booted) => booted,
             Err(first) => {
                 let removed = files::remove_folder(&folder).map_err(EnvError::from);
@@ -243,11 +293,13 @@ impl Environment for VmEnvironment {
                 stream: StreamChannel::new(writer, reader),
                 running,
                 console,
+                server,
             },
             folder,
             disk,
             link: prepared.link,
             no_tap: prepared.no_tap,
+            shared: prepared.sharing.map(drop),
             place: place.map(|link| link.address.into()),
             _number: number,
             report,
@@ -336,30 +388,6 @@ fn held_back(leash: u32) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The stream together with the emulator, whose last words and whose guest's explain why it ended.
-struct VmChannel {
-    stream: StreamChannel,
-    running: Box<dyn Running>,
-    console: PathBuf,
-}
-
-impl Explaining for VmChannel {
-    fn stream(&mut self) -> &mut StreamChannel {
-        &mut self.stream
-    }
-
-    fn explain(&mut self, error: ChannelError) -> ChannelError {
-        let ChannelError::Closed(text) = error else {
-            return error;
-        };
-        wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
-        match last_words(self.running.as_ref(), &self.console) {
-            None => ChannelError::Closed(text),
-            Some(words) => ChannelError::Closed(format!("{text}; last on the console: {words}")),
-        }
-    }
-}
-
 /// A started `vm`.
 struct VmInstance {
     channel: VmChannel,
@@ -367,6 +395,8 @@ struct VmInstance {
     disk: Option<Lease>,
     link: Link,
     no_tap: Option<String>,
+    /// Why it shares no folder with its siblings, if it does not.
+    shared: Result<(), Reason>,
     /// Where its siblings reach it.
     place: Result<IpAddr, Reason>,
     _number: Number,
@@ -411,10 +441,8 @@ impl Instance for VmInstance {
     }
 
     fn shared(&self) -> Result<String, Reason> {
-        Err(Reason::Unsupported(
-            "a shared folder: a machine has no file system in common with its host or with another"
-                .into(),
-        ))
+        self.shared.clone()?;
+        Ok(SHARED_FOLDER.to_owned())
     }
 
     fn workdir(&self) -> String {
@@ -436,6 +464,7 @@ impl Instance for VmInstance {
         if let (Some(disk), true) = (self.disk.take(), told && ended) {
             disk.keep();
         }
+        drop(self.channel.server.take());
         Ok(files::remove_folder(&self.folder)?)
     }
 }

@@ -8,21 +8,22 @@ use super::kernel::Kernel;
 use super::settings::Settings;
 use crate::cx::{AgentBinary, files};
 use crate::env::EnvError;
-use crate::env::image::PASSWD;
 use crate::env::image::host_files::{HostEntry, HostFile};
+use crate::env::image::{GROUP, PASSWD, SSHD_FOLDERS};
 
 /// How much of the memory the archive and what is unpacked from it may take, besides the kernel's own share.
 const KERNEL_SHARE_BYTES: u64 = 64 << 20;
 
-/// Makes the archive in `folder`, with these files of the host's in it; its path.
+/// Makes the archive in `folder`, with these modules and files of the host's in it; its path.
 pub(super) fn make(
     agent: &AgentBinary,
     kernel: &Kernel,
     settings: &Settings,
+    modules: &[&str],
     packed: &[HostFile],
     folder: &Path,
 ) -> Result<PathBuf, EnvError> {
-    let modules = kernel.modules(&settings.modules())?;
+    let modules = kernel.modules(modules)?;
     let mut archive = Archive::default();
     archive.folder("dev");
     archive.device("dev/console", 5, 1);
@@ -35,12 +36,17 @@ pub(super) fn make(
     }
     archive.file("init", 0o755, &agent.bytes()?);
     if !packed.is_empty() {
-        archive.folder("etc");
+        // The root itself, and what the guest has already.
+        let mut there = vec!["", "dev", "init", "modules", "etc/passwd", "etc/group"];
+        for folder in ["etc", "root"].into_iter().chain(SSHD_FOLDERS) {
+            archive.folder(folder);
+            there.push(folder);
+        }
         archive.file("etc/passwd", 0o644, PASSWD.as_bytes());
+        archive.file("etc/group", 0o644, GROUP.as_bytes());
         for file in packed {
             let path = file.path.trim_start_matches('/');
-            // The root itself, and what the guest has already.
-            if ["", "dev", "etc", "etc/passwd", "init", "modules"].contains(&path) {
+            if there.contains(&path) {
                 continue;
             }
             match &file.entry {
@@ -84,7 +90,14 @@ mod tests {
         let settings = Settings::read(&Params::new().with("memory", "96m")).unwrap();
         let made = |bytes: usize| {
             files::write(&agent.path, &vec![0; bytes]).unwrap();
-            make(&agent, &kernel, &settings, &[], &folder.path().join("made"))
+            make(
+                &agent,
+                &kernel,
+                &settings,
+                &settings.modules(),
+                &[],
+                &folder.path().join("made"),
+            )
         };
         assert!(made(8 << 20).unwrap().exists());
         let Err(EnvError::Absent { why, fix }) = made(20 << 20) else {

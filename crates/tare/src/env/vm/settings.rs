@@ -12,7 +12,13 @@ use tare_model::{Facts, Params};
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
 use crate::env::setting::{Form, said, settings, words};
-use crate::env::{SettingsError, Wanted};
+use crate::env::{Setting, SettingsError, Wanted};
+
+/// As everywhere but for its default: a guest has no other programs.
+const PACKED: Setting = Setting {
+    default: "those of the study's workloads, where neither these nor packages or files are named",
+    ..PROGRAMS
+};
 
 settings! {
     pub(super) SETTINGS;
@@ -38,7 +44,7 @@ settings! {
         "a TAP device, or the emulator's own stack (`user`), in which the host cannot reach the guest; `auto` is the first where Tare may make one");
     BOOT_LIMIT("boot_limit", Number(0.001, 86_400.0, "seconds"), "60",
         "after how long a guest that has not booted is given up");
-    PROGRAMS;
+    PACKED;
     PACKAGES;
     FILES;
 }

@@ -1,0 +1,175 @@
+//! A folder that all machines of an arm have: virtiofs, with a server of this machine's for each guest.
+//!
+//! The guest's kernel speaks to `virtiofsd` over memory that it shares with it, so no network is in between and a file
+//! that one guest has closed is there for the next that opens it. The server shows one folder of the run's and
+//! nothing above it, and ends with its emulator, which alone can connect to it.
+//! What it cannot see: whether a guest's kernel keeps what another has changed; a file is to be closed before.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tare_model::Reason;
+use tare_model::launch::RUN_VARIABLE;
+
+use super::kernel::Kernel;
+use crate::cx::{CONTROL_LIMIT, Context, Running, files, vars};
+use crate::env::EnvError;
+use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
+
+/// The program that serves the folder.
+const PROGRAM: &str = "virtiofsd";
+
+/// Where distributions put it, for it is not on the search path.
+const FOLDERS: &[&str] = &[
+    "/usr/libexec",
+    "/usr/lib/qemu",
+    "/usr/lib/virtiofsd",
+    "/usr/lib",
+];
+
+/// The guest's driver.
+pub(super) const MODULE: &str = "virtiofs";
+
+/// Between two looks whether the server listens.
+const STEP: Duration = Duration::from_millis(5);
+
+/// How a folder can be shared here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sharing {
+    program: PathBuf,
+}
+
+impl Sharing {
+    /// Looks for what it takes; why a folder cannot be shared otherwise.
+    pub(super) fn find(kernel: &Kernel) -> Result<Self, Reason> {
+        kernel
+            .modules(&[MODULE])
+            .map_err(|error| Reason::Unsupported(format!("a folder between machines: {error}")))?;
+        let path = vars::text("PATH").unwrap_or_default();
+        let on_path = path.split(':').filter(|folder| folder.starts_with('/'));
+        on_path
+            .chain(FOLDERS.iter().copied())
+            .map(|folder| Path::new(folder).join(PROGRAM))
+            .find(|path| path.is_file())
+            .map(|program| Self { program })
+            .ok_or_else(|| Reason::MissingTool(PROGRAM.to_owned()))
+    }
+
+    /// Serves `folder` for one guest; `own` is the instance's folder.
+    pub(super) fn serve(
+        &self,
+        cx: &Context<'_>,
+        folder: &Path,
+        own: &Path,
+    ) -> Result<Server, EnvError> {
+        files::create_folder(folder)?;
+        let socket = own.join("shared.sock");
+        let listen = socket.display().to_string();
+        let parent = std::process::id().to_string();
+        // The folder is its root, so that no name leads out of it.
+        let options = format!(
+            "source={},cache=auto,sandbox=chroot",
+            option_value(&folder.display().to_string())
+        );
+        let program = self.program.display().to_string();
+        let arguments = [
+            "leash",
+            "--parent",
+            &parent,
+            "--listen",
+            &listen,
+            "--",
+            &program,
+            "--fd={tare.file.0}",
+            "-o",
+            &options,
+        ];
+        let command = cx
+            .agent
+            .command(arguments)
+            .variable(RUN_VARIABLE, cx.run.as_str());
+        let mut server = Server {
+            running: cx.exec.spawn(&command)?,
+            socket,
+        };
+        let begin_ns = cx.clock.now_ns();
+        while !server.socket.exists() {
+            let waited = Duration::from_nanos(cx.clock.now_ns().saturating_sub(begin_ns));
+            if let Some(words) = server.last_words() {
+                return Err(EnvError::Refused {
+                    what: format!("`{PROGRAM}` does not serve the folder that machines share"),
+                    answer: words,
+                });
+            }
+            if waited > CONTROL_LIMIT {
+                return Err(EnvError::Timeout {
+                    phase: "serving the folder that machines share".to_owned(),
+                    limit: CONTROL_LIMIT,
+                });
+            }
+            cx.clock.sleep(STEP);
+        }
+        Ok(server)
+    }
+}
+
+/// A value within a list of options, in which commas part them.
+fn option_value(text: &str) -> String {
+    text.replace('\\', "\\\\").replace(',', "\\,")
+}
+
+/// The program that serves the folder to one guest; ended when dropped.
+pub(super) struct Server {
+    running: Box<dyn Running>,
+    /// Where the emulator connects.
+    pub(super) socket: PathBuf,
+}
+
+impl Server {
+    /// What it said last, escaped, if it has ended.
+    pub(super) fn last_words(&mut self) -> Option<String> {
+        if matches!(self.running.wait(Duration::ZERO), Ok(None)) {
+            return None;
+        }
+        wait_for_last_words(self.running.as_mut(), LAST_WORDS_LIMIT);
+        let said = self.running.stderr_tail();
+        let last = said.lines().rfind(|line| !line.trim().is_empty());
+        Some(
+            last.unwrap_or("it said nothing")
+                .trim()
+                .escape_debug()
+                .to_string(),
+        )
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        super::boot::end(self.running.as_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folders_name_cannot_become_another_option() {
+        assert_eq!(option_value("/a b"), "/a b");
+        assert_eq!(option_value("/a,sandbox=none"), "/a\\,sandbox=none");
+        assert_eq!(option_value("/a\\,b"), "/a\\\\\\,b");
+    }
+
+    #[test]
+    fn a_kernel_without_the_driver_is_the_reason() {
+        let kernel = Kernel {
+            path: PathBuf::from("/boot/vmlinuz"),
+            release: Some("..".to_owned()),
+        };
+        // The folder of that name is there and holds no list of modules.
+        let Err(Reason::Unsupported(why)) = Sharing::find(&kernel) else {
+            panic!("found");
+        };
+        assert!(why.contains(MODULE), "{why}");
+    }
+}
