@@ -1,7 +1,8 @@
 //! What one life of an environment took; the content of raw output in format `lifecycle/1`.
 //!
 //! Three marks on the host's monotonic clock, counted from the moment at which the environment was asked
-//! for. The marks are the engine's: it drives the environment, so only it can time it from outside.
+//! for. The marks are the engine's: it drives the environment, so only it can time it from outside. Between two of
+//! them it looks how much memory the idle environment holds, which is in none of the times.
 //! What they cannot see: how the time is divided inside the environment.
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,13 @@ pub struct LifecycleReport {
     pub ready_ns: u64,
     /// The environment had been stopped and removed.
     pub removed_ns: u64,
+    /// How long that took, from asking for it; none in reports of before it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_ns: Option<u64>,
+    /// Memory that the environment held of this machine's after its first answer, bytes; none where this machine's
+    /// kernel does not count it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 #[cfg(test)]
@@ -30,6 +38,8 @@ mod tests {
             created_ns: 0,
             ready_ns: 12,
             removed_ns: 34,
+            stop_ns: None,
+            memory_bytes: None,
         };
         let json = r#"{"created_ns":0,"ready_ns":12,"removed_ns":34}"#;
         assert_eq!(serde_json::to_string(&report).unwrap(), json);

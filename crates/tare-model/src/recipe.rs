@@ -24,6 +24,20 @@ pub enum End {
     Arm,
     /// Inside a second instance of the arm.
     Second,
+    /// Inside a third instance of the arm.
+    Third,
+}
+
+impl End {
+    /// The number of the arm's instance, from 1; `None` for the host.
+    pub fn node(self) -> Option<u32> {
+        match self {
+            Self::Host => None,
+            Self::Arm => Some(1),
+            Self::Second => Some(2),
+            Self::Third => Some(3),
+        }
+    }
 }
 
 words! {
@@ -37,6 +51,10 @@ words! {
         ArmToHost = "arm→host",
         /// The client inside a second instance of the arm, the server inside the first, on their common network.
         ArmToArm = "arm→arm",
+        /// The client inside the arm, the server inside a second instance of it: the other way of `arm→arm`.
+        FirstToSecond = "node-1→node-2",
+        /// The client inside a second instance of the arm, the server inside a third.
+        SecondToThird = "node-2→node-3",
         /// The client on the host, the server inside the arm, by a port published on the host's loopback.
         PublishedLoopback = "host→published 127.0.0.1",
         /// The client on the host, the server inside the arm, by a port published on the host's address on the
@@ -50,6 +68,8 @@ impl Path {
     pub fn server(self) -> End {
         match self {
             Self::ArmToHost => End::Host,
+            Self::FirstToSecond => End::Second,
+            Self::SecondToThird => End::Third,
             Self::Loopback
             | Self::HostToArm
             | Self::ArmToArm
@@ -61,8 +81,8 @@ impl Path {
     /// Where the client runs.
     pub fn client(self) -> End {
         match self {
-            Self::Loopback | Self::ArmToHost => End::Arm,
-            Self::ArmToArm => End::Second,
+            Self::Loopback | Self::ArmToHost | Self::FirstToSecond => End::Arm,
+            Self::ArmToArm | Self::SecondToThird => End::Second,
             Self::HostToArm | Self::PublishedLoopback | Self::PublishedBridge => End::Host,
         }
     }
@@ -70,6 +90,20 @@ impl Path {
     /// Whether one of its ends is `end`.
     pub fn touches(self, end: End) -> bool {
         self.server() == end || self.client() == end
+    }
+
+    /// Which end is inside the arm and knows the way to the other: the server, where that is not on the host.
+    pub fn inside(self) -> End {
+        match self.server() {
+            End::Host => self.client(),
+            server => server,
+        }
+    }
+
+    /// How many instances of the arm it takes.
+    pub fn nodes(self) -> u32 {
+        let ends = [self.server(), self.client()];
+        ends.into_iter().filter_map(End::node).max().unwrap_or(1)
     }
 }
 
@@ -110,8 +144,8 @@ impl Recipe {
     pub fn nodes(&self, path: Option<Path>) -> u32 {
         match self {
             Self::Cluster { nodes, .. } => (*nodes).max(1),
-            Self::Pair { .. } if path.is_some_and(|path| path.touches(End::Second)) => 2,
-            Self::Probe(_) | Self::Pair { .. } | Self::Lifecycle => 1,
+            Self::Pair { .. } => path.map_or(1, Path::nodes),
+            Self::Probe(_) | Self::Lifecycle => 1,
         }
     }
 }
@@ -131,6 +165,8 @@ mod tests {
             client: call("b"),
         };
         assert_eq!(pair.nodes(Some(Path::ArmToArm)), 2);
+        assert_eq!(pair.nodes(Some(Path::FirstToSecond)), 2);
+        assert_eq!(pair.nodes(Some(Path::SecondToThird)), 3);
         assert_eq!(pair.nodes(Some(Path::HostToArm)), 1);
         assert_eq!(Recipe::Probe(call("a")).nodes(None), 1);
         let cluster = Recipe::Cluster {

@@ -45,6 +45,19 @@ impl Charged {
         Self::of_groups(folders.filter(|folder| folder.is_dir()).collect())
     }
 
+    /// How much memory of this machine's it holds at the moment, bytes: what its group is charged with, or what its
+    /// processes have, of what they share with others their part; `None` where that is not counted.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Nowhere => None,
+            Self::Groups(folders) => folders
+                .iter()
+                .flat_map(|folder| GROUP_MEMORY.iter().map(|name| folder.join(name)))
+                .find_map(|path| files::read_text(&path).ok()?.trim().parse().ok()),
+            Self::Process(pid) => memory_of(*pid),
+        }
+    }
+
     /// In these folders, if there is one.
     pub(super) fn of_groups(folders: Vec<PathBuf>) -> Self {
         if folders.is_empty() {
@@ -53,6 +66,22 @@ impl Charged {
             Self::Groups(folders)
         }
     }
+}
+
+/// Where a group's memory stands, in the newer and the older hierarchy.
+const GROUP_MEMORY: [&str; 2] = ["memory.current", "memory.usage_in_bytes"];
+
+/// The memory of a process and of all below it.
+fn memory_of(pid: u32) -> Option<u64> {
+    let read = |path: String| files::read_text(Path::new(&path)).ok();
+    let text = read(format!("/proc/{pid}/smaps_rollup"))?;
+    let own = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let own_kib: u64 = own.split_whitespace().next()?.parse().ok()?;
+    let children = read(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let below = children
+        .split_whitespace()
+        .filter_map(|child| memory_of(child.parse().ok()?));
+    Some(own_kib * 1024 + below.sum::<u64>())
 }
 
 /// How the host's control groups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
@@ -70,6 +99,27 @@ pub(super) fn mounts() -> (&'static str, Vec<PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_of_a_group_is_what_it_is_charged_with_and_of_nobody_is_not_known() {
+        let place = tempfile::tempdir().unwrap();
+        let (cpu, memory) = (place.path().join("cpu"), place.path().join("memory"));
+        for folder in [&cpu, &memory] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let charged = Charged::of_groups(vec![cpu, memory.clone()]);
+        assert_eq!(charged.memory_bytes(), None);
+        std::fs::write(memory.join("memory.usage_in_bytes"), "8192\n").unwrap();
+        assert_eq!(charged.memory_bytes(), Some(8192));
+        assert_eq!(Charged::Nowhere.memory_bytes(), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_memory_of_a_process_holds_that_of_its_children() {
+        let own = Charged::Process(std::process::id()).memory_bytes().unwrap();
+        assert!(own > 64 << 10, "{own}");
+    }
 
     #[test]
     fn a_group_is_a_containers_only_if_its_path_bears_the_name() {

@@ -97,15 +97,16 @@ impl Dispatcher<'_> {
                 server: own,
                 client: own,
             };
-            if let Some(path) = path.filter(|path| path.touches(End::Second)) {
+            if let Some(path) = path.filter(|path| path.nodes() > 1) {
                 match siblings.as_mut() {
-                    Ok(siblings) if !siblings.is_empty() => {
-                        instances.push(siblings[0].as_mut());
-                        if path.server() == End::Arm {
-                            both.client = own + 1;
-                        } else {
-                            both.server = own + 1;
-                        }
+                    Ok(siblings) if siblings.len() as u32 + 1 >= path.nodes() => {
+                        let beside = siblings.iter_mut().take(path.nodes() as usize - 1);
+                        instances.extend(beside.map(|one| one.as_mut() as &mut dyn Instance));
+                        let at = |end: End| own + end.node().map_or(0, |node| node as usize - 1);
+                        both = Ends {
+                            server: at(path.server()),
+                            client: at(path.client()),
+                        };
                     }
                     Ok(_) => without.push(place),
                     Err(reason) => {
@@ -276,9 +277,10 @@ impl Block<'_, '_, '_, '_> {
     ) -> Result<Option<ProbeCall>, Cancelled> {
         let dispatcher = self.group.dispatcher;
         // The address is that of the arm, whichever end listens.
-        let own = match path.server() {
-            End::Host => ends.client,
-            _ => ends.server,
+        let own = if path.inside() == path.server() {
+            ends.server
+        } else {
+            ends.client
         };
         let route = match Route::of(path, &*self.group.ends[own]) {
             Ok(route) => route,

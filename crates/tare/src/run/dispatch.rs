@@ -180,20 +180,23 @@ impl Dispatcher<'_> {
             let instance = arm.passing.insert(started?);
             greet(cx, instance.channel())?;
             let ready_ns = since();
+            let memory_bytes = instance.charged().memory_bytes();
+            let looked_ns = since();
             stop(cx, &mut arm.passing)?;
+            let stop_ns = since().saturating_sub(looked_ns);
             Ok(LifecycleReport {
                 created_ns: 0,
                 ready_ns,
-                removed_ns: since(),
+                removed_ns: ready_ns.saturating_add(stop_ns),
+                stop_ns: Some(stop_ns),
+                memory_bytes,
             })
         })();
         let elapsed_ns = since();
         let outcome = match life {
             Ok(report) => Outcome::Completed(RawOutput {
                 format: LIFECYCLE_FORMAT.into(),
-                stdout: Bytes(
-                    serde_json::to_vec(&report).expect("three whole numbers are always JSON"),
-                ),
+                stdout: Bytes(serde_json::to_vec(&report).expect("whole numbers are always JSON")),
                 stderr: Bytes::default(),
                 exit: Exit::Code(0),
             }),

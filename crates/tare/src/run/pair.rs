@@ -29,48 +29,30 @@ impl Dispatcher<'_> {
         others: Others<'_>,
     ) -> Result<Measured, Cancelled> {
         let unavailable = |reason| Ok(self.nothing(Outcome::Unavailable(reason), false));
-        let route = match Route::of(path, instance) {
-            Ok(route) => route,
+        // Asked first: why there is no way says more than why there is no other end.
+        let known = (path.inside() == End::Arm).then(|| Route::of(path, instance));
+        let known = match known.transpose() {
+            Ok(known) => known,
             Err(reason) => return unavailable(reason),
         };
         let workdir = instance.workdir();
-        if path == Path::Loopback {
+        if let (Path::Loopback, Some(route)) = (path, known) {
             let mut ends = Ends::Same(instance.channel(), workdir);
             return self.serve_and_measure(number, path, route, server, client, &mut ends);
         }
-        let other: Result<&mut dyn Instance, Reason> = if path.touches(End::Second) {
-            others.siblings.and_then(|siblings| match siblings {
-                [second, ..] => Ok(second.as_mut()),
-                [] => Err(Reason::NoPath("there is no second instance".into())),
-            })
-        } else {
-            let peer = others.peer.filter(|peer| peer.is_usable());
-            match peer.and_then(|peer| peer.instance.as_mut()) {
-                Some(peer) => Ok(peer.as_mut()),
-                None => Err(Reason::NoPath(
-                    "there is no agent on the host for the other end".into(),
-                )),
-            }
-        };
-        let other = match other {
-            Ok(other) => other,
+        let [listener, caller] = match both(path, instance, others) {
+            Ok(both) => both,
             Err(reason) => return unavailable(reason),
         };
-        let other_workdir = other.workdir();
-        let (arm, other) = (
-            (instance.channel(), workdir),
-            (other.channel(), other_workdir),
-        );
-        let mut ends = if path.server() == End::Arm {
-            Ends::Two {
-                server: arm,
-                client: other,
-            }
-        } else {
-            Ends::Two {
-                server: other,
-                client: arm,
-            }
+        let route = match known.map_or_else(|| Route::of(path, listener), Ok) {
+            Ok(route) => route,
+            Err(reason) => return unavailable(reason),
+        };
+        let folders = [listener.workdir(), caller.workdir()];
+        let [at_server, at_client] = folders;
+        let mut ends = Ends::Two {
+            server: (listener.channel(), at_server),
+            client: (caller.channel(), at_client),
         };
         self.serve_and_measure(number, path, route, server, client, &mut ends)
     }
@@ -173,7 +155,7 @@ impl Measured {
     fn note_lost(&mut self, end: End, is_lost: bool) {
         match end {
             // An arm is started again with all of its instances.
-            End::Arm | End::Second => self.is_arm_lost |= is_lost,
+            End::Arm | End::Second | End::Third => self.is_arm_lost |= is_lost,
             End::Host => self.is_peer_lost |= is_lost,
         }
     }
@@ -185,6 +167,31 @@ pub(super) struct Others<'a> {
     pub(super) peer: Option<&'a mut Arm>,
     /// The instances of the arm beside the first, or why there are none.
     pub(super) siblings: Result<&'a mut [Box<dyn Instance>], Reason>,
+}
+
+/// The instances at the two ends of a path, the server's first.
+fn both<'a>(
+    path: Path,
+    first: &'a mut dyn Instance,
+    others: Others<'a>,
+) -> Result<[&'a mut dyn Instance; 2], Reason> {
+    let mut nodes = vec![Some(first)];
+    if path.nodes() > 1 {
+        let siblings = others.siblings?.iter_mut();
+        nodes.extend(siblings.map(|sibling| Some(sibling.as_mut() as &mut dyn Instance)));
+    }
+    let peer = others.peer.filter(|peer| peer.is_usable());
+    let mut peer = peer.and_then(|peer| peer.instance.as_mut());
+    let mut take = |end: End| -> Result<&'a mut dyn Instance, Reason> {
+        let Some(number) = end.node() else {
+            let peer = peer.take().map(|peer| peer.as_mut() as &mut dyn Instance);
+            let why = "there is no agent on the host for the other end";
+            return peer.ok_or_else(|| Reason::NoPath(why.into()));
+        };
+        let node = nodes.get_mut(number as usize - 1).and_then(Option::take);
+        node.ok_or_else(|| Reason::NoPath(format!("there is no instance {number}")))
+    };
+    Ok([take(path.server())?, take(path.client())?])
 }
 
 /// Where the server listens and where the client connects.
@@ -210,12 +217,15 @@ impl Route {
         }
     }
 
+    /// The way, as the instance at its end [inside](Path::inside) knows it.
     pub(super) fn of(path: Path, instance: &dyn Instance) -> Result<Self, Reason> {
         let at = match path {
             Path::Loopback => return Ok(Self::direct(IpAddr::from([127, 0, 0, 1]))),
             Path::HostToArm => return instance.address_from_host().map(Self::direct),
             Path::ArmToHost => return instance.host_address().map(Self::direct),
-            Path::ArmToArm => return instance.address_from_arm().map(Self::direct),
+            Path::ArmToArm | Path::FirstToSecond | Path::SecondToThird => {
+                return instance.address_from_arm().map(Self::direct);
+            }
             Path::PublishedLoopback => PublishedAt::Loopback,
             Path::PublishedBridge => PublishedAt::Bridge,
         };

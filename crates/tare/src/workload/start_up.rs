@@ -1,7 +1,7 @@
 //! `start-up`: one life of an environment, timed from outside.
 //!
 //! The engine creates the environment, waits for the first answer of the agent inside and removes
-//! everything again; this file reads its three marks. The agent's own start is inside, equally in every
+//! everything again; this file reads its marks, and how much memory the idle environment held. The agent's own start is inside, equally in every
 //! environment. What it cannot see: what a program of the user's would need beyond its first instruction.
 
 use tare_model::outcome::Exit;
@@ -10,7 +10,7 @@ use tare_model::{
     Recipe, ResourceClass, Sample, Unit,
 };
 
-use super::{DecodeError, ParamError, Workload};
+use super::{DecodeError, ParamError, Workload, command_output};
 
 /// The registered workload.
 pub static WORKLOAD: StartUp = StartUp;
@@ -35,6 +35,22 @@ const METRICS: &[MetricSpec] = &[
         class: ResourceClass::StartUp,
         floor_ok: false,
         doc: "Time from asking for an environment until it has answered, been stopped and been removed.",
+    },
+    MetricSpec {
+        id: "start-up.stop.time",
+        unit: Unit::Nanosecond,
+        better: Better::Lower,
+        class: ResourceClass::StartUp,
+        floor_ok: false,
+        doc: "Time from asking for an environment's end until it has been stopped and removed.",
+    },
+    MetricSpec {
+        id: "start-up.memory.size",
+        unit: Unit::Byte,
+        better: Better::Lower,
+        class: ResourceClass::StartUp,
+        floor_ok: false,
+        doc: "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.",
     },
 ];
 
@@ -83,7 +99,7 @@ impl Workload for StartUp {
         }
         let report: LifecycleReport =
             serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
-        [
+        let mut samples: Vec<Sample> = [
             (&METRICS[0], report.ready_ns, "the first answer"),
             (&METRICS[1], report.removed_ns, "the removal"),
         ]
@@ -105,7 +121,17 @@ impl Workload for StartUp {
                 observations: vec![elapsed_ns as f64],
             })
         })
-        .collect()
+        .collect::<Result<_, DecodeError>>()?;
+        for (metric, value) in [
+            (&METRICS[2], report.stop_ns),
+            (&METRICS[3], report.memory_bytes),
+        ] {
+            // Earlier reports have neither, and not every environment's memory is counted here.
+            if let Some(value) = value.filter(|value| *value > 0) {
+                samples.push(command_output::sample(metric, vec![value as f64])?);
+            }
+        }
+        Ok(samples)
     }
 }
 
@@ -141,6 +167,25 @@ mod tests {
         assert_eq!(samples[0].observations, [250e6]);
         assert_eq!(samples[1].metric.as_str(), "start-up.total.time");
         assert_eq!(samples[1].observations, [600e6]);
+    }
+
+    #[test]
+    fn what_stopping_took_and_the_memory_are_read_where_they_were_told() {
+        let told = GOOD.replace('}', r#","stop_ns":350000000,"memory_bytes":4096}"#);
+        let samples = WORKLOAD.decode(&raw(&told)).unwrap();
+        let read: Vec<(&str, f64)> = samples
+            .iter()
+            .map(|sample| (sample.metric.as_str(), sample.observations[0]))
+            .collect();
+        assert_eq!(
+            read[2..],
+            [
+                ("start-up.stop.time", 350e6),
+                ("start-up.memory.size", 4096.0)
+            ]
+        );
+        let without = GOOD.replace('}', r#","stop_ns":1,"memory_bytes":0}"#);
+        assert_eq!(WORKLOAD.decode(&raw(&without)).unwrap().len(), 3);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub static WORKLOAD: PairedWorkload = PairedWorkload {
         Path::HostToArm,
         Path::ArmToHost,
         Path::ArmToArm,
+        Path::FirstToSecond,
+        Path::SecondToThird,
     ],
     params: &[ParamSpec {
         name: "bytes",

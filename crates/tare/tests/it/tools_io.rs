@@ -79,7 +79,9 @@ fn cells<'a>(dossier: &'a Value, metric: &str) -> Vec<&'a Value> {
 #[track_caller]
 fn assert_measured(dossier: &Value, arms: &[&str], metric: &str, cells_of_an_arm: usize) {
     for arm in &arms[1..] {
-        let has_path = |cell: &&Value| *arm != "container" || cell["path"] != "arm→arm";
+        let is_between =
+            |cell: &Value| cell["path"] == "arm→arm" || cell["path"] == "node-1→node-2";
+        let has_path = |cell: &&Value| *arm != "container" || !is_between(cell);
         let of_arm: Vec<&Value> = cells(dossier, metric)
             .into_iter()
             .filter(|cell| cell["arm"] == *arm)
@@ -246,7 +248,13 @@ fn over(id: &str, params: &str, paths: &[&str]) -> String {
     paths.iter().map(of).collect::<Vec<_>>().concat()
 }
 
-const DIRECT: [&str; 4] = ["loopback", "host→arm", "arm→host", "arm→arm"];
+const DIRECT: [&str; 5] = [
+    "loopback",
+    "host→arm",
+    "arm→host",
+    "arm→arm",
+    "node-1→node-2",
+];
 
 #[test]
 fn iperf3_is_measured_over_every_path_in_both_directions() {
@@ -257,7 +265,7 @@ fn iperf3_is_measured_over_every_path_in_both_directions() {
     let mut workloads = over("iperf3", "duration = 1", &DIRECT);
     workloads.push_str(&over("iperf3", "reverse = 1, streams = 2", &["host→arm"]));
     let dossier = run(&arms, &workloads);
-    assert_measured(&dossier, &arms, "net.iperf3.throughput", 5);
+    assert_measured(&dossier, &arms, "net.iperf3.throughput", 6);
 }
 
 #[test]
@@ -267,7 +275,7 @@ fn ping_is_measured_over_every_path_that_has_an_address() {
     }
     let arms = arms();
     let dossier = run(&arms, &over("ping", "count = 5", &DIRECT));
-    assert_measured(&dossier, &arms, "net.ping.time", 4);
+    assert_measured(&dossier, &arms, "net.ping.time", 5);
 }
 
 #[test]

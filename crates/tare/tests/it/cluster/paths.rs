@@ -38,6 +38,47 @@ fn two_processes_of_the_host_exchange_a_round_trip() {
     }
 }
 
+/// One trial over each direction between three nodes, and the addresses that the server had in each.
+#[test]
+fn three_nodes_exchange_round_trips_in_every_named_direction() {
+    let directions = [Path::FirstToSecond, Path::ArmToArm, Path::SecondToThird];
+    for (driver, alternate) in [("host", false), ("container", false), ("container", true)] {
+        let mut study = study(
+            driver,
+            Params::new(),
+            "tcp-round-trip",
+            Params::new(),
+            Path::ArmToArm,
+        );
+        study.blocks_max = 1;
+        study.alternate = alternate;
+        let one = study.workloads[0].clone();
+        study.workloads = directions
+            .into_iter()
+            .map(|path| WorkloadSpec {
+                path: Some(path),
+                ..one.clone()
+            })
+            .collect();
+        let Some(stored) = run(&format!("ways-{driver}-{alternate}"), &study) else {
+            continue;
+        };
+        assert_eq!(stored.launches[0].facts["cluster.nodes"], "3");
+        let mut seen: Vec<Path> = Vec::new();
+        for record in &stored.records {
+            assert!(
+                matches!(record.outcome, Outcome::Completed(_)),
+                "{record:?}"
+            );
+            seen.extend(record.trial.cell.path);
+        }
+        seen.sort();
+        let mut expected = directions.to_vec();
+        expected.sort();
+        assert_eq!(seen, expected);
+    }
+}
+
 #[test]
 fn two_containers_exchange_a_round_trip() {
     if let Some(stored) = round_trips("container", Params::new()) {
@@ -65,18 +106,14 @@ fn two_containers_of_an_engine_exchange_a_round_trip() {
 
 #[test]
 fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
-    let settings = Params::new()
-        .with("accel", "tcg")
-        .with("memory", "512m")
-        .with("cpus", 1i64)
-        .with("boot_limit", 180i64);
-    let Some(stored) = round_trips("vm", settings) else {
+    let Some(stored) = round_trips("vm", guests()) else {
         return;
     };
     assert_measured(&stored);
     let facts = &stored.launches[0].facts;
     assert_eq!(facts["cluster.node-2"], "198.51.100.2");
-    assert!(facts["cluster.shared"].contains("no file system in common"));
+    // Whatever they share: it is told.
+    assert!(!facts["cluster.shared"].is_empty());
     let arm = &stored.arms[0];
     assert!(
         tare_model::facts::emulation(&arm.facts).is_some(),

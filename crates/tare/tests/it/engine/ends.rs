@@ -53,6 +53,8 @@ fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
                 created_ns: 0,
                 ready_ns: 12_000_000,
                 removed_ns: 16_000_000,
+                stop_ns: Some(4_000_000),
+                memory_bytes: None,
             }
         );
     }

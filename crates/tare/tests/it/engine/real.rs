@@ -127,6 +127,11 @@ fn real_agents_run_every_trial_and_nothing_is_left() {
         } else {
             let report: LifecycleReport = serde_json::from_slice(&raw.stdout.0).unwrap();
             assert!(0 < report.ready_ns && report.ready_ns < report.removed_ns);
+            #[cfg(target_os = "linux")]
+            assert!(
+                report.memory_bytes.is_some_and(|bytes| bytes > 4096),
+                "{report:?}"
+            );
         }
     }
     let agent = world.cx().agent.clone();
