@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::course::DossierCourse;
 use crate::facts::Facts;
 use crate::params::Params;
 use crate::publication::NoCounterpart;
@@ -635,6 +636,9 @@ pub struct Dossier {
     /// What several instances at once do to each other, for the workloads with a series of them.
     #[serde(default)]
     pub concurrency: Vec<Concurrency>,
+    /// How trials went from beginning to end, for the workloads that tell it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub courses: Vec<DossierCourse>,
     /// Findings.
     pub findings: Vec<DossierFinding>,
     /// The question and answer of `tare why`.

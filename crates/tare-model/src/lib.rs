@@ -10,6 +10,7 @@ pub mod call_list;
 pub mod cluster;
 pub mod command;
 pub mod counter;
+pub mod course;
 pub mod dossier;
 pub mod fact;
 pub mod facts;

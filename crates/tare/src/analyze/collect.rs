@@ -185,6 +185,7 @@ impl<'a> Collector<'a> {
                     probe: decoded.probe.map(Box::new),
                     remarks: decoded.remarks.into_boxed_slice(),
                     joint: decoded.joint,
+                    course: decoded.course,
                     replaced: false,
                 };
                 let of_arm = &mut group.arms[arm_index];

@@ -159,6 +159,7 @@ pub(super) fn decode(
         timed_ns: command.or(report.timed_ns),
         unavailable: report.unavailable,
         joint: None,
+        course: workload.course(raw).map(Box::new),
     })
 }
 
@@ -180,6 +181,7 @@ fn printed(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, 
         span: None,
         timed_ns: None,
         joint: None,
+        course: workload.course(raw).map(Box::new),
     })
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::course::Course;
 use tare_model::{Params, Path, Reason, Spread, WorkSpan};
 
 use super::counters::CounterRow;
@@ -52,6 +53,8 @@ pub(crate) struct Kept {
     pub(crate) remarks: Box<[Remark]>,
     /// What its instances did, one by one, where they were started together.
     pub(crate) joint: Option<Box<Joint>>,
+    /// How it went from beginning to end, where it tells that.
+    pub(crate) course: Option<Box<Course>>,
     /// Another trial of the same arm and block came before and was replaced.
     pub(crate) replaced: bool,
 }
@@ -118,4 +121,5 @@ pub(super) struct Decoded {
     /// Time in which its values were taken, where it says so.
     pub(super) timed_ns: Option<u64>,
     pub(super) joint: Option<Box<Joint>>,
+    pub(super) course: Option<Box<Course>>,
 }

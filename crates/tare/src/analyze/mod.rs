@@ -4,7 +4,7 @@
 //! into readings, `void` strikes out what must not be compared, `pairs` holds the readings of an
 //! arm against the baseline's block by block, `cell` judges them, `diagnostics` says what may be wrong with a cell,
 //! `together` makes one reading of several instances and `concurrency` says what they did to each other, [`beside`] holds two dossiers against each other,
-//! `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
+//! `courses` tells how trials went from beginning to end, `failures` and `checklist` describe the rest; `evidence` is what the catalogue of causes judges by.
 //! [`precision`] asks the same code during a run
 //! whether a workload has been measured well enough.
 //! Everything here is a pure function of its arguments, so a stored run gives the same dossier again.
@@ -29,6 +29,7 @@ mod claims;
 pub(crate) mod collect;
 mod concurrency;
 mod counters;
+mod courses;
 mod decode;
 mod diagnostics;
 pub(crate) mod effect;
@@ -209,6 +210,7 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
         aa,
         pairs,
         concurrency,
+        courses: courses::all(head, collected),
         findings: suspected.iter().map(Suspected::finding).collect(),
         why: None,
         ladder: None,

@@ -251,6 +251,7 @@ mod tests {
             probe: None,
             remarks: Box::new([]),
             joint: None,
+            course: None,
             replaced: false,
         }
     }

@@ -83,6 +83,7 @@ mod tests {
             probe: None,
             remarks: remarks.into_boxed_slice(),
             joint: None,
+            course: None,
             replaced: false,
         }
     }

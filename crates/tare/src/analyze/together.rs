@@ -55,6 +55,7 @@ fn cut_off(workload: &'static dyn Workload, data: &TrialData, limit_ns: u64) -> 
         span: None,
         timed_ns: Some(limit_ns),
         joint: None,
+        course: None,
     })
 }
 
@@ -150,6 +151,8 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
             spans: spans.unwrap_or_default(),
             host_ns,
         })),
+        // Those of several at once are no way of one.
+        course: None,
     })
 }
 

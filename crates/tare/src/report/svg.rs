@@ -1,5 +1,5 @@
 //! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric, values over a parameter
-//! or a number of instances, and a publication's own figures with this machine's numbers.
+//! or a number of instances, trials from beginning to end, and a publication's own figures with this machine's numbers.
 //!
 //! An axis begins at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
 //! Plain shapes and text, no script, no style sheet, no reference to anything outside.
@@ -12,6 +12,8 @@ use super::number::significant;
 
 mod cell;
 mod costs;
+mod course;
+mod lines;
 mod published;
 mod sweep;
 
@@ -26,13 +28,14 @@ impl Format for Svg {
     }
 
     fn about(&self) -> &'static str {
-        "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, and those of a repeated publication"
+        "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, courses of trials, and those of a repeated publication"
     }
 
     fn make(&self, material: &Material<'_>) -> Made {
         let mut files = costs::figures(material.dossier);
         files.extend(cell::figures(material.dossier));
         files.extend(sweep::figures(material.dossier));
+        files.extend(course::figures(material.dossier));
         files.extend(figures(material.dossier));
         if files.is_empty() {
             return Made::Nothing(format!(

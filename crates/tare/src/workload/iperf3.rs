@@ -1,13 +1,14 @@
 //! `iperf3`: the stream of iperf3 between two ends, read from its JSON.
 //!
-//! The metric is what the receiver got, over the receiver's time: what the sender gave to its own kernel is
-//! more. The server takes one test and ends (`-1`), so that nothing is left of a trial.
+//! The first metric is what the receiver got, over the receiver's time: what the sender gave to its own kernel is
+//! more. The client tells every tenth of a second, which is the trial's course. The server takes one test and ends (`-1`), so that nothing is left of a trial.
 //! Exit status 0 is no success here: with `-J` some versions fail with status 0 and say so under `error`.
 //! What it cannot see: which way packets really take; and whether a processor was the limit, which iperf3's
 //! own shares of processor time suggest where both ends are one machine.
 
 use serde_json::Value;
 use tare_model::command::{ADDRESS, BIND, PORT, Transport};
+use tare_model::course::Course;
 use tare_model::{
     Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
 };
@@ -26,14 +27,37 @@ pub struct Iperf3;
 /// The registered workload.
 pub static WORKLOAD: Iperf3 = Iperf3;
 
-static METRICS: &[MetricSpec] = &[MetricSpec {
-    id: "net.iperf3.throughput",
-    unit: Unit::BytePerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Bytes that the receivers of all streams got per second, slow start included.",
-}];
+const fn metric(id: &'static str, unit: Unit, better: Better, doc: &'static str) -> MetricSpec {
+    MetricSpec {
+        id,
+        unit,
+        better,
+        class: ResourceClass::Network,
+        floor_ok: false,
+        doc,
+    }
+}
+
+static METRICS: &[MetricSpec] = &[
+    metric(
+        "net.iperf3.throughput",
+        Unit::BytePerSecond,
+        Better::Higher,
+        "Bytes that the receivers of all streams got per second, slow start included.",
+    ),
+    metric(
+        "net.iperf3-least.throughput",
+        Unit::BytePerSecond,
+        Better::Higher,
+        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; without one in which nothing went.",
+    ),
+    metric(
+        "net.iperf3-resent.count",
+        Unit::Count,
+        Better::Lower,
+        "Segments that the sender's system sent again, of all streams together; without trials in which none was.",
+    ),
+];
 
 static PARAMS: &[ParamSpec] = &[
     ParamSpec {
@@ -169,10 +193,27 @@ impl Workload for Iperf3 {
                 None => return Err(error),
             },
         };
-        Ok(vec![command_output::sample(
-            &METRICS[0],
-            vec![test.received.bytes_per_s],
-        )?])
+        let least = test.rates.iter().copied().reduce(f64::min);
+        let throughput = vec![test.received.bytes_per_s];
+        let mut samples = vec![command_output::sample(&METRICS[0], throughput)?];
+        for (metric, value) in METRICS[1..].iter().zip([least, test.retransmits]) {
+            if let Some(value) = value.filter(|value| *value > 0.0) {
+                samples.push(command_output::sample(metric, vec![value])?);
+            }
+        }
+        Ok(samples)
+    }
+
+    fn course(&self, raw: &RawOutput) -> Option<Course> {
+        let report = command_output::report(raw).ok()?;
+        let test = Test::parse(&command_output::stdout(&report)).ok()?;
+        Some(Course {
+            metric: METRICS[0].id,
+            unit: METRICS[0].unit,
+            axis: "s",
+            step: INTERVAL_S,
+            values: test.rates,
+        })
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
@@ -210,6 +251,8 @@ pub struct Test {
     pub lost_percent: Option<f64>,
     /// The lengths of the intervals that count, seconds.
     pub intervals_s: Vec<f64>,
+    /// Bytes per second in each of these intervals.
+    pub rates: Vec<f64>,
     /// The most streams that any interval holds.
     pub streams_seen: usize,
 }
@@ -269,6 +312,12 @@ impl Test {
         let counting = |interval: &&Value| {
             interval.pointer("/sum/omitted").and_then(Value::as_bool) != Some(true)
         };
+        let of_each = |path: &str| -> Vec<f64> {
+            let counting = intervals.iter().filter(counting);
+            counting
+                .filter_map(|interval| interval.pointer(path).and_then(finite))
+                .collect()
+        };
         let flow = |path: &str| -> Result<Flow, DecodeError> {
             let flow = Flow {
                 bytes: needed(&format!("{path}/bytes"))?,
@@ -292,10 +341,10 @@ impl Test {
             segment: number("/start/tcp_mss_default").filter(|bytes| *bytes > 0.0),
             lost_percent: number("/end/sum_received/lost_percent")
                 .or_else(|| number("/end/sum/lost_percent")),
-            intervals_s: intervals
-                .iter()
-                .filter(counting)
-                .filter_map(|interval| interval.pointer("/sum/seconds").and_then(finite))
+            intervals_s: of_each("/sum/seconds"),
+            rates: of_each("/sum/bits_per_second")
+                .into_iter()
+                .map(|bits| bits / 8.0)
                 .collect(),
             streams_seen: intervals
                 .iter()

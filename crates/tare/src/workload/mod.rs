@@ -3,6 +3,7 @@
 //! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
 //! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
 
+use tare_model::course::Course;
 use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan};
 
 pub use sanity::Remark;
@@ -333,6 +334,10 @@ pub trait Workload: Sync {
     }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
+    /// How the trial went from beginning to end, where the program tells it step by step.
+    fn course(&self, _raw: &RawOutput) -> Option<Course> {
+        None
+    }
     /// How many threads a trial computed with and on what, where its output tells; several instances add up.
     fn demand(&self, _raw: &RawOutput) -> Option<Demand> {
         None

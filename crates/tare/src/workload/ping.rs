@@ -9,6 +9,7 @@
 //! What it cannot see: whether the far end's kernel treats ICMP as it treats other packets.
 
 use tare_model::command::ADDRESS;
+use tare_model::course::Course;
 use tare_model::outcome::Exit;
 use tare_model::{
     Better, CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Reason, Recipe,
@@ -90,6 +91,8 @@ static PATHS: &[Path] = &[
     Path::HostToArm,
     Path::ArmToHost,
     Path::ArmToArm,
+    Path::FirstToSecond,
+    Path::SecondToThird,
 ];
 
 /// The agent's listener that stands for the far end.
@@ -176,6 +179,20 @@ impl Workload for Ping {
             samples.push(command_output::sample(metric, vec![value])?);
         }
         Ok(samples)
+    }
+
+    fn course(&self, raw: &RawOutput) -> Option<Course> {
+        let report = command_output::report(raw).ok()?;
+        let answers = Answers::parse(&command_output::stdout(&report)).ok()?;
+        // With a hole in it, the numbers of what follows would be others'.
+        let is_whole = answers.times_ns.len() as u64 == answers.sent;
+        is_whole.then(|| Course {
+            metric: METRICS[0].id,
+            unit: METRICS[0].unit,
+            axis: "request",
+            step: 1.0,
+            values: answers.times_ns,
+        })
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {

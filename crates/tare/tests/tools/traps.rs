@@ -3,7 +3,7 @@
 use tare::workload::{self, DecodeError, Remark, sanity};
 use tare_model::{Reason, Sample};
 
-use crate::golden::{Capture, capture};
+use crate::golden::{Capture, capture, captures};
 
 fn changed(workload: &str, name: &str, change: impl FnOnce(String) -> String) -> Capture {
     let mut capture = capture(workload, name);
@@ -238,6 +238,37 @@ fn iperf3_many_retransmits_are_told_with_their_share() {
         &capture("iperf3", "3.9-loopback"),
         sanity::RETRANSMITS
     ));
+}
+
+#[test]
+fn what_is_told_step_by_step_is_the_trials_course_and_a_hole_in_it_is_none() {
+    let course = |capture: &Capture| {
+        let workload = workload::find(&capture.workload).unwrap();
+        workload.course(&capture.raw())
+    };
+    let stream = course(&capture("iperf3", "3.12-loopback")).unwrap();
+    assert_eq!(stream.metric, "net.iperf3.throughput");
+    assert_eq!((stream.axis, stream.step), ("s", 0.1));
+    assert_eq!(stream.values.len(), 10);
+    let least = stream.values.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(least, 655_405_891.885_250_3);
+    let requests = course(&capture("ping", "20221126-loopback")).unwrap();
+    assert_eq!(requests.axis, "request");
+    assert!(!requests.values.is_empty());
+    assert_eq!(
+        course(&capture("ping", "20221126-loss-and-duplicates")),
+        None
+    );
+    assert_eq!(course(&capture("iperf3", "3.12-server-died")), None);
+    assert_eq!(course(&capture("fio", &name_of_first("fio"))), None);
+}
+
+/// The first capture of a workload.
+fn name_of_first(workload: &str) -> String {
+    let mut all = captures().into_iter();
+    all.find(|capture| capture.workload == workload)
+        .unwrap()
+        .name
 }
 
 #[test]

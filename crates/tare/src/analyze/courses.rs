@@ -1,0 +1,116 @@
+//! How the trials of a workload went from beginning to end, step by step, in each arm.
+//!
+//! A step's value is the median of the trials that got so far, between the least and the greatest of them: trials are
+//! no sample of one step's values, so nothing is inferred from a step. What it cannot see: what lies within a step.
+
+use tare_model::course::{Course, CourseArm, CoursePoint, DossierCourse};
+use tare_model::study::A_PRIME;
+
+use super::collect::Collector;
+use super::input::RunHead;
+use super::kept::Group;
+
+/// Fewer steps than this are no way.
+const FEWEST_STEPS: usize = 3;
+
+/// The ways of all workloads that tell them.
+pub(super) fn all(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCourse> {
+    collected
+        .groups
+        .values()
+        .filter_map(|group| of_group(head, collected, group))
+        .collect()
+}
+
+fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<DossierCourse> {
+    let of_arm = |arm: &str| -> Vec<&Course> {
+        let kept = collected.arm_index(arm).map(|index| &group.arms[index]);
+        let kept = kept.into_iter().flat_map(|blocks| blocks.values());
+        kept.filter_map(|kept| kept.course.as_deref()).collect()
+    };
+    let mut arms = Vec::new();
+    let mut first = None;
+    for arm in head.arms.iter().map(|arm| arm.spec.id.as_str()) {
+        let courses = of_arm(arm);
+        let points = points(&courses);
+        if arm != A_PRIME && points.len() >= FEWEST_STEPS {
+            first = first.or(courses.first().copied());
+            arms.push(CourseArm {
+                arm: arm.to_owned(),
+                points,
+            });
+        }
+    }
+    let first = first?;
+    Some(DossierCourse {
+        workload: group.name.clone(),
+        params: group.params.clone(),
+        path: group.path,
+        metric: first.metric.to_owned(),
+        unit: first.unit.symbol().to_owned(),
+        axis: first.axis.to_owned(),
+        arms,
+    })
+}
+
+/// The steps of these trials, up to the last that at least half of them reached.
+fn points(courses: &[&Course]) -> Vec<CoursePoint> {
+    let Some(step) = courses.first().map(|course| course.step) else {
+        return Vec::new();
+    };
+    let at_step = |number: usize| -> Option<CoursePoint> {
+        let of_trials = courses
+            .iter()
+            .filter_map(|course| course.values.get(number));
+        let values: Vec<f64> = of_trials.copied().collect();
+        if values.len() * 2 < courses.len() {
+            return None;
+        }
+        let extreme = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
+        Some(CoursePoint {
+            at: (number + 1) as f64 * step,
+            trials: values.len() as u32,
+            typical: tare_stats::median(&values)?,
+            least: extreme(f64::min)?,
+            greatest: extreme(f64::max)?,
+        })
+    };
+    (0..).map_while(at_step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::Unit;
+
+    fn course(values: &[f64]) -> Course {
+        Course {
+            metric: "m",
+            unit: Unit::BytePerSecond,
+            axis: "s",
+            step: 0.5,
+            values: values.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_step_is_the_median_of_the_trials_that_got_so_far() {
+        let trials = [
+            course(&[1.0, 10.0, 100.0]),
+            course(&[3.0, 30.0]),
+            course(&[2.0, 50.0]),
+        ];
+        let points = points(&trials.iter().collect::<Vec<_>>());
+        assert_eq!(points.len(), 2, "one of three is no half");
+        assert_eq!((points[0].at, points[1].at), (0.5, 1.0));
+        let last = points[1];
+        let values = (last.least, last.typical, last.greatest);
+        assert_eq!((values, last.trials), ((10.0, 30.0, 50.0), 3));
+    }
+
+    #[test]
+    fn no_trial_is_no_step() {
+        assert!(points(&[]).is_empty());
+        assert!(points(&[&course(&[])]).is_empty());
+    }
+}
