@@ -32,6 +32,7 @@ mod template;
 
 pub(super) use crate::env::own::shared::Share;
 use difference::parts;
+#[cfg(unix)]
 use template::version_of;
 pub(super) use template::{Template, body_of, looked_up};
 
