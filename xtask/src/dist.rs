@@ -1,15 +1,16 @@
-//! `dist`: the agents, static, and `tare` with the agents inside: `<target folder>/dist/tare`.
+//! `dist [--target TRIPLE]`: the agents, static, and `tare` with the agents inside: `<target folder>/dist/tare`, or for
+//! another system than this one `<target folder>/dist/<triple>/tare`.
 //!
 //! The agent gets a target folder of its own, so that its profile and flags never disturb other builds,
 //! and so that a `tare` built without this command finds it there. On Linux it is linked with musl; where
-//! that target cannot be had, statically with the C library of the machine. On Windows there are two: the
+//! that target cannot be had, statically with the C library of the machine. For Windows there are two: the
 //! host's own, and the Linux one for containers where its target is installed.
 //! What it cannot see: whether a linker for another system is there; cargo says so when it is not.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 use crate::shell::{Program, cargo, program, step};
 use crate::workspace::{root, target_folder};
@@ -20,12 +21,16 @@ const AGENT_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Builds everything.
 pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    ensure!(
-        arguments.is_empty(),
-        "`dist` takes no arguments, but got `{}`",
-        arguments.join(" ")
-    );
-    let program = dist()?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let target = match arguments[..] {
+        [] => None,
+        ["--target", target] => Some(target),
+        _ => bail!(
+            "`dist` takes no arguments but `--target TRIPLE`, and got `{}`",
+            arguments.join(" ")
+        ),
+    };
+    let program = build_for(&Place::own(), target)?;
     println!("{}", program.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -73,10 +78,24 @@ pub(crate) fn dist() -> anyhow::Result<PathBuf> {
 
 /// Builds everything; returns where `tare` lies.
 pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
+    build_for(place, None)
+}
+
+/// The same for a target, where that is not this machine's own.
+fn build_for(place: &Place, target: Option<&str>) -> anyhow::Result<PathBuf> {
     step(
         "stage 1 of 2: the agent, one static file for every environment (the first time about two minutes on two processors)",
     );
-    let agents = agents(place)?;
+    let agents = match target {
+        None => agents(place)?,
+        Some(target) => {
+            ensure!(
+                is_installed(target) || add(target),
+                "Rust has no standard library here for `{target}`: `rustup target add {target}`"
+            );
+            agents_for(place, target)?
+        }
+    };
     let mut list = Vec::new();
     for (target, path) in &agents {
         let bytes = size(path)?;
@@ -86,14 +105,20 @@ pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
     step(
         "stage 2 of 2: `tare` with the agent inside (the first time about four minutes on two processors)",
     );
+    let of_target: Vec<&str> = target.iter().flat_map(|it| ["--target", it]).collect();
     place
         .build(&["--release", "--package", "tare", "--bin", "tare"])
+        .arguments(&of_target)
         .arguments(&["--target-dir", &place.target.to_string_lossy()])
         .variable("TARE_AGENT_FILES", list.join(";"))
         .run()?;
-    let name = format!("tare{}", std::env::consts::EXE_SUFFIX);
-    let built = place.target.join("release").join(&name);
-    let folder = place.target.join("dist");
+    let below = target.unwrap_or_default();
+    let name = match target {
+        None => format!("tare{}", std::env::consts::EXE_SUFFIX),
+        Some(target) => named("tare", target),
+    };
+    let built = place.target.join(below).join("release").join(&name);
+    let folder = place.target.join("dist").join(below);
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(&name);
     // Not written over: a `tare` that is running keeps its file.
@@ -135,9 +160,8 @@ pub(crate) fn is_small_enough(agent: &Path) -> anyhow::Result<()> {
 fn agents(place: &Place) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let arch = std::env::consts::ARCH;
     let musl = format!("{arch}-unknown-linux-musl");
-    let has_musl = is_installed(&musl) || add(&musl);
     if cfg!(target_os = "linux") {
-        if has_musl {
+        if is_installed(&musl) || add(&musl) {
             return Ok(vec![agent(place, &musl, "")?]);
         }
         println!(
@@ -146,14 +170,35 @@ fn agents(place: &Place) -> anyhow::Result<Vec<(String, PathBuf)>> {
         let gnu = format!("{arch}-unknown-linux-gnu");
         return Ok(vec![agent(place, &gnu, "-C target-feature=+crt-static")?]);
     }
-    let mut agents = vec![agent(place, &host_target()?, "")?];
-    if has_musl {
+    agents_for(place, &host_target()?)
+}
+
+/// Builds the agents that the `tare` of this target carries: its own, and where it is not for Linux the one for
+/// containers that run it.
+fn agents_for(place: &Place, target: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let mut agents = vec![agent(place, target, "")?];
+    if target.contains("linux") {
+        return Ok(agents);
+    }
+    let arch = target.split('-').next().unwrap_or_default();
+    let musl = format!("{arch}-unknown-linux-musl");
+    if is_installed(&musl) || add(&musl) {
         // A musl program needs no foreign C compiler, only a linker: the one that comes with Rust.
         agents.push(agent(place, &musl, "-C linker=rust-lld")?);
     } else {
         println!("the target {musl} is not installed: this `tare` cannot measure Linux containers");
     }
     Ok(agents)
+}
+
+/// What a program is called on the system of a target.
+fn named(program: &str, target: &str) -> String {
+    let ending = if target.contains("windows") {
+        ".exe"
+    } else {
+        ""
+    };
+    format!("{program}{ending}")
 }
 
 /// Builds the agent for one target.
@@ -167,15 +212,8 @@ fn agent(place: &Place, target: &str, flags: &str) -> anyhow::Result<(String, Pa
         build = build.variable("RUSTFLAGS", flags);
     }
     build.run()?;
-    let name = if target.contains("windows") {
-        "tare-agent.exe"
-    } else {
-        "tare-agent"
-    };
-    Ok((
-        target.to_owned(),
-        folder.join(target).join("agent").join(name),
-    ))
+    let built = folder.join(target).join("agent");
+    Ok((target.to_owned(), built.join(named("tare-agent", target))))
 }
 
 /// Whether the standard library for this target is there.

@@ -40,6 +40,7 @@ pub(crate) const PROVISIONED: &[&str] = &[
     "tools",
     "userns",
     "vm",
+    "wine",
 ];
 
 /// What provisioning may fail to bring, each with the reason; a test that misses it stands among those skipped.
@@ -80,6 +81,10 @@ const OPTIONAL: &[(&str, &str)] = &[
     (
         "virtiofsd",
         "some distributions have it with the emulator, others in a package of its own",
+    ),
+    (
+        "windows",
+        "what runs on Windows is built and run in a part of its own",
     ),
     ("youki", "no distribution packages it"),
 ];

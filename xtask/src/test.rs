@@ -20,6 +20,8 @@ use crate::{contracts, deny, planted, reproduce, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute.
 const WAITING: [&str; 4] = ["podman::", "ssh::", "vm::", "docker_contexts::"];
+/// Part of the names of tests that run the program for Windows.
+const WINDOWS: &str = "wine::";
 /// Parts of the names of tests whose answer needs a machine that does nothing else.
 const ALONE: [&str; 3] = ["copy_up::", "shapes::", "why::"];
 
@@ -125,7 +127,7 @@ fn all(
         every_test(&tests, is_provisioned, tally)
     } else {
         part(&tests.clone().arguments(passed), tally, || ())
-            .and_then(|()| other_builds(is_provisioned, tally))
+            .and_then(|()| other_builds(&everywhere, is_provisioned, tally))
     };
     let mut tally = locked(tally);
     tally.try_again(|test| {
@@ -154,10 +156,12 @@ fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Re
     let elsewhere: Vec<&str> = WAITING
         .iter()
         .chain(&ALONE)
+        .chain([&WINDOWS])
         .flat_map(|part| ["--skip", part])
         .collect();
     let rest = tests.clone().arguments(&["--"]).arguments(&elsewhere);
     let waiting = tests.clone().arguments(&["--"]).arguments(&WAITING);
+    let others = tests.clone();
     let alone = tests.clone().arguments(&["--"]).arguments(&ALONE);
     let (rest, waiting, checks) = std::thread::scope(|scope| {
         // By the first line of one part everything is compiled, so the next does not wait for the builder.
@@ -172,7 +176,7 @@ fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Re
         });
         let checks = scope.spawn(move || {
             begun_checks.recv()?;
-            other_builds(is_provisioned, tally)
+            other_builds(&others, is_provisioned, tally)
         });
         let rest = part(&rest, tally, || {
             let _ = begin.send(());
@@ -209,7 +213,7 @@ fn carry_out(tests: &Program, mut each_line: impl FnMut()) -> (Output, Result<()
 
 /// What needs no quiet: the agent built again, the documentation, and what runs on Windows. Yields to whatever
 /// else runs.
-fn other_builds(is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     step("the agent once more in another folder");
     reproduce::agent()?;
     step("documentation");
@@ -217,20 +221,35 @@ fn other_builds(is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
         .variable("RUSTDOCFLAGS", "-D warnings")
         .politely()
         .run()?;
+    windows(tests, is_provisioned, tally)
+}
+
+/// Builds the program for Windows and has Wine run it. For a processor that no machine here has, it is only compiled.
+fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     step("Windows");
-    if packages::has("x86_64-w64-mingw32-gcc") && dist::is_installed("x86_64-pc-windows-gnu") {
-        for package in ["tare-agent", "tare"] {
-            cargo(&[
-                "check",
-                "--quiet",
-                "--package",
-                package,
-                "--target",
-                "x86_64-pc-windows-gnu",
-            ])
+    let (target, arm) = ("x86_64-pc-windows-gnu", "aarch64-pc-windows-gnullvm");
+    let agent = ["--quiet", "--package", "tare-agent"];
+    let both = ["--package", "tare", "--bin", "tare", "--bin", "tare-agent"];
+    if dist::is_installed(arm) {
+        cargo(&["check"])
+            .arguments(&agent)
+            .arguments(&["--target", arm])
             .politely()
             .run()?;
-        }
+    }
+    if packages::has("x86_64-w64-mingw32-gcc") && dist::is_installed(target) {
+        cargo(&["build"])
+            .arguments(&agent)
+            .arguments(&both)
+            .arguments(&["--target", target])
+            .politely()
+            .run()?;
+        let program = target_folder().join(target).join("debug/tare.exe");
+        let tests = tests
+            .clone()
+            .variable("TARE_TEST_WINDOWS", program)
+            .arguments(&["--test", "it", "--", WINDOWS]);
+        part(&tests, tally, || ())?;
     } else if is_provisioned {
         bail!(
             "Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned"

@@ -17,6 +17,7 @@ const NEEDED: &[(&str, &str)] = &[
         "libopenblas0-pthread",
     ),
     ("/usr/share/doc/python3-venv", "python3-venv"),
+    ("/usr/lib/wine/wine64", "wine64"),
     ("bindfs", "bindfs"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),
@@ -96,7 +97,11 @@ pub(crate) fn ensure() -> Result<()> {
             .concat(),
         )?;
     }
-    for triple in ["x86_64-unknown-linux-musl", "x86_64-pc-windows-gnu"] {
+    for triple in [
+        "x86_64-unknown-linux-musl",
+        "x86_64-pc-windows-gnu",
+        "aarch64-pc-windows-gnullvm",
+    ] {
         // Where one cannot be had, what needs it says so itself.
         let _ = dist::is_installed(triple) || dist::add(triple);
     }

@@ -77,4 +77,6 @@ mod traces;
 mod vm;
 #[cfg(target_os = "linux")]
 mod why;
+#[cfg(target_os = "linux")]
+mod wine;
 mod world;
