@@ -120,9 +120,17 @@ fn is_guest_folder(path: &str) -> bool {
     name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
-#[cfg(not(target_os = "linux"))]
+/// Does nothing, as the first process of a Windows container, until the engine ends it.
+#[cfg(windows)]
 fn hold() -> ExitCode {
-    refuse("`hold` is not available on this system: it is the first process of a Linux container")
+    loop {
+        std::thread::park();
+    }
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
+fn hold() -> ExitCode {
+    refuse("`hold` is not available on this system: it is the first process of a container")
 }
 
 #[cfg(target_os = "linux")]

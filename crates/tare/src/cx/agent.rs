@@ -186,6 +186,14 @@ impl Agents {
             })
             .map(|agent| &agent.binary)
     }
+
+    /// One for Windows on this machine type; `None` where there is none.
+    pub fn windows(&self, arch: &str) -> Option<&AgentBinary> {
+        self.known
+            .iter()
+            .find(|agent| runs_on(&agent.target, &format!("{arch}-pc-windows")))
+            .map(|agent| &agent.binary)
+    }
 }
 
 /// Whether an agent for `target` runs where `place` runs: same machine type and system, any C library.

@@ -15,7 +15,6 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
-use super::image::packed;
 use super::own::{Changed, Own, Wish};
 use super::record;
 use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, SettingsError};
@@ -40,6 +39,7 @@ mod profile;
 mod request;
 mod served;
 mod settings;
+mod system;
 
 use api::{Api, DENIED_FIX, Unreachable};
 use catalogue::SETTINGS;
@@ -48,6 +48,7 @@ use environment::DockerEnvironment;
 use inside::InsideEnvironment;
 use places::Place;
 use settings::Settings;
+use system::System;
 
 /// `detect` answers within this time.
 const DETECT_LIMIT: Duration = Duration::from_secs(3);
@@ -126,12 +127,6 @@ impl Docker {
         let (version, info) = api.identity(limit).map_err(|error| self.placed(error))?;
         let facts = facts::of_engine(&api, &version, &info);
         let os_type = info.os_type.or(version.os).unwrap_or_default();
-        if os_type == "windows" {
-            return Err(EnvError::Absent {
-                why: "the engine runs Windows containers, and the agent is a Linux program".into(),
-                fix: Some("in Docker Desktop's menu: `Switch to Linux containers`".into()),
-            });
-        }
         let architecture = version.arch.or(info.architecture).unwrap_or_default();
         let elsewhere = locality::elsewhere(&facts);
         Ok((
@@ -139,9 +134,23 @@ impl Docker {
             Engine {
                 facts,
                 architecture,
+                system: System::of(&os_type),
                 elsewhere,
             },
         ))
+    }
+
+    /// The same for what only Linux containers can be asked.
+    fn identify_linux(&self, cx: &Context<'_>, limit: Duration) -> Result<(Api, Engine), EnvError> {
+        let (api, engine) = self.identify(cx, limit)?;
+        if engine.system == System::Windows {
+            return Err(EnvError::Absent {
+                why: "the engine runs Windows containers, and one of the user's own can be asked about on Linux only"
+                    .into(),
+                fix: Some("in Docker Desktop's menu: `Switch to Linux containers`".into()),
+            });
+        }
+        Ok((api, engine))
     }
 }
 
@@ -149,6 +158,7 @@ impl Docker {
 struct Engine {
     facts: Facts,
     architecture: String,
+    system: System,
     elsewhere: Option<String>,
 }
 
@@ -285,7 +295,7 @@ impl Driver for Docker {
             .endpoint()
             .map_or(DETECT_LIMIT, |endpoint| endpoint.patience());
         let found = self.identify(cx, limit).and_then(|(_, engine)| {
-            packed::agent_for(cx.agents, &engine.architecture)?;
+            engine.system.agent(cx.agents, &engine.architecture)?;
             Ok(engine.facts)
         });
         match found {

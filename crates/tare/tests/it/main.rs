@@ -25,6 +25,8 @@ mod docker;
 mod docker_contexts;
 #[cfg(target_os = "linux")]
 mod docker_variants;
+#[cfg(target_os = "linux")]
+mod docker_windows;
 mod documentation;
 mod engine;
 mod host;

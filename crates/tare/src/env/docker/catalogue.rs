@@ -1,5 +1,7 @@
 //! What may be set of a `docker` arm. What the table cannot tell is whether an engine grants what is asked for.
 
+use bollard::models::HostConfigIsolationEnum;
+
 use super::super::common::{
     BINDS, CAP_ADD, CAP_DROP, CPUS, CPUSET, FILES, INIT, MEMORY, NO_NEW_PRIVILEGES, PACKAGES,
     PRIVILEGED, PROGRAMS, SHM, ULIMIT,
@@ -21,6 +23,11 @@ pub(super) enum Storage {
     Served,
     Tmpfs,
 }
+
+pub(super) const ISOLATIONS: [(&str, HostConfigIsolationEnum); 2] = [
+    ("process", HostConfigIsolationEnum::PROCESS),
+    ("hyperv", HostConfigIsolationEnum::HYPERV),
+];
 
 pub(super) const STORAGES: [(&str, Storage); 5] = [
     ("layer", Storage::Layer),
@@ -80,6 +87,8 @@ settings! {
         "a runtime that the engine knows");
     PLATFORM("platform", Text(Form::of("a pair such as `linux/arm64`", is_platform)), "the engine's",
         "the image's system and processor");
+    ISOLATION("isolation", Text(Form::words(&words(&ISOLATIONS))), "the engine's",
+        "of a Windows container: the engine's own kernel, or a small machine around it");
     CONTEXT("context", Text(Form::of("a context's name", is_container_name)), "the one that `docker` would use",
         "a context of the `docker` command: the engine it names");
     STORAGE("storage", Text(Form::words(&words(&STORAGES))), "`layer`",

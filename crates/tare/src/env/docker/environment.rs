@@ -32,11 +32,9 @@ use super::own::{self, Share, Template};
 use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
+use super::system::System;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
 use crate::cx::{CONTROL_LIMIT, Context, files, turn_page};
-
-/// Where the volume that the instances share is mounted inside.
-const SHARED: &str = "/tare-shared";
 
 /// How long engines wait for a container to obey before they kill it (`docker stop --help`), seconds.
 const USUAL_PATIENCE_S: u16 = 10;
@@ -59,6 +57,7 @@ pub(super) struct DockerEnvironment {
 struct Prepared {
     image: String,
     architecture: String,
+    system: System,
     facts: Facts,
     elsewhere: Option<String>,
     profile: Option<Profile>,
@@ -140,11 +139,11 @@ impl DockerEnvironment {
         ])
     }
 
-    fn mount(&self, cx: &Context<'_>, belongings: &Belongings) -> Option<Mount> {
-        let target = Some(WORKDIR.to_owned());
+    fn mount(&self, cx: &Context<'_>, system: System, belongings: &Belongings) -> Option<Mount> {
+        let target = Some(system.workdir().to_owned());
         match self.settings.storage {
             Storage::Layer => None,
-            Storage::Volume => Some(self.volume(cx, &belongings.name, WORKDIR)),
+            Storage::Volume => Some(self.volume(cx, &belongings.name, system.workdir())),
             Storage::Bind | Storage::Served => Some(Mount {
                 target,
                 source: belongings
@@ -186,7 +185,10 @@ impl DockerEnvironment {
     fn turn_page(&self, cx: &Context<'_>, prepared: &Prepared, mode: StartMode) -> Option<String> {
         // Another user may not write to it.
         let is_own = self.settings.user.is_none() && self.settings.like.is_none();
-        let is_here = is_own && prepared.elsewhere.is_none() && mode == StartMode::Resident;
+        let is_here = is_own
+            && prepared.system == System::Linux
+            && prepared.elsewhere.is_none()
+            && mode == StartMode::Resident;
         turn_page::to_show(cx.scratch).filter(|_| is_here)
     }
 
@@ -200,7 +202,8 @@ impl DockerEnvironment {
         let is_once = mode == StartMode::Once;
         let is_attached = is_once && self.settings.entry.is_empty();
         let shared = self.shared(cx).filter(|_| !is_once);
-        let shared = shared.map(|name| self.volume(cx, &name, SHARED));
+        let system = prepared.system;
+        let shared = shared.map(|name| self.volume(cx, &name, system.shared()));
         let turn_page = self.turn_page(cx, prepared, mode).map(|source| Mount {
             target: Some(TURN_PAGE.to_owned()),
             source: Some(source),
@@ -208,7 +211,7 @@ impl DockerEnvironment {
             ..Default::default()
         });
         let mounts: Vec<Mount> = self
-            .mount(cx, belongings)
+            .mount(cx, system, belongings)
             .into_iter()
             .chain(shared)
             .chain(turn_page)
@@ -220,6 +223,7 @@ impl DockerEnvironment {
         let mut host_config = request::host_config(&self.settings, prepared.profile.as_ref());
         host_config.port_bindings =
             request::port_bindings(&self.settings.network, prepared.gateway);
+        host_config.network_mode = Some(system.network(&self.settings.network));
         host_config.mounts = (!mounts.is_empty()).then_some(mounts);
         ContainerCreateBody {
             image: Some(prepared.image.clone()),
@@ -229,7 +233,7 @@ impl DockerEnvironment {
                 .then(|| vec![request::published_key()]),
             entrypoint: Some(match self.settings.entry.first() {
                 Some(program) => vec![program.clone()],
-                None => vec![AGENT_PATH.into()],
+                None => vec![system.agent_path().into()],
             }),
             cmd: Some(match self.settings.entry.get(1..) {
                 Some(arguments) => arguments.to_vec(),
@@ -238,7 +242,7 @@ impl DockerEnvironment {
             stop_timeout: self.settings.stop_after.map(i64::from),
             env: Some(vec![format!("TARE_RUN={}", cx.run)]),
             labels: Some(self.labels(cx)),
-            user: self.settings.user.clone(),
+            user: self.settings.user.clone().or_else(|| system.user()),
             // The agent's own streams are never a terminal: it would change the bytes of frames.
             tty: (self.settings.tty && !is_once).then_some(true),
             attach_stdin: Some(is_attached),
@@ -322,7 +326,8 @@ impl DockerEnvironment {
         prepared: &Prepared,
     ) -> Result<Option<Vec<u8>>, EnvError> {
         if self.is_foreign() {
-            let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
+            let system = prepared.system;
+            let agent = system.agent(cx.agents, &prepared.architecture)?;
             let host = prepared
                 .own
                 .as_ref()
@@ -342,7 +347,7 @@ impl DockerEnvironment {
                 files::write_program(&agent_file(cx), &agent.bytes()?)?;
                 return Ok(None);
             }
-            return Ok(Some(packed::agent_archive(&agent.bytes()?)));
+            return Ok(Some(system.archive(&agent.bytes()?)));
         }
         let storage = self.settings.storage;
         let is_foreign = storage == Storage::Volume || storage.is_folder();
@@ -350,7 +355,13 @@ impl DockerEnvironment {
     }
 
     /// Starts what was created and opens the stream to its agent.
-    fn launch(&self, api: &Api, id: &str, mode: StartMode) -> Result<(Output, Input), EnvError> {
+    fn launch(
+        &self,
+        api: &Api,
+        id: &str,
+        system: System,
+        mode: StartMode,
+    ) -> Result<(Output, Input), EnvError> {
         let start = || {
             let request = api
                 .client
@@ -385,7 +396,7 @@ impl DockerEnvironment {
                     attach_stdin: Some(true),
                     attach_stdout: Some(true),
                     attach_stderr: Some(true),
-                    cmd: Some(vec![AGENT_PATH.into(), "serve".into()]),
+                    cmd: Some(vec![system.agent_path().into(), "serve".into()]),
                     privileged: self.settings.privileged.then_some(true),
                     ..Default::default()
                 };
@@ -483,14 +494,7 @@ impl Environment for DockerEnvironment {
             Seccomp::Default | Seccomp::Unconfined => None,
         };
         let (api, engine) = self.driver.identify(cx, ANSWER_LIMIT)?;
-        if let Some(platform) = &self.settings.platform
-            && !platform.starts_with("linux/")
-        {
-            return Err(EnvError::Absent {
-                why: format!("the engine runs Linux containers, and `{platform}` is none"),
-                fix: Some("leave `platform` out, or name one that begins with `linux/`".into()),
-            });
-        }
+        engine.system.check(&self.settings)?;
         if self.settings.storage == Storage::Served {
             served::check(cx, engine.elsewhere.as_deref())?;
         }
@@ -533,7 +537,7 @@ impl Environment for DockerEnvironment {
             facts.insert(fact::IMAGE_EMULATED.into(), "true".into());
         }
         // Missing is told here, before anything is started.
-        let agent = packed::agent_for(cx.agents, &architecture)?;
+        let agent = engine.system.agent(cx.agents, &architecture)?;
         facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
         facts::of_image(&mut facts, &name, &image);
         if own.is_none() {
@@ -546,6 +550,7 @@ impl Environment for DockerEnvironment {
         self.prepared = Some(Prepared {
             image: name,
             architecture,
+            system: engine.system,
             facts,
             elsewhere: engine.elsewhere,
             profile,
@@ -599,10 +604,10 @@ impl Environment for DockerEnvironment {
         let launched = seen
             .and_then(|()| {
                 additions.map_or(Ok(()), |archive| {
-                    image::upload(&api, &belongings.name, archive)
+                    image::upload(&api, &belongings.name, prepared.system.root(), archive)
                 })
             })
-            .and_then(|()| self.launch(&api, &belongings.name, mode));
+            .and_then(|()| self.launch(&api, &belongings.name, prepared.system, mode));
         match launched {
             Ok((output, input)) => Ok(Box::new(DockerInstance::new(
                 EngineChannel::new(api, belongings.name.clone(), output, input),
@@ -612,10 +617,11 @@ impl Environment for DockerEnvironment {
                 Siblings {
                     number: self.numbers.take(),
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
-                        .then(|| SHARED.to_owned()),
+                        .then(|| prepared.system.shared().to_owned()),
                     turn_page: self
                         .turn_page(cx, prepared, mode)
                         .map(|_| TURN_PAGE.to_owned()),
+                    system: prepared.system,
                 },
                 self.patience(),
             ))),

@@ -118,9 +118,14 @@ pub(super) fn inspect(api: &Api, name: &str) -> Result<ImageInspect, EnvError> {
 }
 
 /// Unpacks an archive at the root of a container that has not been started.
-pub(super) fn upload(api: &Api, container: &str, archive: Vec<u8>) -> Result<(), EnvError> {
+pub(super) fn upload(
+    api: &Api,
+    container: &str,
+    root: &str,
+    archive: Vec<u8>,
+) -> Result<(), EnvError> {
     let options = UploadToContainerOptions {
-        path: "/".into(),
+        path: root.into(),
         ..Default::default()
     };
     api.call(

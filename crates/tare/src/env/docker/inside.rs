@@ -243,7 +243,7 @@ impl Environment for InsideEnvironment {
     }
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let (api, engine) = self.driver.identify(cx, DETECT_LIMIT)?;
+        let (api, engine) = self.driver.identify_linux(cx, DETECT_LIMIT)?;
         let found = must_run(&api, &self.container)?;
         let name = found.image.unwrap_or_default();
         let image = image::inspect(&api, &name)?;
@@ -278,7 +278,7 @@ impl Environment for InsideEnvironment {
         let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
         let guest = Guest::new(cx, &self.arm, &self.container);
         record::add(cx, self.driver.id(), &self.arm, &self.place(&guest))?;
-        let launched = image::upload(&api, &self.container, guest.archive(&agent.bytes()?))
+        let launched = image::upload(&api, &self.container, "/", guest.archive(&agent.bytes()?))
             .map_err(not_copied)
             .and_then(|()| self.launch(cx, &api, &guest));
         match launched {

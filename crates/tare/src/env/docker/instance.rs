@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tare_model::Reason;
 
-use super::super::image::WORKDIR;
 use super::super::siblings::Number;
 use super::super::{Channel, Charged, EnvError, Instance, Published, PublishedAt};
 use super::api::Api;
@@ -17,6 +16,7 @@ use super::locality;
 use super::request::{PUBLISHED_PORT, published_key};
 use super::served::{self, Server};
 use super::settings::Network;
+use super::system::System;
 use crate::cx::Context;
 
 /// What was made for one instance; its parts bear one name and go together.
@@ -61,6 +61,8 @@ pub(super) struct Siblings {
     pub(super) shared: Option<String>,
     /// Where the page by which workers pass the turn is mounted, if it is.
     pub(super) turn_page: Option<String>,
+    /// What they run.
+    pub(super) system: System,
 }
 
 pub(super) struct DockerInstance {
@@ -140,6 +142,10 @@ impl Instance for DockerInstance {
     }
 
     fn charged(&self) -> Charged {
+        // Only Linux counts by control groups.
+        if self.siblings.system == System::Windows {
+            return Charged::Nowhere;
+        }
         let look = || locality::charged(&self.channel.api, &self.belongings.name);
         self.charged.get_or_init(look).clone()
     }
@@ -189,7 +195,7 @@ impl Instance for DockerInstance {
     }
 
     fn workdir(&self) -> String {
-        WORKDIR.to_owned()
+        self.siblings.system.workdir().to_owned()
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {

@@ -202,7 +202,7 @@ mod compose_none {
 impl Docker {
     /// Takes something of the user's: [`crate::env::Driver::take`].
     pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
-        let (api, engine) = self.identify(cx, super::DETECT_LIMIT)?;
+        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let inside = match wish.source {
             Source::Inside(name) => {
                 super::inside::must_run(&api, name)?;
@@ -263,7 +263,7 @@ impl Docker {
             settings: env_own::without(settings, without),
             change: "the same without it, by the switch that found it".to_owned(),
         };
-        let (api, _) = self.identify(cx, super::DETECT_LIMIT)?;
+        let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let words = match wish.source {
             Source::Line(words) => words,
             Source::Service { service, .. } => {

@@ -45,6 +45,7 @@ pub(super) fn host_config(settings: &Settings, profile: Option<&Profile>) -> Hos
         privileged: settings.privileged.then_some(true),
         init: settings.init.then_some(true),
         runtime: settings.runtime.clone(),
+        isolation: settings.isolation,
         log_config: settings
             .log_driver
             .clone()

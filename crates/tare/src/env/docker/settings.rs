@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use bollard::models::HostConfigIsolationEnum;
 use tare_model::Params;
 use tare_model::launch::Bind;
 
@@ -16,9 +17,9 @@ use super::super::reader::Reader;
 use super::super::{Setting, SettingsError, common};
 pub(super) use super::catalogue::Storage;
 use super::catalogue::{
-    APPARMOR, BIND_FOLDER, CONTEXT, ENTRY, IMAGE, INSIDE, LIKE, LOG_DRIVER, LOWER_FILE, NETWORK,
-    PLATFORM, PORT, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER, STORAGE, STORAGES, TMPFS, TTY, USER,
-    WITHOUT,
+    APPARMOR, BIND_FOLDER, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS, LIKE, LOG_DRIVER,
+    LOWER_FILE, NETWORK, PLATFORM, PORT, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER, STORAGE, STORAGES,
+    TMPFS, TTY, USER, WITHOUT,
 };
 
 /// The largest file that a tar header tells without an extension, bytes.
@@ -104,6 +105,8 @@ pub(super) struct Settings {
     pub(super) tty: bool,
     pub(super) runtime: Option<String>,
     pub(super) platform: Option<String>,
+    /// How a Windows container is kept apart.
+    pub(super) isolation: Option<HostConfigIsolationEnum>,
     pub(super) context: Option<String>,
     pub(super) storage: Storage,
     pub(super) bind_folder: Option<PathBuf>,
@@ -112,6 +115,8 @@ pub(super) struct Settings {
     pub(super) tmpfs: Vec<String>,
     pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
+    /// The names of all that was said.
+    pub(super) said: Vec<&'static str>,
 }
 
 impl Settings {
@@ -151,6 +156,7 @@ impl Settings {
             tty: read.is_on(&TTY),
             runtime: read.owned(&RUNTIME),
             platform: read.owned(&PLATFORM),
+            isolation: read.word(&ISOLATION, &ISOLATIONS),
             context: read.owned(&CONTEXT),
             storage: read.word(&STORAGE, &STORAGES).unwrap_or(Storage::Layer),
             bind_folder: read.text(&BIND_FOLDER).map(PathBuf::from),
@@ -158,6 +164,11 @@ impl Settings {
             tmpfs: read.list(&TMPFS).to_vec(),
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
+            said: SETTINGS
+                .iter()
+                .filter(|row| read.is_said(row))
+                .map(|row| row.name)
+                .collect(),
         };
         settings.check(&read)?;
         Ok(settings)
