@@ -25,8 +25,10 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let by_driver =
-        emulation(&case.arm.facts).filter(|_| case.fact(fact::IMAGE_EMULATED) != Some("true"));
+    // Of an image of another processor there is a rule of its own, and what the baseline is too is no difference.
+    let by_driver = emulation(&case.arm.facts)
+        .filter(|_| case.fact(fact::IMAGE_EMULATED) != Some("true"))
+        .filter(|_| emulation(&case.baseline.facts).is_none());
     let by_processor = case.says(fact::HYPERVISOR_VENDOR, &["TCG"])
         && !case
             .baseline
