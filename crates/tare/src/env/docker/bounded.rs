@@ -31,7 +31,10 @@ const LIMIT_BYTES: usize = 2 * FRAME_LIMIT_BYTES as usize;
 /// # Errors
 /// What the client library finds wrong with its own parameters.
 pub(super) fn client(endpoint: &Endpoint) -> Result<Client, ApiError> {
-    let client = legacy::Client::builder(TokioExecutor::new()).build(Connector(endpoint.clone()));
+    // A connection for each request, as the library has them: what an idle one was closed for is never told.
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(0)
+        .build(Connector(endpoint.clone()));
     let transport = move |request: bollard::BollardRequest| {
         let answer = client.request(request);
         async move { answer.await.map_err(ApiError::from) }
