@@ -115,8 +115,10 @@ fn request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     let mut words = line.split(' ');
     let (method, path) = (words.next()?, words.next()?);
     let path = match path.strip_prefix("/v") {
-        Some(rest) => &rest[rest.find('/')?..],
-        None => path,
+        Some(rest) if rest.starts_with(|first: char| first.is_ascii_digit()) => {
+            &rest[rest.find('/')?..]
+        }
+        _ => path,
     };
     let asked = format!("{method} {path}");
     let mut fields = BTreeMap::new();

@@ -299,7 +299,7 @@ impl Agent {
             call,
             target_ns: 1_000_000,
             limit_ns,
-            workdir: r"C:\windows\temp".to_owned(),
+            workdir: r"C:\".to_owned(),
             hold: false,
             turns: None,
             cpu: None,
