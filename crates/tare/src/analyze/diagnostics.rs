@@ -13,7 +13,7 @@ use tare_model::facts::emulation;
 use tare_stats::diagnostics as checks;
 use tare_stats::diagnostics::FLAG_P;
 use tare_stats::special::t_quantile;
-use tare_stats::{Verdict, hodges_lehmann_paired, median};
+use tare_stats::{Verdict, median};
 
 use super::FEWEST_BLOCKS;
 use super::effect;
@@ -45,6 +45,8 @@ pub(crate) const NO_COMMON_CLOCK: &str = "no-common-clock";
 
 /// Up to here each block is left out in turn; above, only the two extreme ones, between which all lie.
 const LEAVE_EACH_OUT_UP_TO: usize = 60;
+/// Above, no block is left out: what hangs on one of so many lies on the margin itself, and says so by its interval.
+const LEAVE_OUT_UP_TO: usize = 1_000;
 /// From here the dip test looks for two modes, below it the largest gap.
 const DIP_FROM: usize = 30;
 /// √n·dip below this is far from significance at 0.01 at every n from 30 on (its 95 % point is 0.46 to
@@ -208,7 +210,7 @@ fn order(evidence: &Evidence<'_>) -> Option<Flag> {
 fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
     let (d, margin) = (evidence.d, evidence.margin);
     let all = evidence.effect.verdict(margin);
-    if all == Verdict::Inconclusive {
+    if all == Verdict::Inconclusive || d.len() > LEAVE_OUT_UP_TO {
         return None;
     }
     if d.len() <= FEWEST_BLOCKS {
@@ -294,7 +296,7 @@ fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
     let mean = d.iter().sum::<f64>() / n;
     let variance = d.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let reach = t_quantile(0.975, n - 1.0) * (variance / n).sqrt();
-    let hl = hodges_lehmann_paired(d, super::LEVEL).ok()?.interval;
+    let hl = evidence.effect.exact;
     let half = hl.half_width();
     let apart = [
         mean - hl.point,

@@ -1,6 +1,6 @@
 //! One effect with its intervals, its p and its verdict, as widened where blocks depend on each other.
 //!
-//! Hodges–Lehmann with the exact signed-rank interval (`tare_stats::hodges_lehmann_paired`) at 95 % and 90 %.
+//! Hodges–Lehmann with the exact signed-rank interval (`tare_stats::hodges_lehmann_at`) at 95 % and 90 %.
 //! Both are stretched by one factor: √max(1, τ) where Ljung–Box finds dependence between neighbours (p < 0.01),
 //! or what `tare_stats::diagnostics::launches` asks for where blocks of one launch resemble each other, whichever
 //! is more. p is that of the stretched interval, and a drift of the effect takes the claim away that it lies within
@@ -13,7 +13,10 @@ use tare_stats::diagnostics::{
     self as checks, FLAG_P, Launches, MannKendall, default_lags, integrated_time, ljung_box,
     widening,
 };
-use tare_stats::{Interval, Undetermined, Verdict, hodges_lehmann_paired, signed_rank_p, verdict};
+use tare_stats::{
+    Interval, Undetermined, Verdict, hodges_lehmann_at, hodges_lehmann_paired, signed_rank_p,
+    verdict,
+};
 
 /// Dependence between blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +53,8 @@ impl Widening {
 /// An effect on the scale of the values given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Effect {
+    /// At 95 % before it is stretched.
+    pub(crate) exact: Interval,
     /// At 95 %.
     pub(crate) ci95: Interval,
     /// At 90 %.
@@ -76,17 +81,15 @@ impl Effect {
 /// The effect of values in block order, and the launch that each block belongs to; fails below six of them.
 pub(crate) fn effect(d: &[f64], launches: &[u32]) -> Result<Effect, Undetermined> {
     let widening = Widening::of(d, launches);
-    let at = |level| -> Result<Interval, Undetermined> {
-        let exact = hodges_lehmann_paired(d, level)?.interval;
-        Ok(exact.widened(widening.factor))
-    };
-    let ci95 = at(super::LEVEL)?;
+    let [exact, at90] = hodges_lehmann_at(d, [super::LEVEL, 0.90])?.map(|found| found.interval);
+    let ci95 = exact.widened(widening.factor);
     // The stretched interval leaves out 0 where the exact one leaves out this.
     let limit = ci95.point * (1.0 - 1.0 / widening.factor);
     let shifted: Vec<f64> = d.iter().map(|value| value - limit).collect();
     Ok(Effect {
+        exact,
         ci95,
-        ci90: at(0.90)?,
+        ci90: at90.widened(widening.factor),
         p: signed_rank_p(&shifted),
         widening,
         drift: checks::mann_kendall(d).filter(|trend| trend.p < FLAG_P),
