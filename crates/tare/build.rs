@@ -4,9 +4,11 @@
 //! the host looks for an agent's file when it runs. This script never calls cargo.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 
 fn main() {
+    println!("cargo::rustc-env=TARE_SOURCES={:016x}", sources());
     println!("cargo::rerun-if-env-changed=TARE_AGENT_FILES");
     println!(
         "cargo::rustc-env=TARE_TARGET={}",
@@ -37,4 +39,34 @@ fn main() {
     code.push(']');
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(folder.join("agents.rs"), code).expect("OUT_DIR can be written to");
+}
+
+/// A hash of all that a reading is made by: what one build has read of trials is no other's business.
+fn sources() -> u64 {
+    let mut files = Vec::new();
+    for folder in ["src", "../tare-model/src", "../tare-stats/src"] {
+        println!("cargo::rerun-if-changed={folder}");
+        list(Path::new(folder), &mut files);
+    }
+    let locked = "../../Cargo.lock";
+    println!("cargo::rerun-if-changed={locked}");
+    files.push(locked.into());
+    // Not the order of the file system.
+    files.sort();
+    let mut hash = DefaultHasher::new();
+    for file in files {
+        (&file, std::fs::read(&file).unwrap_or_default()).hash(&mut hash);
+    }
+    hash.finish()
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            list(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
 }

@@ -5,16 +5,17 @@
 //! that a million of them fit into memory.
 //! What it cannot see: whether a trial should count; that is decided afterwards, in `void`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tare_model::{Absence, Failure, Outcome, Spread, Study, Trial};
 
 use super::Find;
-use super::counters;
+use super::blocks::Blocks;
 use super::failures::{Counted, Tally};
-use super::input::TrialData;
-use super::kept::{Decoded, Group, GroupKey, Kept};
-use super::together::decoded;
+use super::input::TrialRef;
+use super::kept::{Group, GroupKey, Place, Taken};
+use super::together::{Work, cut_off, decoded};
+use super::turns::Turns;
 use crate::workload::DecodeError;
 
 /// Readings under construction.
@@ -26,10 +27,17 @@ pub(crate) struct Collector<'a> {
     spreads: Vec<Option<Spread>>,
     pub(crate) groups: BTreeMap<GroupKey, Group>,
     pub(crate) tally: Tally,
-    trials: u32,
-    /// Time in which values were taken, all trials together; `None` as soon as one does not say.
-    timed_ns: Option<u64>,
+    totals: Totals,
     keeps_slices: bool,
+}
+
+/// What is known of all trials together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// How many were seen, whatever became of them.
+    pub(super) trials: u32,
+    /// Time in which values were taken; `None` where one does not say.
+    pub(super) timed_ns: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
@@ -41,8 +49,10 @@ impl<'a> Collector<'a> {
             spreads: study.workloads.iter().map(|spec| spec.spread).collect(),
             groups: BTreeMap::new(),
             tally: Tally::default(),
-            trials: 0,
-            timed_ns: Some(0),
+            totals: Totals {
+                trials: 0,
+                timed_ns: Some(0),
+            },
             keeps_slices: true,
         }
     }
@@ -52,6 +62,11 @@ impl<'a> Collector<'a> {
         self.keeps_slices = false;
     }
 
+    /// How many arms a block has that are compared as soon as all have come; `None` where slices are kept.
+    pub(super) fn n_arms_to_settle(&self) -> Option<usize> {
+        (!self.keeps_slices).then_some(self.arm_ids.len())
+    }
+
     /// How workloads are looked up.
     pub(crate) fn find(&self) -> Find<'a> {
         self.find
@@ -59,12 +74,20 @@ impl<'a> Collector<'a> {
 
     /// Trials seen, whatever became of them.
     pub(crate) fn trials(&self) -> u32 {
-        self.trials
+        self.totals.trials
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    pub(super) fn set_totals(&mut self, totals: Totals) {
+        self.totals = totals;
     }
 
     /// Time in which values were taken, seconds, all trials together; `None` where one does not say.
     pub(crate) fn timed_s(&self) -> Option<f64> {
-        self.timed_ns.map(|ns| ns as f64 / 1e9)
+        self.totals.timed_ns.map(|ns| ns as f64 / 1e9)
     }
 
     /// The place of an arm in the study.
@@ -82,19 +105,29 @@ impl<'a> Collector<'a> {
             let group = self.groups.get(&key)?;
             Some(&group.arms[self.arm_index(trial.cell.arm.as_str())?])
         };
-        of_arm().is_some_and(|kept| kept.contains_key(&trial.block))
+        of_arm().is_some_and(|kept| kept.contains(trial.block))
     }
 
     /// Decodes one trial and takes what it says.
-    pub(crate) fn add(&mut self, data: &TrialData) {
-        let decoded = decoded(self.find, data);
-        self.take(data, decoded);
+    pub(crate) fn add(&mut self, data: TrialRef<'_>) {
+        match self.place(data) {
+            Ok((place, work)) => {
+                let charged = data.charged();
+                let says = match work {
+                    Work::Bytes(workload, raw) => decoded(workload, raw),
+                    Work::Known(decoded) => Ok(*decoded),
+                };
+                self.take(&place, says.map(|it| it.taken(&place, &charged)));
+            }
+            Err(counted) => self.tally.count(counted),
+        }
     }
 
-    /// Takes what a trial says, as [`decoded`] has it. Its bytes are not looked at.
-    pub(super) fn take(&mut self, data: &TrialData, decoded: Option<Result<Decoded, DecodeError>>) {
-        let trial = &data.trial;
-        self.trials += 1;
+    /// Counts a trial and says where it belongs, and what is to be decoded and by whom; or how it is counted if it left
+    /// nothing to decode.
+    pub(super) fn place<'t>(&mut self, data: TrialRef<'t>) -> Result<(Place, Work<'t>), Counted> {
+        let trial = data.trial;
+        self.totals.trials += 1;
         let cell = &trial.cell;
         let (arm, workload) = (cell.arm.as_str(), cell.workload.as_str());
         let counted = |kind, why: &dyn std::fmt::Display| Counted {
@@ -105,9 +138,7 @@ impl<'a> Collector<'a> {
             hint: None,
         };
         let Some(arm_index) = self.arm_index(arm) else {
-            self.tally
-                .count(counted(Absence::Failed, &"the study has no such arm"));
-            return;
+            return Err(counted(Absence::Failed, &"the study has no such arm"));
         };
         let key = GroupKey {
             workload_index: trial.workload_index,
@@ -123,85 +154,98 @@ impl<'a> Collector<'a> {
             path: cell.path,
             spread,
             workload: find(workload),
-            arms: vec![BTreeMap::new(); arms],
-            tried: vec![BTreeSet::new(); arms],
+            arms: vec![Blocks::default(); arms],
+            tried: vec![Blocks::default(); arms],
         });
-        group.tried[arm_index].insert(trial.block);
-        match &data.outcome {
-            Outcome::Completed(_) => {}
+        group.tried[arm_index].insert(trial.block, ());
+        let of_trial = if group.name == workload {
+            group.workload
+        } else {
+            find(workload)
+        };
+        let place = Place {
+            key,
+            arm: arm_index,
+            block: trial.block,
+            position: trial.position,
+            launch: trial.launch,
+            host_ns: data.host_elapsed_ns,
+        };
+        let cut_off = match data.outcome {
             // It says something all the same: that it took at least so long.
-            Outcome::Failed(Failure::TimedOut { .. }) if decoded.is_some() => {}
+            Outcome::Failed(Failure::TimedOut { limit_ns }) => {
+                of_trial.and_then(|workload| cut_off(workload, &cell.params, *limit_ns))
+            }
+            _ => None,
+        };
+        if let Some(decoded) = cut_off {
+            return Ok((place, Work::Known(Box::new(decoded))));
+        }
+        let raw = match data.outcome {
+            Outcome::Completed(raw) => raw,
             Outcome::Unavailable(reason) => {
                 let hint = super::failures::hint_for(reason, &self.arm_specs[arm_index]);
-                self.tally.count(Counted {
+                return Err(Counted {
                     hint,
                     ..counted(Absence::Unavailable, reason)
                 });
-                return;
             }
             Outcome::Failed(failure) => {
                 let hint = super::failures::hint_after(failure);
-                self.tally.count(Counted {
+                return Err(Counted {
                     hint,
                     ..counted(Absence::Failed, &super::failures::told(failure))
                 });
-                return;
             }
-        }
-        let Some(decoded) = decoded else {
+        };
+        let Some(of_trial) = of_trial else {
             let reason = format!("this version of Tare has no workload `{workload}`");
-            self.tally.count(counted(Absence::Failed, &reason));
+            return Err(counted(Absence::Failed, &reason));
+        };
+        Ok((place, Work::Bytes(of_trial, raw)))
+    }
+
+    /// Takes what a trial says.
+    pub(super) fn take(&mut self, place: &Place, says: Result<Taken, DecodeError>) {
+        let Some(group) = self.groups.get_mut(&place.key) else {
             return;
         };
-        match decoded {
-            Ok(mut decoded) => {
-                self.timed_ns = match (decoded.timed_ns, &decoded.probe) {
-                    // A program that times nothing of its own is timed from its start to its end.
-                    (None, None) => Some(data.host_elapsed_ns),
-                    (told, _) => told,
-                }
-                .zip(self.timed_ns)
-                .map(|(timed_ns, before_ns)| timed_ns + before_ns);
-                if let Some(probe) = &mut decoded.probe {
-                    let charged = data
-                        .charged
-                        .iter()
-                        .map(|(name, value)| (name.as_str(), *value));
-                    counters::put(&mut probe.counters, charged);
-                }
-                for (metric, reason) in &decoded.unavailable {
+        let arm = &self.arm_specs[place.arm];
+        let counted = |kind, reason: String| Counted {
+            arm: arm.id.to_string(),
+            workload: group.name.clone(),
+            kind,
+            reason,
+            hint: None,
+        };
+        match says {
+            Ok(taken) => {
+                let told = taken.timed_ns.zip(self.totals.timed_ns);
+                self.totals.timed_ns = told.map(|(timed_ns, before_ns)| timed_ns + before_ns);
+                for (metric, reason) in &taken.unavailable {
                     self.tally.count(Counted {
-                        reason: format!("{metric}: {reason}"),
-                        hint: super::failures::hint_for(reason, &self.arm_specs[arm_index]),
-                        ..counted(Absence::Unavailable, &"")
+                        hint: super::failures::hint_for(reason, arm),
+                        ..counted(Absence::Unavailable, format!("{metric}: {reason}"))
                     });
                 }
-                let kept = Kept {
-                    position: trial.position,
-                    launch: trial.launch,
-                    host_ns: data.host_elapsed_ns,
-                    readings: decoded.readings,
-                    turns: decoded.turns,
-                    probe: decoded.probe.map(Box::new),
-                    remarks: decoded.remarks.into_boxed_slice(),
-                    joint: decoded.joint,
-                    course: decoded.course,
-                    replaced: false,
-                };
-                let of_arm = &mut group.arms[arm_index];
-                let before = of_arm.insert(trial.block, kept);
-                if let (Some(_), Some(now)) = (before, of_arm.get_mut(&trial.block)) {
+                let may_settle = !self.keeps_slices && matches!(taken.kept.turns, Turns::Slices(_));
+                let of_arm = &mut group.arms[place.arm];
+                let before = of_arm.insert(place.block, taken.kept);
+                if let (Some(_), Some(now)) = (before, of_arm.get_mut(place.block)) {
                     now.replaced = true;
                 }
-                if !self.keeps_slices {
-                    group.settle(trial.block);
+                if may_settle {
+                    group.settle(place.block);
                 }
             }
             Err(DecodeError::Unavailable(reason)) => self.tally.count(Counted {
-                hint: super::failures::hint_for(&reason, &self.arm_specs[arm_index]),
-                ..counted(Absence::Unavailable, &reason)
+                hint: super::failures::hint_for(&reason, arm),
+                ..counted(Absence::Unavailable, reason.to_string())
             }),
-            Err(problem) => self.tally.count(counted(Absence::Failed, &problem)),
+            Err(problem) => {
+                let counted = counted(Absence::Failed, problem.to_string());
+                self.tally.count(counted);
+            }
         }
     }
 }

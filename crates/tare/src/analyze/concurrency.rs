@@ -24,6 +24,7 @@ use tare_stats::{
     jain, makespan, median, stretch,
 };
 
+use super::blocks::Blocks;
 use super::collect::Collector;
 use super::input::RunHead;
 use super::kept::{Group, Joint, Kept};
@@ -104,7 +105,7 @@ impl Series<'_> {
         let mut told = Vec::new();
         for (place, metric) in workload.metrics().iter().enumerate() {
             let has_value = self.groups.values().any(|group| {
-                let mut kept = group.arms.iter().flat_map(BTreeMap::values);
+                let mut kept = group.arms.iter().flat_map(Blocks::values);
                 kept.any(|kept| kept.readings[place].is_some())
             });
             if !has_value {
@@ -197,7 +198,7 @@ impl OfMetric<'_> {
                     values,
                     typical,
                 };
-                Some((*block, trial))
+                Some((block, trial))
             })
             .collect()
     }

@@ -1,6 +1,6 @@
-//! A trial's counters as a row of fixed columns.
+//! A trial's counters, those that causes read.
 //!
-//! Kept for every trial, 4 bytes each, so that a million trials fit into memory.
+//! Kept for every trial, 8 bytes for each that was read, so that a million trials fit into memory.
 //! What it cannot see: counters that no cause reads; they are left where they are stored.
 
 use std::sync::LazyLock;
@@ -45,13 +45,14 @@ pub(super) const NAMES: [&str; 34] = [
     counter::CHARGED_WRITE,
 ];
 
-/// One trial's counters in the order of [`NAMES`]; not a number where one was not read. The 24 bits of a `f32`
+/// One trial's counters: the place in [`NAMES`] and the number, of those that were read. The 24 bits of a `f32`
 /// are more than a median of single trials deserves.
-pub(crate) type CounterRow = [f32; NAMES.len()];
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CounterRow(pub(super) Box<[(u8, f32)]>);
 
-/// The place of a counter in a row; `None` for those that no cause reads.
-fn column(name: &str) -> Option<usize> {
-    static SORTED: LazyLock<Vec<(&str, usize)>> = LazyLock::new(|| {
+/// The place of a counter; `None` for those that no cause reads.
+fn column(name: &str) -> Option<u8> {
+    static SORTED: LazyLock<Vec<(&str, u8)>> = LazyLock::new(|| {
         let mut places: Vec<_> = NAMES.iter().copied().zip(0..).collect();
         places.sort_unstable();
         places
@@ -60,19 +61,49 @@ fn column(name: &str) -> Option<usize> {
     Some(SORTED[place].1)
 }
 
-/// A row of these numbers.
-pub(crate) fn row<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> CounterRow {
-    let mut row = [f32::NAN; NAMES.len()];
-    put(&mut row, numbers);
-    row
+impl CounterRow {
+    /// A row of these numbers; of two with the same name the later one counts.
+    pub(crate) fn of<'a>(numbers: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
+        let mut row = Vec::new();
+        for (name, value) in numbers {
+            if let Some(column) = column(name) {
+                put(&mut row, column, value as f32);
+            }
+        }
+        Self(row.into_boxed_slice())
+    }
+
+    /// Puts the numbers of another row in, in place of those that were there.
+    pub(crate) fn put_row(&mut self, other: &Self) {
+        if other.0.is_empty() {
+            return;
+        }
+        let mut row = std::mem::take(&mut self.0).into_vec();
+        for (column, value) in &other.0 {
+            put(&mut row, *column, *value);
+        }
+        self.0 = row.into_boxed_slice();
+    }
+
+    /// Whether every number belongs to a counter.
+    pub(super) fn is_sound(&self) -> bool {
+        self.0
+            .iter()
+            .all(|(column, _)| usize::from(*column) < NAMES.len())
+    }
+
+    /// Each number that was read, with its place in [`NAMES`].
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, f32)> {
+        self.0
+            .iter()
+            .map(|(column, value)| (usize::from(*column), *value))
+    }
 }
 
-/// Puts these numbers in, in place of those that were there.
-pub(crate) fn put<'a>(row: &mut CounterRow, numbers: impl IntoIterator<Item = (&'a str, f64)>) {
-    for (name, value) in numbers {
-        if let Some(column) = column(name) {
-            row[column] = value as f32;
-        }
+fn put(row: &mut Vec<(u8, f32)>, column: u8, value: f32) {
+    match row.iter_mut().find(|(own, _)| *own == column) {
+        Some((_, own)) => *own = value,
+        None => row.push((column, value)),
     }
 }
 
@@ -82,14 +113,17 @@ mod tests {
 
     #[test]
     fn a_row_holds_what_was_read_and_nothing_else() {
-        let mut row = row([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
-        assert_eq!(row.iter().filter(|value| value.is_finite()).count(), 1);
-        put(&mut row, [("wall_ns", 30.0)]);
-        let column = |name: &str| NAMES.iter().position(|known| *known == name).unwrap();
+        let mut row = CounterRow::of([("user_ns", 12.0), ("no_cause_reads_this", 7.0)]);
+        assert_eq!(row.iter().count(), 1);
+        row.put_row(&CounterRow::of([("wall_ns", 30.0), ("user_ns", 13.0)]));
+        let value = |name: &str| {
+            let mut all = row.iter();
+            all.find_map(|(column, value)| (NAMES[column] == name).then_some(value))
+        };
         assert_eq!(
-            (row[column("user_ns")], row[column("wall_ns")]),
-            (12.0, 30.0)
+            (value("user_ns"), value("wall_ns")),
+            (Some(13.0), Some(30.0))
         );
-        assert!(row[column("steal_ticks")].is_nan());
+        assert_eq!(value("steal_ticks"), None);
     }
 }

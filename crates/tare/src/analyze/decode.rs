@@ -14,8 +14,8 @@ use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
 use tare_model::{RawOutput, Reason, Sliced, Unit, WorkSpan};
 
-use super::counters::{self, CounterRow};
-use super::kept::{Decoded, ProbeFacts};
+use super::counters::CounterRow;
+use super::kept::{Checksum, Decoded, ProbeFacts};
 use super::reading::{Reading, read};
 use super::turns::Turns;
 use crate::workload::probe_output::{self, SeriesView};
@@ -98,7 +98,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers<'de>, A::Error> {
-                let mut all = Vec::with_capacity(32);
+                let mut all = Vec::with_capacity(map.size_hint().unwrap_or(0));
                 while let Some((Name(name), value)) = map.next_entry()? {
                     all.push((name, value));
                 }
@@ -254,25 +254,22 @@ fn units(report: &Report<'_>, observations: usize) -> f64 {
 }
 
 fn counters(report: &Report<'_>, observations: usize) -> CounterRow {
-    let mut row = counters::row(report.counters.iter());
-    let wall_ns = match &report.command {
+    let own = |wall_ns: u64| {
+        [
+            (counter::WALL, wall_ns as f64),
+            (counter::UNITS, units(report, observations)),
+        ]
+    };
+    let inside = report.counters.iter();
+    match &report.command {
         // The program's own usage, and not that of the worker around it.
         Some(command) => {
-            counters::put(&mut row, command.usage.iter());
-            counters::put(
-                &mut row,
-                [(counter::CHILDREN_USER, 0.0), (counter::CHILDREN_SYS, 0.0)],
-            );
-            command.wall_ns
+            let no_children = [(counter::CHILDREN_USER, 0.0), (counter::CHILDREN_SYS, 0.0)];
+            let of_program = command.usage.iter().chain(no_children);
+            CounterRow::of(inside.chain(of_program).chain(own(command.wall_ns)))
         }
-        None => report.elapsed_ns,
-    };
-    let own = [
-        (counter::WALL, wall_ns as f64),
-        (counter::UNITS, units(report, observations)),
-    ];
-    counters::put(&mut row, own);
-    row
+        None => CounterRow::of(inside.chain(own(report.elapsed_ns))),
+    }
 }
 
 fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeFacts {
@@ -281,21 +278,22 @@ fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeF
     let distance = |value: &f64| (value - 2.0).abs();
     ProbeFacts {
         revision: report.revision,
-        checksum: report.checksum.as_deref().map(Box::from),
+        checksum: report.checksum.as_deref().map(Checksum::of),
         elapsed_ns: report.elapsed_ns,
-        canary_ns: canary.reduce(f64::min),
-        steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS),
-        throttled_ns: counter(counter::THROTTLED),
-        major_faults: counter(counter::MAJFLT),
-        clock_cost_ns: report.timer.get("cost_ns"),
+        canary_ns: canary.reduce(f64::min).into(),
+        steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS).into(),
+        throttled_ns: counter(counter::THROTTLED).into(),
+        major_faults: counter(counter::MAJFLT).into(),
+        clock_cost_ns: report.timer.get("cost_ns").into(),
         cpu: report.sliced.as_ref().and_then(|sliced| sliced.cpu),
         coarse,
-        counters: Box::new(counters(report, observations)),
+        counters: counters(report, observations),
         linearity: report
             .series
             .iter()
             .filter_map(|series| series.linearity)
             .filter(|value| value.is_finite())
-            .reduce(|a, b| if distance(&b) > distance(&a) { b } else { a }),
+            .reduce(|a, b| if distance(&b) > distance(&a) { b } else { a })
+            .into(),
     }
 }

@@ -31,19 +31,20 @@ fn medians(collected: &Collector<'_>, arm: usize) -> BTreeMap<String, BTreeMap<S
     let mut rows: BTreeMap<&str, Vec<&CounterRow>> = BTreeMap::new();
     for group in collected.groups.values() {
         let of_arm = group.arms[arm].values();
-        let known = of_arm.filter_map(|kept| Some(&*kept.probe.as_ref()?.counters));
+        let known = of_arm.filter_map(|kept| Some(&kept.probe.as_ref()?.counters));
         rows.entry(&group.name).or_default().extend(known);
     }
     rows.into_iter()
         .map(|(workload, rows)| {
-            let counters = NAMES.iter().enumerate().filter_map(|(column, name)| {
-                let values: Vec<f64> = rows
-                    .iter()
-                    .map(|row| f64::from(row[column]))
-                    .filter(|value| value.is_finite())
-                    .collect();
-                Some(((*name).to_owned(), median(&values)?))
-            });
+            let mut values = vec![Vec::new(); NAMES.len()];
+            for (column, value) in rows.into_iter().flat_map(CounterRow::iter) {
+                if value.is_finite() {
+                    values[column].push(f64::from(value));
+                }
+            }
+            let counters = NAMES.iter().zip(&values);
+            let counters =
+                counters.filter_map(|(name, values)| Some(((*name).to_owned(), median(values)?)));
             (workload.to_owned(), counters.collect())
         })
         .collect()

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use tare_model::{ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial};
 
+use super::counters::CounterRow;
 use crate::parity::Side;
 
 /// One arm as it was found.
@@ -49,6 +50,38 @@ pub struct TrialData {
     pub host_elapsed_ns: u64,
     /// What the arm used as the host's kernel counts it, by name.
     pub charged: BTreeMap<String, f64>,
+}
+
+/// One trial as it was recorded, wherever it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialRef<'a> {
+    /// Where it stands in the plan.
+    pub trial: &'a Trial,
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// From the request to the last reply, by the host's monotonic clock, nanoseconds; 0 if unknown.
+    pub host_elapsed_ns: u64,
+    /// What the arm used as the host's kernel counts it, by name.
+    pub charged: &'a BTreeMap<String, f64>,
+}
+
+impl<'a> From<&'a TrialData> for TrialRef<'a> {
+    fn from(data: &'a TrialData) -> Self {
+        Self {
+            trial: &data.trial,
+            outcome: &data.outcome,
+            host_elapsed_ns: data.host_elapsed_ns,
+            charged: &data.charged,
+        }
+    }
+}
+
+impl TrialRef<'_> {
+    /// Those of its counters that causes read.
+    pub(super) fn charged(&self) -> CounterRow {
+        let charged = self.charged.iter();
+        CounterRow::of(charged.map(|(name, value)| (name.as_str(), *value)))
+    }
 }
 
 /// A run without its trials.

@@ -2,11 +2,12 @@
 //!
 //! Plain data, that whoever decodes, collects and judges shares.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tare_model::course::Course;
 use tare_model::{Params, Path, Reason, Spread, WorkSpan};
 
+use super::blocks::Blocks;
 use super::counters::CounterRow;
 use super::reading::Reading;
 use super::turns::Turns;
@@ -30,9 +31,9 @@ pub(crate) struct Group {
     /// `None` where this version of Tare has no such workload.
     pub(crate) workload: Option<&'static dyn Workload>,
     /// By arm, in the study's order; then by block.
-    pub(crate) arms: Vec<BTreeMap<u32, Kept>>,
+    pub(crate) arms: Vec<Blocks<Kept>>,
     /// The blocks in which each arm was tried, whatever came of it.
-    pub(crate) tried: Vec<BTreeSet<u32>>,
+    pub(crate) tried: Vec<Blocks<()>>,
 }
 
 /// What is kept of a completed trial.
@@ -59,19 +60,124 @@ pub(crate) struct Kept {
     pub(crate) replaced: bool,
 }
 
+/// Where a trial stands in its run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) key: GroupKey,
+    /// The arm's place in the study.
+    pub(super) arm: usize,
+    pub(super) block: u32,
+    pub(super) position: u32,
+    pub(super) launch: u32,
+    pub(super) host_ns: u64,
+}
+
+/// A trial that left something usable: what is kept of it, and what is only counted.
+pub(super) struct Taken {
+    pub(super) kept: Kept,
+    pub(super) unavailable: BTreeMap<String, Reason>,
+    pub(super) timed_ns: Option<u64>,
+}
+
+impl Decoded {
+    /// With what is known of the trial from outside.
+    pub(super) fn taken(mut self, place: &Place, charged: &CounterRow) -> Taken {
+        let timed_ns = match (self.timed_ns, &self.probe) {
+            // A program that times nothing of its own is timed from its start to its end.
+            (None, None) => Some(place.host_ns),
+            (told, _) => told,
+        };
+        if let Some(probe) = &mut self.probe {
+            probe.counters.put_row(charged);
+        }
+        Taken {
+            kept: Kept {
+                position: place.position,
+                launch: place.launch,
+                host_ns: place.host_ns,
+                readings: self.readings,
+                turns: self.turns,
+                probe: self.probe.map(Box::new),
+                remarks: self.remarks.into_boxed_slice(),
+                joint: self.joint,
+                course: self.course,
+                replaced: false,
+            },
+            unavailable: self.unavailable,
+            timed_ns,
+        }
+    }
+}
+
 impl Group {
     /// Compares the arms of a block by their slices and drops these, once all arms have come.
     pub(super) fn settle(&mut self, block: u32) {
         let of_block: Option<Vec<&Turns>> = self
             .arms
             .iter()
-            .map(|arm| Some(&arm.get(&block)?.turns))
+            .map(|arm| Some(&arm.get(block)?.turns))
             .collect();
         let settled = of_block.and_then(|turns| Turns::settled(&turns));
         for (arm, turns) in self.arms.iter_mut().zip(settled.into_iter().flatten()) {
-            if let Some(kept) = arm.get_mut(&block) {
+            if let Some(kept) = arm.get_mut(block) {
                 kept.turns = turns;
             }
+        }
+    }
+}
+
+/// A number, or none: in half of the memory that an `Option` of it takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Maybe(f64);
+
+impl Maybe {
+    pub(crate) fn get(self) -> Option<f64> {
+        (!self.0.is_nan()).then_some(self.0)
+    }
+}
+
+impl From<Option<f64>> for Maybe {
+    fn from(value: Option<f64>) -> Self {
+        Self(value.unwrap_or(f64::NAN))
+    }
+}
+
+impl PartialEq for Maybe {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl std::fmt::Debug for Maybe {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(out)
+    }
+}
+
+/// A checksum of the work. The sixteen digits that the agent's probes write are kept as the number that they are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Checksum {
+    Number(u64),
+    Text(Box<str>),
+}
+
+impl Checksum {
+    pub(crate) fn of(text: &str) -> Self {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let number = (text.len() == 16 && text.bytes().all(is_digit))
+            .then(|| u64::from_str_radix(text, 16).ok());
+        match number.flatten() {
+            Some(number) => Self::Number(number),
+            None => Self::Text(text.into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Checksum {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(out, "{number:016x}"),
+            Self::Text(text) => out.write_str(text),
         }
     }
 }
@@ -80,22 +186,22 @@ impl Group {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProbeFacts {
     pub(crate) revision: u32,
-    pub(crate) checksum: Option<Box<str>>,
+    pub(crate) checksum: Option<Checksum>,
     pub(crate) elapsed_ns: u64,
     /// The faster of the two canary loops: the one that was interrupted says nothing about the clock.
-    pub(crate) canary_ns: Option<f64>,
-    pub(crate) steal_ns: Option<f64>,
-    pub(crate) throttled_ns: Option<f64>,
-    pub(crate) major_faults: Option<f64>,
-    pub(crate) clock_cost_ns: Option<f64>,
+    pub(crate) canary_ns: Maybe,
+    pub(crate) steal_ns: Maybe,
+    pub(crate) throttled_ns: Maybe,
+    pub(crate) major_faults: Maybe,
+    pub(crate) clock_cost_ns: Maybe,
     /// The processor to which a worker that took turns was bound.
     pub(crate) cpu: Option<u32>,
     /// Batches that are short against the clock.
     pub(crate) coarse: bool,
     /// The `T(2k)/T(k)` that is farthest from two.
-    pub(crate) linearity: Option<f64>,
+    pub(crate) linearity: Maybe,
     /// What causes are told by.
-    pub(crate) counters: Box<CounterRow>,
+    pub(crate) counters: CounterRow,
 }
 
 /// What the instances of one trial did, in the order in which they were told to go on.
@@ -122,4 +228,28 @@ pub(super) struct Decoded {
     pub(super) timed_ns: Option<u64>,
     pub(super) joint: Option<Box<Joint>>,
     pub(super) course: Option<Box<Course>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_equal_where_their_texts_are() {
+        for text in [
+            "00ff00ff00ff00ff",
+            "00FF00ff00ff00ff",
+            "+0ff00ff00ff00ff",
+            "ff",
+            "",
+        ] {
+            assert_eq!(Checksum::of(text).to_string(), text);
+        }
+        assert_ne!(
+            Checksum::of("00ff00ff00ff00ff"),
+            Checksum::of("00FF00FF00FF00FF")
+        );
+        assert_eq!(Maybe::from(None), Maybe::from(None));
+        assert_eq!(Maybe::from(Some(-0.0)).get(), Some(0.0));
+    }
 }

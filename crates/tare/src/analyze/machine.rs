@@ -31,7 +31,7 @@ const LINEAR: std::ops::RangeInclusive<f64> = 1.95..=2.05;
 fn steal_share(kept: &Kept, cpus: f64) -> Option<f64> {
     let probe = kept.probe.as_ref()?;
     let available_ns = probe.elapsed_ns as f64 * cpus;
-    (available_ns > 0.0).then_some(probe.steal_ns? / available_ns)
+    (available_ns > 0.0).then_some(probe.steal_ns.get()? / available_ns)
 }
 
 /// Processors of the machine, as far as the arm or the baseline knows; one if neither does, which tells too
@@ -49,7 +49,7 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
         let (mut stolen, mut available) = (0.0, 0.0);
         for (kept, _) in side {
             if let Some(probe) = &kept.probe {
-                stolen += probe.steal_ns?;
+                stolen += probe.steal_ns.get()?;
                 available += probe.elapsed_ns as f64 * cpus;
             }
         }
@@ -81,7 +81,7 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
 pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
     let cpus = cpus(evidence);
     let contention = |kept: &Kept| {
-        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns)?;
+        let stolen = kept.probe.as_ref().and_then(|probe| probe.steal_ns.get())?;
         let share = steal_share(kept, cpus)?;
         (stolen >= CONTENDED_NS && share > CONTENDED_SHARE).then_some(share)
     };
@@ -127,7 +127,7 @@ pub(super) fn contended(evidence: &Evidence<'_>) -> Option<Flag> {
 pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
     let total = |side: &[Side<'_>]| -> f64 {
         let probes = side.iter().filter_map(|(kept, _)| kept.probe.as_ref());
-        probes.filter_map(|probe| probe.throttled_ns).sum()
+        probes.filter_map(|probe| probe.throttled_ns.get()).sum()
     };
     let limited = |arm: &ArmData| {
         let settings = &arm.spec.settings;
@@ -163,7 +163,7 @@ pub(super) fn canary(evidence: &Evidence<'_>) -> Option<Flag> {
     let pairs = evidence.pairs.all.iter();
     let ln_ratios: Option<Vec<f64>> = pairs
         .map(|pair| {
-            let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns);
+            let canary = |kept: &Kept| kept.probe.as_ref().and_then(|probe| probe.canary_ns.get());
             Some((canary(pair.env.0)? / canary(pair.base.first.0)?).ln())
         })
         .collect();
@@ -194,7 +194,7 @@ fn typical_of(side: &[Side<'_>], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> O
 }
 
 pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
-    let faults = |side: &[Side<'_>]| typical_of(side, |probe| probe.major_faults);
+    let faults = |side: &[Side<'_>]| typical_of(side, |probe| probe.major_faults.get());
     let (base, env) = (
         faults(&evidence.pairs.base())?,
         faults(&evidence.pairs.env())?,
@@ -224,7 +224,7 @@ pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
 
 pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
     let both = [evidence.pairs.base(), evidence.pairs.env()];
-    let medians = both.map(|side| typical_of(&side, |probe| probe.linearity));
+    let medians = both.map(|side| typical_of(&side, |probe| probe.linearity.get()));
     let worst = medians
         .into_iter()
         .flatten()
@@ -260,7 +260,7 @@ pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
-    let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns);
+    let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns.get());
     let (base, env) = (cost(&evidence.pairs.base()), cost(&evidence.pairs.env()));
     let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
     (slowest > SLOW_CLOCK_NS).then(|| {

@@ -11,6 +11,8 @@
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
 //! gave to the trials.
 
+use std::io;
+
 use tare_model::dossier::{
     CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
 };
@@ -23,6 +25,8 @@ use crate::workload::Workload;
 
 mod batches;
 pub mod beside;
+mod blocks;
+mod cached;
 mod cell;
 pub(crate) mod checklist;
 mod claims;
@@ -52,7 +56,7 @@ mod together;
 mod turns;
 mod void;
 
-pub use input::{ArmData, RunData, RunHead, TrialData};
+pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::PrecisionRule;
 pub use series::{Point, Series};
 
@@ -84,14 +88,14 @@ pub fn readings(run: &RunData, find: Find<'_>) -> Vec<Series> {
 pub(crate) fn collected<'a>(run: &RunData, find: Find<'a>) -> Collector<'a> {
     let mut collected = Collector::new(&run.head.study, find);
     for trial in &run.trials {
-        collected.add(trial);
+        collected.add(trial.into());
     }
     void::strike_out(&run.head, &mut collected);
     collected
 }
 
 /// An analysis whose trials come one by one, as a store yields them. Each trial is decoded and dropped; what is
-/// kept is about 200 bytes a trial.
+/// kept is a few hundred bytes a trial.
 pub struct Analysis<'a> {
     head: &'a RunHead,
     collected: Collector<'a>,
@@ -114,9 +118,33 @@ impl<'a> Analysis<'a> {
         self
     }
 
+    /// Writes what was taken so far, for a later [`Analysis::read`] by the same build over the same trials.
+    ///
+    /// # Errors
+    /// Those of `out`; a run of several instances or with remarks on its trials, which cannot be written.
+    pub fn write(&self, out: impl io::Write) -> io::Result<()> {
+        cached::write(&self.collected, out)
+    }
+
+    /// Takes up what [`Analysis::write`] wrote, of which `input` holds `length` bytes. The same build must have written it, of the same trials.
+    ///
+    /// # Errors
+    /// Those of `input`; bytes that are anything else, or not whole.
+    pub fn read(
+        head: &'a RunHead,
+        find: Find<'a>,
+        input: impl io::Read,
+        length: u64,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            head,
+            collected: cached::read(&head.study, find, input, length)?,
+        })
+    }
+
     /// Takes a trial: each once, in any order.
-    pub fn add(&mut self, data: &TrialData) {
-        self.collected.add(data);
+    pub fn add<'t>(&mut self, data: impl Into<TrialRef<'t>>) {
+        self.collected.add(data.into());
     }
 
     /// Takes all trials that `source` hands over, decodes them on every processor and keeps their order.
@@ -125,7 +153,7 @@ impl<'a> Analysis<'a> {
     /// Those of the source; trials that came before count.
     pub fn add_each<E>(
         &mut self,
-        source: impl FnOnce(&mut dyn FnMut(TrialData)) -> Result<(), E>,
+        source: impl FnOnce(&mut dyn FnMut(TrialRef<'_>)) -> Result<(), E>,
     ) -> Result<(), E> {
         batches::add_each(&mut self.collected, source)
     }

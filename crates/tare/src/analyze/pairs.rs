@@ -58,7 +58,7 @@ pub(crate) struct Level<'a> {
 impl<'a> Level<'a> {
     fn of(group: &'a Group, against: Against, block: u32, place: usize) -> Option<Self> {
         let side = |arm: usize| -> Option<Side<'a>> {
-            let kept = group.arms[arm].get(&block)?;
+            let kept = group.arms[arm].get(block)?;
             Some((kept, kept.readings[place]?))
         };
         Some(Self {
@@ -131,7 +131,7 @@ impl<'a> Pairs<'a> {
             all: Vec::new(),
             halves: 0,
         };
-        let mut seen: Vec<u32> = group.arms[against.arm].keys().copied().collect();
+        let mut seen: Vec<u32> = group.arms[against.arm].keys().collect();
         seen.extend(group.arms[arm].keys());
         seen.sort_unstable();
         seen.dedup();
@@ -145,7 +145,7 @@ impl<'a> Pairs<'a> {
                     env: in_turn(base, env.first, place, against),
                 }),
                 // Where several runs are one, an arm was not tried in the blocks of all.
-                (Some(_), None) if !group.tried[arm].contains(&block) => {}
+                (Some(_), None) if !group.tried[arm].contains(block) => {}
                 (None, None) => {}
                 _ => pairs.halves += 1,
             }
@@ -230,8 +230,8 @@ pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<u32, 
     let blocks = group.arms[of.arm].keys();
     blocks
         .filter_map(|block| {
-            let level = Level::of(group, of, *block, place)?;
-            Some((*block, level.value(|reading| reading.typical)))
+            let level = Level::of(group, of, block, place)?;
+            Some((block, level.value(|reading| reading.typical)))
         })
         .collect()
 }

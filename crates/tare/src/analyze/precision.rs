@@ -16,7 +16,7 @@ use tare_stats::further_blocks;
 
 use super::cell::target_half_width;
 use super::collect::Collector;
-use super::input::TrialData;
+use super::input::TrialRef;
 use super::kept::Group;
 use super::pairs::{Against, Pairs};
 use super::{Find, effect};
@@ -51,8 +51,8 @@ impl<'a> PrecisionRule<'a> {
     }
 
     /// Takes note of one trial. Every trial once, between trials, in any order.
-    pub fn add(&mut self, data: &TrialData) {
-        self.collected.add(data);
+    pub fn add<'t>(&mut self, data: impl Into<TrialRef<'t>>) {
+        self.collected.add(data.into());
     }
 
     /// For each workload of the study, in its order, how many more blocks it needs: 0 where it is done, infinitely

@@ -65,7 +65,7 @@ pub(crate) fn all(study: &Study, collected: &Collector<'_>) -> Vec<Series> {
                         let reading = kept.readings[place]?;
                         let slices = kept.turns.slices(place);
                         Some(Point {
-                            block: *block,
+                            block,
                             launch: kept.launch,
                             position: kept.position,
                             typical: reading.typical,

@@ -10,38 +10,43 @@
 use std::collections::BTreeMap;
 
 use tare_model::{
-    Better, Failure, INSTANCES_FORMAT, MetricSpec, Outcome, RawOutput, Spread, Together, WorkSpan,
+    Better, INSTANCES_FORMAT, MetricSpec, Outcome, Params, RawOutput, Spread, Together, WorkSpan,
 };
 
-use super::Find;
 use super::decode::decode;
-use super::input::TrialData;
-use super::kept::{Decoded, Joint, ProbeFacts};
+use super::kept::{Decoded, Joint, Maybe, ProbeFacts};
 use super::reading::{Reading, read};
 use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
-/// What a trial's bytes say; `None` for one without output, or of a workload that this version does not have.
-pub(super) fn decoded(find: Find<'_>, data: &TrialData) -> Option<Result<Decoded, DecodeError>> {
-    let workload = find(data.trial.cell.workload.as_str())?;
-    let raw = match &data.outcome {
-        Outcome::Completed(raw) => raw,
-        Outcome::Failed(Failure::TimedOut { limit_ns }) => {
-            return cut_off(workload, data, *limit_ns).map(Ok);
-        }
-        _ => return None,
-    };
-    Some(if raw.format == INSTANCES_FORMAT {
+/// What is to be read of a trial.
+pub(super) enum Work<'t> {
+    /// Its bytes, by its workload.
+    Bytes(&'static dyn Workload, &'t RawOutput),
+    /// Nothing more.
+    Known(Box<Decoded>),
+}
+
+/// What a trial's bytes say.
+pub(super) fn decoded(
+    workload: &'static dyn Workload,
+    raw: &RawOutput,
+) -> Result<Decoded, DecodeError> {
+    if raw.format == INSTANCES_FORMAT {
         joint(workload, raw)
     } else {
         decode(workload, raw)
-    })
+    }
 }
 
 /// What a trial says that was ended at its limit, where that counts.
-fn cut_off(workload: &'static dyn Workload, data: &TrialData, limit_ns: u64) -> Option<Decoded> {
-    let (samples, remark) = workload.cut_off(&data.trial.cell.params, limit_ns)?;
+pub(super) fn cut_off(
+    workload: &'static dyn Workload,
+    params: &Params,
+    limit_ns: u64,
+) -> Option<Decoded> {
+    let (samples, remark) = workload.cut_off(params, limit_ns)?;
     let reading = |metric: &MetricSpec| {
         let sample = samples.iter().find(|it| it.metric.as_str() == metric.id)?;
         read(&sample.observations, metric.better, false)
@@ -108,7 +113,7 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
     if let Some(probe) = &mut merged
         && count > 1
     {
-        (probe.coarse, probe.linearity) = (false, None);
+        (probe.coarse, probe.linearity) = (false, None.into());
     }
     let metrics = workload.metrics();
     let mut readings = Vec::with_capacity(metrics.len());
@@ -185,21 +190,18 @@ fn merge(into: &mut Option<ProbeFacts>, other: Option<&ProbeFacts>) -> Result<()
     if into.revision != other.revision || into.checksum != other.checksum {
         return Err("it did other work than the first".to_owned());
     }
-    let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
-        (Some(a), Some(b)) => Some(f64::max(a, b)),
-        (a, b) => a.or(b),
+    let both = |a: &mut Maybe, b: Maybe, of: fn(f64, f64) -> f64| {
+        *a = match (a.get(), b.get()) {
+            (Some(a), Some(b)) => Some(of(a, b)),
+            (a, b) => a.or(b),
+        }
+        .into();
     };
     into.elapsed_ns = into.elapsed_ns.max(other.elapsed_ns);
-    into.canary_ns = match (into.canary_ns, other.canary_ns) {
-        (Some(a), Some(b)) => Some(f64::min(a, b)),
-        (a, b) => a.or(b),
-    };
-    into.steal_ns = most(into.steal_ns, other.steal_ns);
-    into.throttled_ns = most(into.throttled_ns, other.throttled_ns);
-    into.major_faults = match (into.major_faults, other.major_faults) {
-        (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
-    };
+    both(&mut into.canary_ns, other.canary_ns, f64::min);
+    both(&mut into.steal_ns, other.steal_ns, f64::max);
+    both(&mut into.throttled_ns, other.throttled_ns, f64::max);
+    both(&mut into.major_faults, other.major_faults, |a, b| a + b);
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! and only the medians stay, so that a million trials fit into memory.
 //! What it cannot see: which of the arms is the baseline.
 
-use tare_stats::median;
+use tare_stats::median_in_place;
 
 /// What a trial is compared by where the arms took turns slice by slice.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,10 +57,20 @@ impl Turns {
         let n_metrics: Option<Vec<usize>> = n_metrics.collect();
         let n_metrics = n_metrics?.into_iter().max()?;
         let mut medians = vec![vec![f64::NAN; n_metrics * n_arms]; n_arms];
+        let mut ratios = Vec::new();
         for place in 0..n_metrics {
+            let logarithms: Vec<Option<Vec<f64>>> = of_block
+                .iter()
+                .map(|turns| turns.slices(place).map(logarithms))
+                .collect();
             for left in 0..n_arms {
                 for right in left + 1..n_arms {
-                    let median = of_block[left].ratio(of_block[right], place, right);
+                    let both = logarithms[left].as_ref().zip(logarithms[right].as_ref());
+                    let median = both.and_then(|(left, right)| {
+                        ratios.clear();
+                        ratios.extend(left.iter().zip(right).map(|(left, right)| left - right));
+                        median_in_place(&mut ratios)
+                    });
                     let median = median.unwrap_or(f64::NAN);
                     medians[left][place * n_arms + right] = median;
                     medians[right][place * n_arms + left] = -median;
@@ -77,13 +87,20 @@ impl Turns {
 
 /// The median over the cycles of ln(left/right); `None` without a cycle, or if a value has no logarithm.
 fn median_ratio(left: &[f32], right: &[f32]) -> Option<f64> {
-    let ln = |value: f32| (value > 0.0).then(|| f64::from(value).ln());
-    let ratios: Option<Vec<f64>> = left
-        .iter()
-        .zip(right)
-        .map(|(left, right)| Some(ln(*left)? - ln(*right)?))
-        .collect();
-    median(&ratios?)
+    let both = logarithms(left).into_iter().zip(logarithms(right));
+    median_in_place(&mut both.map(|(left, right)| left - right).collect::<Vec<f64>>())
+}
+
+/// NaN for a value that has none, from which no median comes.
+fn logarithms(values: &[f32]) -> Vec<f64> {
+    let ln = |value: f32| {
+        if value > 0.0 {
+            f64::from(value).ln()
+        } else {
+            f64::NAN
+        }
+    };
+    values.iter().copied().map(ln).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tare_stats::median;
 use super::collect::Collector;
 use super::failures::Counted;
 use super::input::RunHead;
-use super::kept::{Group, Kept};
+use super::kept::{Checksum, Group, Kept};
 
 /// Largest disagreement of the two clocks, as a share.
 const CLOCK_SHARE: f64 = 0.001;
@@ -47,17 +47,14 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
                 reason: Failure::Void(why).to_string(),
                 hint: None,
             };
-            let wrong: Vec<u32> = group.arms[index]
-                .iter()
-                .filter(|(_, kept)| has_own_clock[index] && !clocks_agree(kept, ways[index]))
-                .map(|(block, _)| *block)
-                .collect();
-            if !wrong.is_empty() {
+            let n_before = group.arms[index].len();
+            if has_own_clock[index] {
+                group.arms[index].retain(|_, kept| clocks_agree(kept, ways[index]));
+            }
+            let n_wrong = (n_before - group.arms[index].len()) as u32;
+            if n_wrong > 0 {
                 let why = "the clock inside and the clock outside disagree by more than 0.1 %";
-                struck.push((void(why.to_owned()), wrong.len() as u32));
-                for block in wrong {
-                    group.arms[index].remove(&block);
-                }
+                struck.push((void(why.to_owned()), n_wrong));
             }
             let Some(baseline) = baseline.filter(|baseline| *baseline != index) else {
                 continue;
@@ -121,10 +118,9 @@ fn other_work(group: &Group, baseline: usize, arm: usize) -> Option<String> {
             ));
         }
         if here.checksum != there.checksum {
-            let text = |sum: &Option<Box<str>>| {
-                let short: Option<String> =
-                    sum.as_deref().map(|sum| sum.chars().take(16).collect());
-                short.unwrap_or_else(|| "none".to_owned())
+            let text = |sum: &Option<Checksum>| {
+                let short = |sum: &Checksum| sum.to_string().chars().take(16).collect();
+                sum.as_ref().map_or_else(|| "none".to_owned(), short)
             };
             return Some(format!(
                 "the checksum of the work is `{}` here and `{}` in the baseline",

@@ -21,6 +21,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod home;
+mod kept_readings;
 mod list;
 mod man;
 mod progress;

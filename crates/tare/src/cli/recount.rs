@@ -4,8 +4,9 @@ use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, RunId, StoppedBy};
 
+use super::kept_readings::KeptReadings;
 use super::{Exit, Failed};
-use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData};
+use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
 use crate::cause::Suspected;
 use crate::store::{Remark, Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
@@ -109,7 +110,7 @@ pub(super) fn readings(store: &Store, run: &RunId) -> Result<(Dossier, Vec<Serie
     }
     let head = head(stored);
     let mut analysis = Analysis::new(&head, &workload::find);
-    store.each_record(&head.run, |record| analysis.add(&trial_data(record)))?;
+    store.each_record(&head.run, |record| analysis.add(trial_ref(record)))?;
     Ok(analysis.dossier_and_readings())
 }
 
@@ -155,7 +156,7 @@ pub(super) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, 
     let mut analysis = Analysis::new(&head, &workload::find).without_slices();
     store.each_record(&head.run, |record| {
         if record.trial.cell.arm.as_str() != A_PRIME {
-            analysis.add(&trial_data(record));
+            analysis.add(trial_ref(record));
         }
     })?;
     Ok(analysis.dossier())
@@ -166,9 +167,25 @@ pub(super) fn measured(
     store: &Store,
     stored: StoredRun,
 ) -> Result<(Dossier, Vec<Suspected>), Failed> {
+    let kept = KeptReadings::of(store, &stored);
+    measured_by(store, stored, kept.as_ref())
+}
+
+/// The same; what was read of the trials is taken from where it is kept, and else kept there.
+pub(super) fn measured_by(
+    store: &Store,
+    stored: StoredRun,
+    kept: Option<&KeptReadings>,
+) -> Result<(Dossier, Vec<Suspected>), Failed> {
     let head = head(stored);
+    if let Some(analysis) = kept.and_then(|kept| kept.read(&head)) {
+        return Ok(analysis.dossier_and_suspected());
+    }
     let mut analysis = Analysis::new(&head, &workload::find).without_slices();
-    analysis.add_each(|add| store.each_record(&head.run, |record| add(trial_data(record))))?;
+    analysis.add_each(|add| store.each_record(&head.run, |record| add(trial_ref(record))))?;
+    if let Some(kept) = kept {
+        kept.write(store, &analysis);
+    }
     Ok(analysis.dossier_and_suspected())
 }
 
@@ -205,7 +222,16 @@ pub(super) fn run_data(mut stored: StoredRun) -> RunData {
 }
 
 /// A trial as the analysis takes it.
-pub(super) fn trial_data(record: TrialRecord) -> TrialData {
+pub(super) fn trial_ref(record: &TrialRecord) -> TrialRef<'_> {
+    TrialRef {
+        trial: &record.trial,
+        outcome: &record.outcome,
+        host_elapsed_ns: record.host_elapsed_ns,
+        charged: &record.charged,
+    }
+}
+
+fn trial_data(record: TrialRecord) -> TrialData {
     TrialData {
         trial: record.trial,
         outcome: record.outcome,
@@ -264,3 +290,6 @@ fn head(stored: StoredRun) -> RunHead {
         study: stored.study,
     }
 }
+
+#[cfg(test)]
+mod tests;

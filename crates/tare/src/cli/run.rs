@@ -114,7 +114,7 @@ struct Rule(PrecisionRule<'static>);
 
 impl Precision for Rule {
     fn add(&mut self, record: &TrialRecord) {
-        self.0.add(&recount::trial_data(record.clone()));
+        self.0.add(recount::trial_ref(record));
     }
 
     fn needed(&mut self, _study: &Study, _n_blocks: u32) -> Vec<f64> {

@@ -98,6 +98,22 @@ pub fn write_working(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         .map_err(error("write", path))
 }
 
+/// The same, piece by piece: whoever reads it finds the whole file or the one before.
+pub fn write_working_with(
+    path: &Path,
+    write: impl FnOnce(&mut std::fs::File) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let neighbour = neighbour(path);
+    remove(&neighbour)?;
+    let written = create(&neighbour, 0o600)
+        .and_then(|mut file| write(&mut file))
+        .and_then(|()| std::fs::rename(&neighbour, path));
+    written.map_err(|reason| {
+        let _ = std::fs::remove_file(&neighbour);
+        error("write", path)(reason)
+    })
+}
+
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     if is_special(path) {
         return std::fs::write(path, bytes).map_err(error("write", path));

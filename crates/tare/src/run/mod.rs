@@ -219,7 +219,7 @@ fn go_on(
     session.store.each_record(run, |record| {
         next = record.trial.sequence + 1;
         count += 1;
-        precision.add(&record);
+        precision.add(record);
     })?;
     (session.next_sequence, session.n_trials) = (next, count);
     session.store.resume(run, cx.clock.unix_ns())?;

@@ -19,6 +19,7 @@ use crate::plan::Plan;
 
 mod error;
 mod extract;
+mod identity;
 mod lock;
 mod read;
 mod reading;
@@ -42,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Whether it is the file at its path, and not in memory.
+    is_file: bool,
     /// The run that is being written, with its session and the lock.
     writing: Option<Writing>,
 }
@@ -93,9 +96,11 @@ impl Store {
     }
 
     fn over(connection: Connection, path: &Path) -> Self {
+        let is_file = connection.path().is_some_and(|path| !path.is_empty());
         Self {
             connection,
             path: path.to_owned(),
+            is_file,
             writing: None,
         }
     }

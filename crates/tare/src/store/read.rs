@@ -1,13 +1,14 @@
 //! Reading a store: lists, whole runs, and trials one by one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{OptionalExtension, Row};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, Visitor};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::trial::CellKey;
-use tare_model::{CommandCall, Outcome, RawOutput, RunId, StoppedBy, Trial};
+use tare_model::{CommandCall, Failure, Outcome, RawOutput, RunId, StoppedBy, Trial};
 
 use super::{
     ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, TrialRecord,
@@ -85,60 +86,130 @@ SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns,
        kind, detail, format, stdout, stderr, exit, charged
   FROM trial WHERE run = ?1 ORDER BY sequence";
 
-/// JSON that many rows repeat, each parsed once.
-struct Repeated<T>(BTreeMap<String, T>);
+/// The records that rows are read into, one a cell: what a cell's trials share is parsed once, and their bytes lie in
+/// the same memory one after the other.
+#[derive(Default)]
+struct Records {
+    by_cell: BTreeMap<String, TrialRecord>,
+    /// The last exit, with its JSON: hardly any trial ends otherwise than the one before.
+    exit: Option<(String, Exit)>,
+}
 
-impl<T: Clone + DeserializeOwned> Repeated<T> {
-    /// More different ones than a study has cells are no repetitions.
-    const MOST: usize = 4_096;
+impl Records {
+    /// More different cells than a study has are no repetitions.
+    const MOST: usize = 512;
 
-    fn parsed(&mut self, row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-        let text = row.get_ref(column)?.as_str()?;
-        if let Some(known) = self.0.get(text) {
-            return Ok(known.clone());
+    /// The record of a row, valid until the next one.
+    fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<&TrialRecord> {
+        let cell = row.get_ref(5)?.as_str()?;
+        if !self.by_cell.contains_key(cell) {
+            if self.by_cell.len() >= Self::MOST {
+                self.by_cell.clear();
+            }
+            self.by_cell.insert(cell.to_owned(), blank(parsed(row, 5)?));
         }
-        let value: T = parsed(row, column)?;
-        if self.0.len() < Self::MOST {
-            self.0.insert(text.to_owned(), value.clone());
+        let record = self.by_cell.get_mut(cell).expect("it was put there");
+        let trial = &mut record.trial;
+        trial.sequence = row.get(0)?;
+        trial.block = row.get(1)?;
+        trial.position = row.get(2)?;
+        trial.launch = row.get(3)?;
+        trial.workload_index = row.get(4)?;
+        record.started_unix_ns = row.get(6)?;
+        let host_elapsed_ns: i64 = row.get(7)?;
+        record.host_elapsed_ns = host_elapsed_ns.max(0) as u64;
+        match row.get_ref(8)?.as_str()? {
+            "completed" => {
+                let exit = match (row.get_ref(13)?.as_str()?, &self.exit) {
+                    (text, Some((known, exit))) if text == known => *exit,
+                    (text, _) => self.exit.insert((text.to_owned(), parsed(row, 13)?)).1,
+                };
+                completed(&mut record.outcome, row, exit)?;
+            }
+            "unavailable" => record.outcome = Outcome::Unavailable(parsed(row, 9)?),
+            "failed" => record.outcome = Outcome::Failed(parsed(row, 9)?),
+            kind => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
         }
-        Ok(value)
+        match row.get_ref(14)? {
+            ValueRef::Null => record.charged.clear(),
+            text => read_numbers(&mut record.charged, text.as_str()?)
+                .map_err(|error| unreadable(14, error.to_string()))?,
+        }
+        Ok(record)
     }
 }
 
-fn trial(
-    row: &Row<'_>,
-    cells: &mut Repeated<CellKey>,
-    exits: &mut Repeated<Exit>,
-) -> rusqlite::Result<TrialRecord> {
-    let outcome = match row.get_ref(8)?.as_str()? {
-        "completed" => Outcome::Completed(RawOutput {
-            format: row.get(10)?,
-            stdout: Bytes(row.get(11)?),
-            stderr: Bytes(row.get(12)?),
-            exit: exits.parsed(row, 13)?,
-        }),
-        "unavailable" => Outcome::Unavailable(parsed(row, 9)?),
-        "failed" => Outcome::Failed(parsed(row, 9)?),
-        kind => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
-    };
-    let host_elapsed_ns: i64 = row.get(7)?;
-    Ok(TrialRecord {
+/// Numbers by name, read into those of the trial before, which mostly have the same names.
+struct Numbers<'m>(&'m mut BTreeMap<String, f64>);
+
+impl<'de> Visitor<'de> for Numbers<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("numbers by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        #[derive(serde::Deserialize)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        // No JSON gives this: what still has it afterwards was not named again.
+        self.0.values_mut().for_each(|value| *value = f64::NAN);
+        while let Some((Name(name), value)) = map.next_entry()? {
+            match self.0.get_mut(&*name) {
+                Some(known) => *known = value,
+                None => drop(self.0.insert(name.into_owned(), value)),
+            }
+        }
+        self.0.retain(|_, value| !value.is_nan());
+        Ok(())
+    }
+}
+
+fn read_numbers(into: &mut BTreeMap<String, f64>, text: &str) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(Numbers(into))?;
+    json.end()
+}
+
+/// A record of this cell in which nothing has happened yet.
+fn blank(cell: CellKey) -> TrialRecord {
+    TrialRecord {
         trial: Trial {
-            sequence: row.get(0)?,
-            block: row.get(1)?,
-            position: row.get(2)?,
-            launch: row.get(3)?,
-            workload_index: row.get(4)?,
-            cell: cells.parsed(row, 5)?,
+            sequence: 0,
+            block: 0,
+            position: 0,
+            launch: 0,
+            workload_index: 0,
+            cell,
         },
-        started_unix_ns: row.get(6)?,
-        host_elapsed_ns: host_elapsed_ns.max(0) as u64,
-        outcome,
-        charged: match row.get_ref(14)? {
-            ValueRef::Null => BTreeMap::new(),
-            _ => parsed(row, 14)?,
+        started_unix_ns: 0,
+        host_elapsed_ns: 0,
+        outcome: Outcome::Failed(Failure::Lost(String::new())),
+        charged: BTreeMap::new(),
+    }
+}
+
+/// Puts a row's output in, into the memory of the one before where there is one.
+fn completed(outcome: &mut Outcome, row: &Row<'_>, exit: Exit) -> rusqlite::Result<()> {
+    let mut raw = match std::mem::replace(outcome, Outcome::Failed(Failure::Lost(String::new()))) {
+        Outcome::Completed(raw) => raw,
+        _ => RawOutput {
+            format: String::new(),
+            stdout: Bytes::default(),
+            stderr: Bytes::default(),
+            exit,
         },
-    })
+    };
+    raw.format.clear();
+    raw.format.push_str(row.get_ref(10)?.as_str()?);
+    for (bytes, column) in [(&mut raw.stdout.0, 11), (&mut raw.stderr.0, 12)] {
+        bytes.clear();
+        bytes.extend_from_slice(row.get_ref(column)?.as_blob()?);
+    }
+    raw.exit = exit;
+    *outcome = Outcome::Completed(raw);
+    Ok(())
 }
 
 impl Store {
@@ -222,7 +293,7 @@ impl Store {
     /// A whole run with all its trials in memory. For runs that may be large, see [`Self::each_record`].
     pub fn run(&self, run: &RunId) -> Result<StoredRun, StoreError> {
         let mut stored = self.run_without_records(run)?;
-        self.each_record(run, |record| stored.records.push(record))?;
+        self.each_record(run, |record| stored.records.push(record.clone()))?;
         Ok(stored)
     }
 
@@ -317,6 +388,7 @@ impl Store {
                         study,
                         launches,
                         records: Vec::new(),
+                        n_trials: line.n_trials,
                         workload_ends,
                         remarks,
                         n_sessions: line.n_sessions,
@@ -333,15 +405,15 @@ impl Store {
     pub fn each_record(
         &self,
         run: &RunId,
-        mut visit: impl FnMut(TrialRecord),
+        mut visit: impl FnMut(&TrialRecord),
     ) -> Result<(), StoreError> {
         let number = self.number(run)?;
         self.read(|connection| {
             let mut query = connection.prepare(TRIALS)?;
             let mut rows = query.query([number])?;
-            let (mut cells, mut exits) = (Repeated(BTreeMap::new()), Repeated(BTreeMap::new()));
+            let mut records = Records::default();
             while let Some(row) = rows.next()? {
-                visit(trial(row, &mut cells, &mut exits)?);
+                visit(records.read(row)?);
             }
             Ok(())
         })
@@ -363,7 +435,7 @@ impl Store {
         }
     }
 
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         query: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -390,5 +462,28 @@ fn no_such_run(text: &str, runs: &[RunLine]) -> StoreError {
     StoreError::NoSuchRun {
         id: text.to_owned(),
         near: near.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_their_own_row_whatever_the_row_before_had() {
+        let mut numbers = BTreeMap::new();
+        for text in [
+            r#"{"a":1,"b":2.5}"#,
+            r#"{"b":3,"c":0}"#,
+            "{}",
+            r#"{"a":-1}"#,
+        ] {
+            read_numbers(&mut numbers, text).unwrap();
+            let alone: BTreeMap<String, f64> = serde_json::from_str(text).unwrap();
+            assert_eq!(numbers, alone);
+        }
+        for text in ["", "[]", r#"{"a":null}"#, r#"{"a":1}x"#, r#"{"a":"1"}"#] {
+            assert!(read_numbers(&mut numbers, text).is_err(), "{text}");
+        }
     }
 }

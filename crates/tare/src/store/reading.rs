@@ -25,6 +25,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
     }
 }
 
+/// Whether there is a log beside the store's file: a run is going on, or was killed.
+pub(super) fn has_log(path: &Path) -> bool {
+    log_path(path).exists()
+}
+
 fn log_path(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push("-wal");

@@ -158,6 +158,8 @@ pub struct StoredRun {
     pub launches: Vec<LaunchRecord>,
     /// The trials, in the plan's order.
     pub records: Vec<TrialRecord>,
+    /// How many trials are stored.
+    pub n_trials: u32,
     /// Workloads that ended early because they were precise enough.
     pub workload_ends: Vec<WorkloadEnd>,
     /// Remarks, in order of time.

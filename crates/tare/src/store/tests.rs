@@ -130,6 +130,7 @@ fn a_run_is_read_back_as_it_was_stored() {
             host: start("run-1").host,
             arms: vec![arm(false, Some("it died"))],
             launches: vec![launch],
+            n_trials: records(&plan).len() as u32,
             records: records(&plan),
             workload_ends: vec![workload_end],
             remarks: vec![remark],

@@ -102,11 +102,30 @@ proptest! {
         }
         let mut beside = Analysis::new(&run.head, &find);
         let handed_over: Result<(), ()> = beside.add_each(|add| {
-            run.trials.iter().cloned().for_each(add);
+            run.trials.iter().for_each(|trial| add(trial.into()));
             Err(())
         });
         prop_assert_eq!(handed_over, Err(()));
         prop_assert_eq!(analyze(&run, &find), beside.dossier());
+    }
+
+    #[test]
+    fn what_was_read_once_gives_the_same_dossier_again_and_nothing_else_is_taken_for_it(seed in 0u64..1_000_000, n_failed in 0usize..40, at in 0.0f64..1.0) {
+        let plan = Plan { seed, blocks: 12, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let mut run = plan.run();
+        for (number, data) in run.trials.iter_mut().step_by(3).take(n_failed).enumerate() {
+            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
+        }
+        let mut analysis = Analysis::new(&run.head, &find).without_slices();
+        run.trials.iter().for_each(|trial| analysis.add(trial));
+        let mut bytes = Vec::new();
+        analysis.write(&mut bytes).unwrap();
+        let read = |bytes: &[u8]| Analysis::read(&run.head, &find, bytes, bytes.len() as u64);
+        prop_assert_eq!(analysis.dossier(), read(&bytes).unwrap().dossier());
+        let place = (at * bytes.len() as f64) as usize;
+        prop_assert!(read(&bytes[..place]).is_err());
+        bytes[place] ^= 1;
+        prop_assert!(read(&bytes).is_err());
     }
 
     #[test]

@@ -1,0 +1,108 @@
+//! What is kept of each block, in the order of blocks.
+//!
+//! A list and no tree: blocks nearly always come in their order, and half-empty nodes would be a large part of what a
+//! long run needs. What it cannot see: gaps; a block without an entry was not tried, or left nothing.
+
+/// One entry a block.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Blocks<T>(Vec<(u32, T)>);
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Blocks<T> {
+    /// Of entries that stand in the order of blocks, one a block; `None` for any others.
+    pub(crate) fn of(entries: Vec<(u32, T)>) -> Option<Self> {
+        let is_ordered = entries.is_sorted_by(|(left, _), (right, _)| left < right);
+        is_ordered.then_some(Self(entries))
+    }
+
+    /// Where a block stands, or where it would stand.
+    fn place(&self, block: u32) -> Result<usize, usize> {
+        match self.0.last() {
+            Some((last, _)) if *last < block => Err(self.0.len()),
+            Some((last, _)) if *last == block => Ok(self.0.len() - 1),
+            _ => self.0.binary_search_by_key(&block, |(own, _)| *own),
+        }
+    }
+
+    pub(crate) fn get(&self, block: u32) -> Option<&T> {
+        self.place(block).ok().map(|place| &self.0[place].1)
+    }
+
+    pub(crate) fn get_mut(&mut self, block: u32) -> Option<&mut T> {
+        self.place(block).ok().map(|place| &mut self.0[place].1)
+    }
+
+    pub(crate) fn contains(&self, block: u32) -> bool {
+        self.place(block).is_ok()
+    }
+
+    /// Puts an entry in; the one that was there before, if there was one.
+    pub(crate) fn insert(&mut self, block: u32, value: T) -> Option<T> {
+        match self.place(block) {
+            Ok(place) => Some(std::mem::replace(&mut self.0[place].1, value)),
+            Err(place) => {
+                self.0.insert(place, (block, value));
+                None
+            }
+        }
+    }
+
+    /// Leaves out the entries that are not `wanted`.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(u32, &T) -> bool) {
+        self.0.retain(|(block, value)| wanted(*block, value));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.0.iter().map(|(block, value)| (*block, value))
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|(block, _)| *block)
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stand_in_the_order_of_blocks_however_they_came() {
+        let mut blocks = Blocks::default();
+        for block in [5, 7, 2, 9, 2, 7] {
+            let before = blocks.insert(block, block * 10);
+            assert_eq!(
+                before.is_some(),
+                [2, 7].contains(&block) && blocks.len() == 4
+            );
+        }
+        assert_eq!(blocks.keys().collect::<Vec<u32>>(), [2, 5, 7, 9]);
+        assert_eq!((blocks.get(7), blocks.get(8)), (Some(&70), None));
+        *blocks.get_mut(9).unwrap() = 1;
+        blocks.retain(|block, value| block != 5 && *value < 70);
+        assert_eq!(blocks.iter().collect::<Vec<_>>(), [(2, &20), (9, &1)]);
+        assert!(blocks.contains(2) && !blocks.contains(5) && !blocks.is_empty());
+        blocks.clear();
+        assert!(blocks.is_empty());
+    }
+}
