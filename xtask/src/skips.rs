@@ -86,6 +86,10 @@ const OPTIONAL: &[(&str, &str)] = &[
         "windows",
         "what runs on Windows is built and run in a part of its own",
     ),
+    (
+        "two-processors",
+        "the machine, or what it gives these tests, may have one",
+    ),
     ("youki", "no distribution packages it"),
 ];
 

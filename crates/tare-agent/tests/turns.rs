@@ -140,6 +140,39 @@ fn every_probe_that_can_be_cut_takes_turns() {
     }
 }
 
+/// As one that was taken offline after the host had chosen it.
+#[test]
+fn a_processor_that_has_gone_is_not_in_the_report_and_the_turns_go_on() {
+    /// More than the kernel's set of processors holds.
+    const GONE: u32 = 1_000_000;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let here = tare_model::facts::cpu_list(allowed.unwrap()).unwrap()[0] as u32;
+    let mut agent = Agent::start();
+    let page = page("gone");
+    for (place, on) in (0..).zip([here, GONE, here]) {
+        let mut request = run(place, "getppid", Some(&page.0), KEY, ANSWER_LIMIT);
+        if let Request::Run { cpu, .. } = &mut request {
+            *cpu = Some(on);
+        }
+        agent.send(&request);
+        let reply = agent.reply();
+        assert!(matches!(reply, Reply::Ready { .. }), "{reply:?}");
+    }
+    let_go(&mut agent);
+    let mut on = [Some(GONE); 3];
+    let mut slices = Vec::new();
+    for _ in 0..3 {
+        let (trial, report) = agent.report();
+        on[trial as usize - 1] = report.sliced.unwrap().cpu;
+        slices.push(report.series[0].values.len());
+    }
+    assert_eq!(on, [Some(here), None, Some(here)]);
+    assert!(slices.iter().all(|count| *count == slices[0]), "{slices:?}");
+}
+
 #[test]
 fn over_the_channel_the_host_gives_each_turn() {
     let mut agent = Agent::start();

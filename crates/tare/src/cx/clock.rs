@@ -10,6 +10,11 @@ pub trait Clock: Sync {
     fn unix_ns(&self) -> i64;
     /// Waits.
     fn sleep(&self, duration: Duration);
+    /// How long the machine has been suspended since an arbitrary moment, nanoseconds in steps of 10 ms: what
+    /// [`Clock::now_ns`] leaves out. Always the same where it cannot be told.
+    fn slept_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// The machine's own clocks.
@@ -40,5 +45,29 @@ impl Clock for SystemClock {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn slept_ns(&self) -> u64 {
+        // Time since boot with that of sleep, while the monotonic clock stands still (proc_uptime(5)).
+        let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let since_boot_s = text.split_whitespace().next();
+        let since_boot_s = since_boot_s.and_then(|word| word.parse::<f64>().ok());
+        since_boot_s.map_or(0, |s| ((s * 1e9) as u64).saturating_sub(self.now_ns()))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_is_awake_has_not_slept() {
+        let clock = SystemClock::default();
+        let before = clock.slept_ns();
+        clock.sleep(Duration::from_millis(30));
+        assert!(before > 0);
+        // A wait is no sleep of the machine; only that of this process between two looks may differ.
+        assert!(clock.slept_ns().abs_diff(before) < 900_000_000);
     }
 }

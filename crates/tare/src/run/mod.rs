@@ -33,6 +33,7 @@ mod pair;
 mod parity;
 mod rig;
 mod session;
+mod suspended;
 mod turn_state;
 mod turns;
 

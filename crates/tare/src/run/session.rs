@@ -17,6 +17,7 @@ use super::charges;
 use super::exchange::{Cancelled, Dispatcher};
 use super::pace::Pace;
 use super::rig::{Needs, Rig};
+use super::suspended::Awake;
 use super::turn_state::TurnState;
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
 use crate::cx::{Context, Event, turn_page};
@@ -436,6 +437,7 @@ impl<'a> Session<'a> {
             Charged::Nowhere
         };
         let before = charges::read(&charged);
+        let awake = Awake::now(self.cx.clock);
         let measured = match self.missing_tool(&trial.cell.arm, workload) {
             Some(reason) => self.dispatcher.nothing(Outcome::Unavailable(reason), false),
             None => self.dispatcher.measure(
@@ -445,13 +447,14 @@ impl<'a> Session<'a> {
                 self.rig.peer.as_mut(),
             )?,
         };
-        let record = TrialRecord {
+        let mut record = TrialRecord {
             trial: trial.clone(),
             started_unix_ns: measured.started_unix_ns,
             host_elapsed_ns: measured.elapsed_ns,
             outcome: measured.outcome.clone(),
             charged: charges::since(&before, &charges::read(&charged)),
         };
+        awake.or_void(self.cx.clock, std::slice::from_mut(&mut record));
         self.store.append(&record)?;
         self.precision.add(&record);
         // Of several instances, one that failed leaves the others' output and the trial without a value.

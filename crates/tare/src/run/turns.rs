@@ -16,6 +16,7 @@ use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
 use super::rig::Arm;
 use super::session::{Break, Session};
+use super::suspended::Awake;
 use crate::cx::turn_page;
 use crate::env::Charged;
 use crate::store::{Remark, TrialRecord};
@@ -123,6 +124,7 @@ impl Session<'_> {
             .map(|index| self.rig.arms[*index].charged())
             .collect();
         let before: Vec<_> = charged.iter().map(charges::read).collect();
+        let awake = Awake::now(self.cx.clock);
         let mut measured = Vec::new();
         // A second time only where the page was found to be of no use: then over the channels.
         for _ in 0..2 {
@@ -169,6 +171,7 @@ impl Session<'_> {
                 charged,
             });
         }
+        awake.or_void(self.cx.clock, &mut records);
         self.store.append_all(&records)?;
         let slot_ns = self.cx.clock.now_ns().saturating_sub(begun_ns) / trials.len() as u64;
         for (place, record) in records.iter().enumerate() {

@@ -5,7 +5,8 @@ use tare::env::docker::DOCKER;
 
 use crate::oci;
 use crate::product::{Product, has_container};
-use crate::world::{World, skip};
+use crate::traces::is_computing;
+use crate::world::{World, skip, wait_until};
 
 /// A study of two blocks of a system call in these arms beside the host.
 fn study(arms: &str) -> String {
@@ -129,4 +130,99 @@ fn servers_that_share_an_end_are_ended_however_early_they_end_by_themselves() {
     let kinds = product.stored("SELECT DISTINCT kind FROM trial");
     assert_eq!(kinds, ["completed"], "{ended}");
     product.assert_nothing_left();
+}
+
+/// For each completed trial that took turns the processor of its worker.
+fn processors(product: &Product) -> Vec<String> {
+    product.stored(
+        "SELECT json_extract(cell, '$.arm') || ' ' || \
+         ifnull(json_extract(CAST(stdout AS TEXT), '$.sliced.cpu'), 'any') \
+         FROM trial WHERE kind = 'completed' ORDER BY sequence",
+    )
+}
+
+/// The processors of this process, in order.
+fn own_processors() -> Vec<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let cpus = tare_model::facts::cpu_list(list.unwrap().trim()).unwrap();
+    cpus.into_iter().map(|cpu| cpu as u32).collect()
+}
+
+#[test]
+fn on_one_processor_all_workers_take_their_turns_there() {
+    let product = Product::new();
+    let arms = if has_container() {
+        arm("container", "container", "")
+    } else {
+        String::new()
+    };
+    let file = product.file("turns.toml", study(&arms));
+    let only = *own_processors().last().unwrap();
+    let inner = product.command(["run", &file, "--prove", "0s"]);
+    let mut command = std::process::Command::new("taskset");
+    command
+        .args(["-c", &only.to_string()])
+        .arg(inner.get_program());
+    command.args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(inner.get_current_dir().unwrap());
+    let ended = Product::start(command).wait().expect(0);
+    let on = processors(&product);
+    assert!(on.len() >= 4, "{on:?}\n{ended}");
+    let there = format!(" {only}");
+    assert!(on.iter().all(|on| on.ends_with(&there)), "{on:?}\n{ended}");
+    assert!(ways(&product).iter().all(|way| way.ends_with(" 1")));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_arm_with_processors_of_its_own_draws_the_others_there() {
+    if !has_container() {
+        return skip("root", "the built-in container cannot be made");
+    }
+    let own = own_processors();
+    let [_, .., last] = own[..] else {
+        return skip("two-processors", "there is one processor only");
+    };
+    let product = Product::new();
+    let settings = format!("cpuset = \"{last}\"");
+    let file = product.file("turns.toml", study(&arm("pinned", "container", &settings)));
+    let ended = product.run(["run", &file, "--prove", "0s"]).expect(0);
+    let on = processors(&product);
+    assert_eq!(on.len(), 2 * 3, "{on:?}\n{ended}");
+    let there = format!(" {last}");
+    assert!(on.iter().all(|on| on.ends_with(&there)), "{on:?}\n{ended}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn ctrl_c_in_a_cycle_ends_every_worker_and_the_block_does_not_count() {
+    let product = Product::new();
+    let study = study("").replace(
+        "blocks_min = 2\nblocks_max = 2",
+        "trial = \"2s\"\nblocks_min = 3\nblocks_max = 3",
+    );
+    let file = product.file("turns.toml", study);
+    let mut started = Product::start(product.command(["run", &file, "--prove", "0s"]));
+    product.wait_for_trials(&mut started, 2);
+    // The next block of two seconds is on its way as soon as somebody computes again.
+    let run = product.runs().into_iter().next().unwrap();
+    wait_until("a worker has its turn", || is_computing(&run));
+    started.signal("INT", true);
+    let ended = started.wait().expect(4);
+    assert!(ended.stderr.contains("interrupted"), "{ended}");
+    let stored = product.stored("SELECT kind FROM trial");
+    assert!(stored.len() < 6, "it was too late: {ended}");
+    assert!(stored.iter().all(|kind| kind == "completed"), "{stored:?}");
+    product.assert_nothing_left();
+    product.run(["run", "--resume"]).expect(0);
+    assert_eq!(product.stored("SELECT kind FROM trial").len(), 6);
 }

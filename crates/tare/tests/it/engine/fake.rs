@@ -57,6 +57,8 @@ pub(super) enum Act {
     NeverReady,
     /// A worker that is held completes without having waited.
     Jump,
+    /// The machine is suspended for so many nanoseconds while the worker runs, which ends well.
+    Suspend(u64),
     /// Ctrl-C is pressed while the worker runs.
     CtrlC,
     /// Ctrl-C takes the agent with it, and the host hears of the agent's end first.
@@ -89,6 +91,7 @@ pub(super) struct Stage {
     pub(super) script: Mutex<Script>,
     pub(super) log: Mutex<Vec<String>>,
     pub(super) now_ns: AtomicU64,
+    slept_ns: AtomicU64,
     pub(super) cancel: Cancel,
     pub(super) cancel_after_trials: Mutex<Option<u32>>,
     is_cancel_on_its_way: AtomicBool,
@@ -110,6 +113,7 @@ impl Stage {
             script: Mutex::new(script),
             log: Mutex::default(),
             now_ns: AtomicU64::new(0),
+            slept_ns: AtomicU64::new(0),
             cancel: Cancel::new(),
             cancel_after_trials: Mutex::default(),
             is_cancel_on_its_way: AtomicBool::default(),
@@ -186,6 +190,10 @@ impl Clock for Stage {
             self.cancel.request();
         }
         self.pass(duration.as_nanos() as u64);
+    }
+
+    fn slept_ns(&self) -> u64 {
+        self.slept_ns.load(Ordering::SeqCst)
     }
 }
 
@@ -452,6 +460,11 @@ impl FakeChannel {
                 }
                 let raw = raw(&format!("{} {trial}", self.arm));
                 self.replies.push_back((ns, Reply::Done { trial, raw }));
+            }
+            Act::Suspend(ns) => {
+                self.stage.slept_ns.fetch_add(ns, Ordering::SeqCst);
+                let raw = raw("it slept");
+                self.replies.push_back((1_000, Reply::Done { trial, raw }));
             }
             Act::Jump => {
                 let raw = raw("early");

@@ -236,3 +236,25 @@ fn an_agent_of_another_build_is_refused() {
     assert!(summary.absent[0].1.contains("`build-0`"), "{summary:?}");
     scene.assert_all_removed();
 }
+
+#[test]
+fn a_trial_in_which_the_machine_was_suspended_is_void_and_the_run_goes_on() {
+    let scene = Scene::new(Script {
+        acts: BTreeMap::from([
+            (("box", 1), Act::Suspend(7_200_000_000_000)),
+            // A step of the clock that tells it is no sleep.
+            (("box", 2), Act::Suspend(10_000_000)),
+        ]),
+        ..Script::default()
+    });
+    let summary = scene.execute(&study()).unwrap();
+    assert_eq!(summary.stopped_by, StoppedBy::Blocks);
+    assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));
+    let outcomes = scene.outcomes("box");
+    let Outcome::Failed(Failure::Void(why)) = &outcomes[1] else {
+        panic!("{outcomes:?}");
+    };
+    assert!(why.contains("suspended for 7200 s"), "{why}");
+    assert!(matches!(outcomes[2], Outcome::Completed(_)), "{outcomes:?}");
+    scene.assert_all_removed();
+}
