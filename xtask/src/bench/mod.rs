@@ -35,7 +35,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let mut rows = Vec::new();
     step("agent: size, memory, start, dispatch");
     rows.extend(agent::rows(&file, &folder)?);
-    step("peers: STREAM, fio, iperf3");
+    step("peers: STREAM, fio, iperf3, sockperf, OpenBLAS");
     rows.extend(peers::rows(&file, &folder)?);
     step("report: a million trials");
     rows.extend(report::rows(&folder)?);

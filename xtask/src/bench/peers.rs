@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use tare_model::Params;
-use tare_stats::hodges_lehmann_paired;
+use tare_stats::{hodges_lehmann_paired, median};
 
 use super::agent::Agent;
 use super::{PAIRS, Row};
@@ -25,11 +25,24 @@ pub(super) fn rows(file: &Path, folder: &Path) -> Result<Vec<Row>> {
         random_read(&mut agent, folder)?,
         sequential_read(&mut agent, folder)?,
         tcp_stream(&mut agent)?,
+        tcp_round_trip(&mut agent)?,
+        dense_inverse(&mut agent)?,
     ])
 }
 
 /// Runs both sides in turn, A B B A, and compares the rates pair by pair.
 fn compare(
+    promise: &'static str,
+    unit: (&str, f64),
+    ours: impl FnMut() -> Result<f64>,
+    theirs: impl FnMut() -> Result<f64>,
+) -> Result<Row> {
+    compare_from(("≥ 1", 1.0), promise, unit, ours, theirs)
+}
+
+/// The same with a bound of its own.
+fn compare_from(
+    (bound, least): (&'static str, f64),
     promise: &'static str,
     unit: (&str, f64),
     mut ours: impl FnMut() -> Result<f64>,
@@ -54,25 +67,22 @@ fn compare(
         .ok()
         .context("too few pairs for an interval")?
         .interval;
-    let median = |rates: &mut Vec<f64>| {
-        rates.sort_by(f64::total_cmp);
-        rates[rates.len() / 2] / unit.1
-    };
+    let typical = |rates: &[f64]| median(rates).map_or(f64::NAN, |rate| rate / unit.1);
     let figure = format!(
         "{:.3} [{:.3}, {:.3}] ({:.2} against {:.2} {})",
         interval.point.exp(),
         interval.low.exp(),
         interval.high.exp(),
-        median(&mut our_rates),
-        median(&mut their_rates),
+        typical(&our_rates),
+        typical(&their_rates),
         unit.0
     );
-    // Kept unless the whole interval lies below 1.
+    // Kept unless the whole interval lies below the bound.
     Ok(Row {
         promise,
-        bound: "≥ 1",
+        bound,
         figure,
-        is_kept: Some(interval.high >= 0.0),
+        is_kept: Some(interval.high >= least.ln()),
     })
 }
 
@@ -96,6 +106,12 @@ fn best(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f
 fn typical(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
     let values = values(agent, probe, args, metric)?;
     Ok(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Operations a second, of the median time of one.
+fn pace(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<f64> {
+    let times_ns = values(agent, probe, args, metric)?;
+    Ok(1e9 / median(&times_ns).context("no value")?)
 }
 
 fn values(agent: &mut Agent, probe: &str, args: &Params, metric: &str) -> Result<Vec<f64>> {
@@ -208,8 +224,26 @@ fn sequential_read(agent: &mut Agent, folder: &Path) -> Result<Row> {
     )
 }
 
-/// An iperf3 server of our own on loopback, ended when dropped.
+/// A server of a tool's own on loopback, ended when dropped.
 struct Server(Child);
+
+impl Server {
+    /// Starts it and gives it time to listen.
+    fn start(tool: &str, arguments: &[&str]) -> Result<Self> {
+        let server = Command::new(tool)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        Ok(Self(server))
+    }
+}
+
+fn free_port() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port().to_string())
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -223,17 +257,11 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
     if !has("iperf3") {
         return Ok(absent(PROMISE, "iperf3"));
     }
-    let port = TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port()
-        .to_string();
-    let server = Command::new("iperf3")
-        .args(["--server", "--bind", "127.0.0.1", "--port", &port])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let _server = Server(server);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let port = free_port()?;
+    let _server = Server::start(
+        "iperf3",
+        &["--server", "--bind", "127.0.0.1", "--port", &port],
+    )?;
     let time = RUN_S.to_string();
     let args = Params::new();
     compare(
@@ -259,6 +287,73 @@ fn tcp_stream(agent: &mut Agent) -> Result<Row> {
                 Some(bits) if bits > 0.0 => Ok(bits / 8.0),
                 _ => bail!("iperf3 reported no rate: {}", json["error"]),
             }
+        },
+    )
+}
+
+/// The median of both: the mean of a round trip is that of its few worst.
+fn tcp_round_trip(agent: &mut Agent) -> Result<Row> {
+    const PROMISE: &str =
+        "TCP round trips of 14 bytes over loopback, against sockperf's ping-pong (medians)";
+    /// The shortest message that sockperf sends.
+    const BYTES: i64 = 14;
+    if !has("sockperf") {
+        return Ok(absent(PROMISE, "sockperf"));
+    }
+    let port = free_port()?;
+    let there = ["--tcp", "-i", "127.0.0.1", "-p", &port];
+    let _server = Server::start("sockperf", &[&["server"], &there[..]].concat())?;
+    let (time, bytes) = (RUN_S.to_string(), BYTES.to_string());
+    let own = ["--time", &time, "--msg-size", &bytes, "--full-rtt"];
+    let arguments = [&["ping-pong"], &there[..], &own].concat();
+    let args = Params::new().with("bytes", BYTES);
+    compare(
+        PROMISE,
+        ("thousand a second", 1e3),
+        || pace(agent, "tcp-round-trip", &args, "net.tcp.round-trip.time"),
+        || {
+            let printed = program("sockperf", &arguments).output()?;
+            let after = printed.split("percentile 50.000 =").nth(1);
+            let median_us = after.and_then(|rest| rest.split_whitespace().next());
+            let median_us: f64 = median_us.context("sockperf printed no median")?.parse()?;
+            Ok(1e6 / median_us)
+        },
+    )
+}
+
+/// Prints the median time of an inverse in seconds, and fails where numpy calls something else than OpenBLAS.
+const INVERSE: &str = "
+import sys, time, numpy
+a = numpy.random.default_rng(1).standard_normal((512, 512))
+numpy.linalg.inv(a)
+assert 'openblas' in open('/proc/self/maps').read(), 'numpy does not call OpenBLAS'
+times, end = [], time.perf_counter() + float(sys.argv[1])
+while time.perf_counter() < end:
+    begin = time.perf_counter()
+    numpy.linalg.inv(a)
+    times.append(time.perf_counter() - begin)
+print(numpy.median(times))
+";
+
+fn dense_inverse(agent: &mut Agent) -> Result<Row> {
+    const PROMISE: &str =
+        "inverse of a dense matrix of 512 x 512 on one thread, against OpenBLAS by numpy (medians)";
+    if !has("/usr/lib/python3/dist-packages/numpy/__init__.py") {
+        return Ok(absent(PROMISE, "python3-numpy"));
+    }
+    let args = Params::new();
+    let time = RUN_S.to_string();
+    compare_from(
+        ("≥ 0.9", 0.9),
+        PROMISE,
+        ("a second", 1.0),
+        || pace(agent, "matrix", &args, "cpu.matrix.inverse.time"),
+        || {
+            let printed = program("/usr/bin/python3", &["-c", INVERSE, &time])
+                .variable("OPENBLAS_NUM_THREADS", "1")
+                .output()?;
+            let seconds: f64 = printed.trim().parse()?;
+            Ok(1.0 / seconds)
         },
     )
 }

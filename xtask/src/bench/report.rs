@@ -18,8 +18,11 @@ const TRIALS: u32 = 1_000_000;
 const BOUND: (f64, f64) = (5.0, 512.0);
 
 pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
-    let tare = dist::dist()?;
-    let (short, long) = (folder.join("short.sqlite"), folder.join("long.sqlite"));
+    let tare = dist::named_or_built()?;
+    // A home, because what is read of a long run is kept beside a store in Tare's own folder only.
+    let home = folder.join("home");
+    std::fs::create_dir_all(&home)?;
+    let (short, long) = (folder.join("short.sqlite"), home.join("store.sqlite"));
     let (short_name, long_name) = (short.to_string_lossy(), long.to_string_lossy());
     program(&tare, &["run", "quick", "--env", "host,container"])
         .arguments(&["--workload", "integer,getppid,pipe,stat,chase"])
@@ -29,9 +32,26 @@ pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
         .arguments(&["--example", "many_trials", "--"])
         .arguments(&[&short_name, &long_name, &TRIALS.to_string()])
         .run()?;
+    let first = report(&tare, &home)?;
+    let again = report(&tare, &home)?;
+    let row = |promise, (seconds, peak_mib): (f64, f64)| Row {
+        promise,
+        bound: "≤ 5 s, ≤ 512 MiB",
+        figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
+        is_kept: Some(seconds <= BOUND.0 && peak_mib <= BOUND.1),
+    };
+    Ok(vec![
+        row("report over 10⁶ trials, the first time", first),
+        row("the same again, from what was kept of the first", again),
+    ])
+}
+
+/// How long a report took, seconds, and the most memory that it had, MiB.
+fn report(tare: &Path, home: &Path) -> Result<(f64, f64)> {
     let begin = Instant::now();
-    let mut child = Command::new(&tare)
-        .args(["show", "latest", "--store", &long_name])
+    let mut child = Command::new(tare)
+        .args(["show", "latest"])
+        .env("TARE_HOME", home)
         .stdout(Stdio::null())
         .spawn()
         .context("cannot run `tare show`")?;
@@ -48,13 +68,6 @@ pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    let seconds = begin.elapsed().as_secs_f64();
     ensure!(ended.success(), "`tare show` ended with {ended}");
-    let peak_mib = peak_kib / 1024.0;
-    Ok(vec![Row {
-        promise: "report over 10⁶ trials",
-        bound: "≤ 5 s, ≤ 512 MiB",
-        figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
-        is_kept: Some(seconds <= BOUND.0 && peak_mib <= BOUND.1),
-    }])
+    Ok((begin.elapsed().as_secs_f64(), peak_kib / 1024.0))
 }

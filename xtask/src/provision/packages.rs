@@ -44,6 +44,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("runc", "runc"),
     ("setpriv", "util-linux"),
     ("slirp4netns", "slirp4netns"),
+    ("sockperf", "sockperf"),
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
     ("sshfs", "sshfs"),
