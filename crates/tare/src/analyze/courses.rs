@@ -25,7 +25,7 @@ pub(super) fn all(head: &RunHead, collected: &Collector<'_>) -> Vec<DossierCours
 fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<DossierCourse> {
     let of_arm = |arm: &str| -> Vec<&Course> {
         let kept = collected.arm_index(arm).map(|index| &group.arms[index]);
-        let kept = kept.into_iter().flat_map(|blocks| blocks.values());
+        let kept = kept.into_iter().flat_map(super::blocks::Blocks::values);
         kept.filter_map(|kept| kept.course.as_deref()).collect()
     };
     let mut arms = Vec::new();
