@@ -109,6 +109,7 @@ fn build_for(place: &Place, target: Option<&str>) -> anyhow::Result<PathBuf> {
     place
         .build(&["--release", "--package", "tare", "--bin", "tare"])
         .arguments(&of_target)
+        .arguments(&["--all-features"])
         .arguments(&["--target-dir", &place.target.to_string_lossy()])
         .variable("TARE_AGENT_FILES", list.join(";"))
         .run()?;

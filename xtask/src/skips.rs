@@ -18,6 +18,7 @@ pub(crate) const PROVISIONED: &[&str] = &[
     "docker-socket",
     "docker-tls",
     "fio",
+    "font",
     "hpcc",
     "io_uring",
     "iperf3",

@@ -88,6 +88,7 @@ fn all(
             "--quiet",
             "--workspace",
             "--all-targets",
+            "--all-features",
             "--",
             "-D",
             "warnings",
@@ -98,7 +99,7 @@ fn all(
     dist::is_small_enough(&agent)?;
     step("tests");
     let (contracts, skipped) = (Notes::new("contracts")?, Notes::new("skips")?);
-    let mut tests = cargo(&["test", "--no-fail-fast"])
+    let mut tests = cargo(&["test", "--no-fail-fast", "--all-features"])
         .variable("TARE_TEST_AGENT", agent.as_os_str())
         // Many of them compare what the machine holds before and after: links, mounts, processes.
         .variable("RUST_TEST_THREADS", "1")

@@ -18,6 +18,10 @@ const NEEDED: &[(&str, &str)] = &[
     ),
     ("/usr/share/doc/python3-venv", "python3-venv"),
     ("/usr/lib/wine/wine64", "wine64"),
+    (
+        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        "fonts-dejavu-core",
+    ),
     ("bindfs", "bindfs"),
     ("busybox", "busybox-static"),
     ("cpio", "cpio"),

@@ -13,6 +13,18 @@ pub fn data(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Writes what is no text to standard output.
+pub fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+/// Whether somebody looks at standard output.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Tells the reader something on standard error.
 pub fn tell(text: &str) {
     // Nobody is left to be told that standard error is closed.
@@ -29,7 +41,7 @@ pub fn error(failed: &Failed) {
 
 /// Whether standard output is a terminal that wants colour.
 pub fn wants_colour() -> bool {
-    io::stdout().is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
+    is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
 /// Whether the locale's letters are those of Unicode; a locale that says nothing is taken at its word only where it is

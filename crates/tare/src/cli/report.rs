@@ -10,7 +10,7 @@ use super::compared::Compared;
 use super::home::Place;
 use super::{Exit, Failed, bundle, output, recount};
 use crate::analyze::Series;
-use crate::cx::files;
+use crate::cx::{files, fonts};
 use crate::report::{self, FORMATS, Format, Made, Material};
 use crate::store::Store;
 
@@ -74,9 +74,15 @@ fn write(
     readings: &[Series],
     to: Option<&Path>,
 ) -> Result<(), Failed> {
+    let fonts = if format.needs_fonts() {
+        fonts::faces()
+    } else {
+        Vec::new()
+    };
     let material = Material {
         dossier,
         readings,
+        fonts: &fonts,
         style: output::style(),
     };
     match format.make(&material) {
@@ -84,12 +90,23 @@ fn write(
             Some(file) => files::write_output(file, text.as_bytes())?,
             None => output::data(&text)?,
         },
+        Made::Bytes(bytes) => match to {
+            Some(file) => files::write_output(file, &bytes)?,
+            None if output::is_terminal() => {
+                return Err(Failed::new(
+                    Exit::Usage,
+                    format!("`{}` is nothing for a terminal to show", format.name()),
+                )
+                .hint("name a file with `-o FILE`, or pass it on with `|`"));
+            }
+            None => output::bytes(&bytes)?,
+        },
         Made::Files(made) => {
             let folder = to.unwrap_or(Path::new("."));
             files::create_output_folder(folder)?;
             for file in made {
                 let path = folder.join(&file.name);
-                files::write_output(&path, file.content.as_bytes())?;
+                files::write_output(&path, &file.content)?;
                 output::data(&format!("{}\n", path.display()))?;
             }
         }

@@ -75,10 +75,7 @@ fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
     if let Some(refused) = refused(address, question) {
         return refused;
     }
-    let Some(asked) = Asked::of(question) else {
-        return told(400, "this is no form's question");
-    };
-    pages.answer(&asked).unwrap_or_else(|failed| {
+    pages.answer(&Asked::of(question)).unwrap_or_else(|failed| {
         let status = match failed.exit {
             Exit::Usage => 404,
             _ => 500,
@@ -114,43 +111,19 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// `None` where the fields are not those of a form.
-    fn of(question: &'a Question) -> Option<Self> {
+    fn of(question: &'a Question) -> Self {
         let query = question.query.as_deref().unwrap_or_default();
-        let fields = query.split('&').filter(|field| !field.is_empty());
-        let fields: Option<BTreeMap<String, String>> = fields
-            .map(|field| {
-                let (name, value) = field.split_once('=').unwrap_or((field, ""));
-                Some((decoded(name)?, decoded(value)?))
-            })
-            .collect();
-        Some(Self {
+        Self {
             path: &question.path,
-            fields: fields?,
-        })
+            fields: form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        }
     }
 
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
-}
-
-/// Text as a form sends it: `+` for a blank, other bytes by their numbers.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                let value = |digit: u8| char::from(digit).to_digit(16);
-                (value(digits[0])? * 16 + value(digits[1])?) as u8
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// More runs than this are found, not listed.
@@ -359,20 +332,19 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_forms_send_them_and_what_is_none_is_refused() {
+    fn fields_are_read_as_forms_send_them_and_what_is_none_is_text() {
         let fields = |query: &str| {
             let question = Question {
-                path: "/".into(),
                 query: Some(query.into()),
                 ..Question::default()
             };
-            Asked::of(&question).map(|asked| asked.fields)
+            Asked::of(&question).fields
         };
-        let read = fields("find=a+b%26c&x&=y&find=%C3%A9").unwrap();
+        let read = fields("find=a+b%26c&x&=y&find=%C3%A9");
         let read: Vec<(&str, &str)> = read.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(read, [("", "y"), ("find", "é"), ("x", "")]);
-        for broken in ["find=%", "find=%4", "find=%zz", "find=%+1", "find=%ff"] {
-            assert_eq!(fields(broken), None, "{broken}");
+        for (broken, text) in [("%", "%"), ("%zz", "%zz"), ("%ff", "\u{fffd}")] {
+            assert_eq!(fields(&format!("find={broken}"))["find"], text);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod cancel;
 pub mod clock;
 pub mod exec;
 pub mod files;
+pub mod fonts;
 pub mod loopback;
 pub mod observer;
 pub mod owner;

@@ -5,6 +5,8 @@
 //! meets them, so that a rate is so much less and a time so much more.
 //! What it cannot see: which of the metrics matters to the reader.
 
+use std::fmt::Write as _;
+
 use tare_model::Better;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
@@ -12,9 +14,9 @@ use tare_stats::Verdict;
 
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
-use super::number::{scale_for, significant, with_unit};
+use super::number::{percent, scale_for, significant, with_unit};
 use super::terminal::{NO_BREAK, harmless};
-use super::words::{self, Names};
+use super::words::Names;
 
 /// An arm with fewer rows needs no summary.
 const FEW: usize = 5;
@@ -57,7 +59,8 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
             .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
             .collect();
         if found.len() > NAMED {
-            told.push(format!("{} more", found.len() - NAMED));
+            let rest = found.len() - NAMED;
+            told.push(format!("{rest} other{}", if rest == 1 { "" } else { "s" }));
         }
         listed(&told)
     };
@@ -95,9 +98,10 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
             .max_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
         let widest = widest.map_or_else(String::new, |(cell, _)| names.name(cell));
         sentences.push(format!(
-            "{} {} open, above all {widest}.",
+            "{} {} open, neither a cost nor its absence shown: {}{widest}.",
             open.len(),
-            if open.len() == 1 { "is" } else { "are" }
+            if open.len() == 1 { "is" } else { "are" },
+            if open.len() == 1 { "" } else { "above all " }
         ));
     }
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
@@ -131,38 +135,48 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
             "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
         );
     }
+    let name = format!("{name} should show no difference");
     let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word;
     let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
     let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
     let alarms = false_alarms(dossier);
-    let quiet = match (equivalent, undecided) {
-        (_, 0) => "equivalent".to_owned(),
-        (0, _) => "undecided, none shown to be equivalent".to_owned(),
-        _ => format!("equivalent ({equivalent}) or undecided ({undecided})"),
+    let n = compared.len();
+    let mut text = match (equivalent, undecided) {
+        (0, 1..) => format!("{name}: {undecided} of {n} metrics undecided, none shown to be equal"),
+        (_, 0) => format!("{name}: {equivalent} of {n} metrics equal"),
+        _ => format!("{name}: {equivalent} of {n} metrics equal, {undecided} undecided"),
     };
-    let text = format!(
-        "{name}: {} of {} cells {quiet}, {alarms} false alarm{}",
-        equivalent + undecided,
-        compared.len(),
-        if alarms == 1 { "" } else { "s" }
-    );
+    let of_them = if alarms == 1 { "" } else { "s" };
+    let _ = write!(text, ", {alarms} false alarm{of_them}");
     if alarms == 0 {
-        return format!("{text}.");
+        return text + ".";
     }
-    let names = Names::of(dossier);
-    let told = compared.iter().filter(|cell| cell.verdict.is_difference());
-    let told: Vec<String> = told
-        .map(|cell| format!("{}: {}", names.name(cell), words::verdict(cell).0))
-        .take(3)
-        .collect();
-    let further = if alarms > told.len() { "; …" } else { "" };
-    let text = format!("{text} ({}{further})", told.join("; "));
+    let _ = write!(text, " {}", largest(&compared, &Names::of(dossier)));
     let allowed = alarms_allowed(&compared);
     if alarms > allowed {
         format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
     } else {
         format!("{text}; chance alone gives up to {allowed}.")
     }
+}
+
+/// How large the false alarms among these are, and of what the largest three.
+fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
+    let alarms = compared.iter().filter(|cell| cell.verdict.is_difference());
+    let mut alarms: Vec<(f64, &DossierCell)> = alarms
+        .filter_map(|cell| Some((cell.ratio?.point.ln().abs(), *cell)))
+        .collect();
+    alarms.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let most = alarms.first().map_or(0.0, |(size, _)| size.exp_m1());
+    let mut told: Vec<String> = alarms
+        .iter()
+        .take(3)
+        .map(|(_, cell)| names.name(cell))
+        .collect();
+    if alarms.len() > told.len() {
+        told.push("…".to_owned());
+    }
+    format!("of at most {} ({})", percent(most), told.join(", "))
 }
 
 /// `a, b and c`.

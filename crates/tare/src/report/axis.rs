@@ -79,6 +79,13 @@ impl RatioAxis {
             return powers(2.0, self.ln_low, self.ln_high);
         }
         let (low, high) = (self.ln_low.exp(), self.ln_high.exp());
+        // Equal steps would crowd at the right and leave nothing at the left.
+        if length > 3f64.ln() {
+            let rounds =
+                [0.1, 1.0].map(|power| [1.0, 1.5, 2.0, 3.0, 5.0, 7.0].map(|it| it * power));
+            let on_axis = |tick: &f64| (low..=high).contains(tick);
+            return rounds.into_iter().flatten().filter(on_axis).collect();
+        }
         let steps = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
         let multiples = |step: f64| -> Vec<f64> {
             let (from, to) = (((low - 1.0) / step).ceil(), ((high - 1.0) / step).floor());

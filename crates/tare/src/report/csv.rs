@@ -42,13 +42,7 @@ fn rows(out: &mut String, run: &str, series: &Series) {
     let path = series
         .path
         .map_or_else(String::new, |path| path.to_string());
-    let params: Vec<String> = series
-        .params
-        .0
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    for text in [run, &series.arm, &series.workload, &params.join(" "), &path] {
+    for text in [run, &series.arm, &series.workload, &params(series), &path] {
         let _ = write!(head, "{},", quoted(text));
     }
     let _ = write!(
@@ -66,6 +60,15 @@ fn rows(out: &mut String, run: &str, series: &Series) {
             let _ = writeln!(out, "{place},{number},{slice},");
         }
     }
+}
+
+/// The parameters of a series in one text: `depth=32 size=64k`.
+pub(super) fn params(series: &Series) -> String {
+    let params = series.params.0.iter();
+    let params: Vec<String> = params
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    params.join(" ")
 }
 
 /// A text as one field: in quotes where it must be, and never a formula.

@@ -12,6 +12,8 @@ pub struct Material<'a> {
     pub dossier: &'a Dossier,
     /// Every reading of every arm; empty for forms that do not [ask](Format::needs_readings) for them.
     pub readings: &'a [Series],
+    /// Files of fonts, the first of the plain face; empty for forms that do not [ask](Format::needs_fonts) for them.
+    pub fonts: &'a [Vec<u8>],
     /// How wide, with which colours and letters; for forms that are read in a terminal.
     pub style: Style,
 }
@@ -22,7 +24,7 @@ pub struct File {
     /// Its name, without a folder.
     pub name: String,
     /// What is in it.
-    pub content: String,
+    pub content: Vec<u8>,
 }
 
 /// What was made.
@@ -30,6 +32,8 @@ pub struct File {
 pub enum Made {
     /// One text, for standard output or a file.
     Text(String),
+    /// One file that is no text.
+    Bytes(Vec<u8>),
     /// Files for a folder, at least one.
     Files(Vec<File>),
     /// Nothing, because the run has nothing of the kind; with the reason.
@@ -46,6 +50,18 @@ pub trait Format: Sync {
     fn needs_readings(&self) -> bool {
         false
     }
+    /// Whether it draws letters itself.
+    fn needs_fonts(&self) -> bool {
+        false
+    }
     /// Tells the run.
     fn make(&self, material: &Material<'_>) -> Made;
+}
+
+/// What is said of a form that this `tare` was built without.
+#[cfg(not(all(feature = "png", feature = "parquet")))]
+pub(super) fn left_out(feature: &str) -> Made {
+    Made::Nothing(format!(
+        "this `tare` has no `{feature}`: that of `cargo xtask dist` has, and so has one built with `--features {feature}`"
+    ))
 }

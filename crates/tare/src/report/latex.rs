@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 
 use super::format::{File, Format, Made, Material};
-use super::groups::grouped;
+use super::groups::{by_metric, grouped};
 use super::method::{REFERENCES, checklist, sentences};
 use super::number::{Digits, Scale, decimals_of_value, glance, scale_for};
 use super::terminal::harmless;
@@ -31,7 +31,7 @@ impl Format for Latex {
         let dossier = material.dossier;
         let file = |name: &str, content: String| File {
             name: name.to_owned(),
-            content,
+            content: content.into_bytes(),
         };
         Made::Files(vec![
             file("report.tex", document(dossier)),
@@ -44,7 +44,7 @@ impl Format for Latex {
 
 fn document(dossier: &Dossier) -> String {
     format!(
-        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage[margin=2.5cm]{{geometry}}\n\\usepackage{{textcomp,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
+        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage[margin=2.5cm]{{geometry}}\n\\usepackage{{textcomp,array,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
         escaped(&dossier.study.title),
         escaped(&dossier.tare),
         escaped(&dossier.run),
@@ -55,7 +55,7 @@ fn document(dossier: &Dossier) -> String {
 fn tables(dossier: &Dossier) -> String {
     let names = Names::of(dossier);
     let mut out = String::from(
-        "% Needs \\usepackage{textcomp,booktabs,longtable,siunitx} and \\DeclareSIUnit\\operation{op}.\n",
+        "% Needs \\usepackage{textcomp,array,booktabs,longtable,siunitx} and \\DeclareSIUnit\\operation{op}.\n",
     );
     for arm in &dossier.arms {
         let cells: Vec<&DossierCell> = dossier
@@ -67,6 +67,7 @@ fn tables(dossier: &Dossier) -> String {
             table(&mut out, arm, &cells, &names);
         }
     }
+    pairs(&mut out, dossier, &names);
     if dossier.cells.is_empty() {
         out.push_str("Nothing was compared.\n");
     }
@@ -92,22 +93,48 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
             members.len()
         );
         for cell in members {
-            let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
-            let scale = scale_for(typical, &cell.unit);
-            let ratio = cell.ratio.as_ref();
-            let ratio = ratio.map_or_else(|| "--".to_owned(), glance);
-            let _ = writeln!(
-                out,
-                "{} & {} & {} & {} & {} \\\\",
-                escaped(&names.name(cell)),
-                quantity(cell.base.as_ref(), scale),
-                quantity(cell.env.as_ref(), scale),
-                ratio,
-                escaped(&words::short_verdict(cell))
-            );
+            row(out, &escaped(&names.name(cell)), cell);
         }
     }
     out.push_str("\\end{longtable}}\n");
+}
+
+/// Each two arms with each other, by metric.
+fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
+    if dossier.pairs.is_empty() {
+        return;
+    }
+    out.push_str("{\\small\n\\begin{longtable}{lrrrl}\n\\caption{Each two with each other, from the same blocks: values, and the cost of the first as a ratio to the second with its \\qty{95}{\\percent} interval.}\\\\\n\\toprule\nfirst against second & second & first & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
+    for (at, members) in by_metric(&dossier.pairs).iter().enumerate() {
+        if at > 0 {
+            out.push_str("\\addlinespace\n");
+        }
+        let _ = writeln!(
+            out,
+            "\\multicolumn{{5}}{{l}}{{\\emph{{{}}}}} \\\\",
+            escaped(&names.name(members[0]))
+        );
+        for cell in members {
+            let pair = format!("{} against {}", escaped(&cell.arm), escaped(&cell.baseline));
+            row(out, &pair, cell);
+        }
+    }
+    out.push_str("\\end{longtable}}\n");
+}
+
+/// A line of a table that begins with this.
+fn row(out: &mut String, of: &str, cell: &DossierCell) {
+    let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
+    let scale = scale_for(typical, &cell.unit);
+    let ratio = cell.ratio.as_ref();
+    let _ = writeln!(
+        out,
+        "{of} & {} & {} & {} & {} \\\\",
+        quantity(cell.base.as_ref(), scale),
+        quantity(cell.env.as_ref(), scale),
+        ratio.map_or_else(|| "--".to_owned(), glance),
+        escaped(&words::guarded_verdict(cell))
+    );
 }
 
 fn quantity(span: Option<&Span>, scale: Scale) -> String {
@@ -159,7 +186,7 @@ fn method(dossier: &Dossier) -> String {
             let _ = writeln!(out, "{text}~\\cite{{{}}}.", keys.join(","));
         }
     }
-    out.push_str("\n\\begin{longtable}{rp{.42\\linewidth}lp{.36\\linewidth}}\n\\caption{Reporting rules, filled in from the run.}\\\\\n\\toprule\n & rule & result & with what \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
+    out.push_str("\n\\begin{longtable}{r>{\\raggedright\\arraybackslash}p{.42\\linewidth}l>{\\raggedright\\arraybackslash}p{.36\\linewidth}}\n\\caption{Reporting rules, filled in from the run.}\\\\\n\\toprule\n & rule & result & with what \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
     for rule in checklist(dossier) {
         let _ = writeln!(
             out,
@@ -223,6 +250,8 @@ fn escaped(text: &str) -> String {
             '→' => out.push_str("$\\rightarrow$"),
             '′' => out.push_str("$'$"),
             '–' => out.push_str("--"),
+            // Two of them would be printed as one long one.
+            '-' if out.ends_with('-') => out.push_str("{}-"),
             '“' => out.push_str("``"),
             '”' => out.push_str("''"),
             '…' => out.push_str("\\dots{}"),
@@ -261,6 +290,7 @@ mod tests {
             "{text}"
         );
         assert!(text.is_ascii());
+        assert_eq!(escaped("--json ---x –"), "-{}-json -{}-{}-x --");
     }
 
     #[test]

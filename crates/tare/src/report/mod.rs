@@ -17,6 +17,8 @@ pub mod latex;
 pub mod markdown;
 mod method;
 mod number;
+pub mod parquet;
+pub mod png;
 pub mod svg;
 pub mod terminal;
 mod words;
@@ -31,8 +33,10 @@ pub static FORMATS: &[&dyn Format] = &[
     &markdown::Markdown,
     &latex::Latex,
     &svg::Svg,
+    &png::Png,
     &csv::Csv,
     &jsonl::JsonLines,
+    &parquet::Parquet,
     &json::Json,
 ];
 

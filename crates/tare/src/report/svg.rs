@@ -7,7 +7,9 @@
 
 use std::fmt::Write;
 
-use super::format::{Format, Made, Material};
+use tare_model::dossier::Dossier;
+
+use super::format::{File, Format, Made, Material};
 use super::number::significant;
 
 mod cell;
@@ -32,18 +34,42 @@ impl Format for Svg {
     }
 
     fn make(&self, material: &Material<'_>) -> Made {
-        let mut files = costs::figures(material.dossier);
-        files.extend(cell::figures(material.dossier));
-        files.extend(sweep::figures(material.dossier));
-        files.extend(course::figures(material.dossier));
-        files.extend(figures(material.dossier));
-        if files.is_empty() {
-            return Made::Nothing(format!(
-                "run `{}` has no figure: it has no ratio to draw",
-                material.dossier.run
-            ));
-        }
-        Made::Files(files)
+        files_of(material.dossier, |figure| {
+            Ok(File {
+                name: format!("{}.svg", figure.name),
+                content: figure.svg.into_bytes(),
+            })
+        })
+    }
+}
+
+/// A drawing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// What its file is called, without a folder and an ending.
+    pub name: String,
+    /// The drawing as SVG.
+    pub svg: String,
+}
+
+/// A file of each figure of a run, made in this way; the reason where there is none, or where one cannot be made.
+pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, String>) -> Made {
+    let figures = [
+        costs::figures,
+        cell::figures,
+        sweep::figures,
+        course::figures,
+        figures,
+    ];
+    let all = figures.into_iter().flat_map(|figures| figures(dossier));
+    let files: Result<Vec<File>, String> = all.map(file).collect();
+    match files {
+        Ok(files) if files.is_empty() => Made::Nothing(format!(
+            "run `{}` has no figure: it has no ratio to draw",
+            dossier.run
+        )),
+        Ok(files) => Made::Files(files),
+        Err(reason) => Made::Nothing(reason),
     }
 }
 
@@ -169,6 +195,13 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, size: f64, words: &str) 
             r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" font-size="{size}">{}</text>"#,
             escaped(words)
         );
+    }
+}
+
+/// Lines of one text below each other, the first at `y`; how large the letters are, and how far the lines.
+fn text_lines(out: &mut String, words: &[String], y: f64, (size, far): (f64, f64)) {
+    for (number, line) in words.iter().enumerate() {
+        text(out, 14.0, y + number as f64 * far, "start", size, line);
     }
 }
 

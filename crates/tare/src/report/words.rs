@@ -221,6 +221,26 @@ pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
     format!("{word}{doubt}")
 }
 
+/// The same with what keeps a reader from taking the number for what it seems: an emulated processor, two programs, a
+/// doubtful value.
+pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
+    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
+    let mut words = short_verdict(cell);
+    for (is_so, word) in [
+        (has("emulated"), ", emulated"),
+        (has("different-tool"), ", different tool"),
+        (
+            cell.flags.iter().any(|flag| is_doubt(&flag.id)),
+            ", doubtful",
+        ),
+    ] {
+        if is_so {
+            words.push_str(word);
+        }
+    }
+    words
+}
+
 /// Whether a cell claims a difference that the correction for many metrics does not hold up.
 pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)

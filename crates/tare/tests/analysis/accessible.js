@@ -27,6 +27,14 @@ for (const figure of all("figure")) {
 for (const head of all("th")) {
   if (!["col", "row", "rowgroup", "colgroup"].includes(head.scope)) say("header without scope", head);
 }
+for (const head of all("th")) {
+  if (!head.textContent.trim()) say("header without text", head);
+}
+const landmarks = all("nav, main, form[role=search], [role=region], section[aria-label]");
+const named = landmarks.map((element) => `${element.tagName} ${element.getAttribute("aria-label") || ""}`);
+for (const [at, name] of named.entries()) {
+  if (named.indexOf(name) !== at) say("two landmarks of one name", landmarks[at]);
+}
 for (const table of all("table")) {
   if (!table.querySelector("th")) say("table without headers", table);
   const widths = [...table.rows].map((row) => [...row.cells].reduce((sum, cell) => sum + cell.colSpan, 0));
@@ -48,6 +56,8 @@ for (const pointer of all("[aria-controls]")) {
   if (!document.getElementById(pointer.getAttribute("aria-controls"))) say("controls nothing", pointer);
 }
 for (const box of all("details")) box.open = true;
+const page = document.scrollingElement;
+if (page.scrollWidth > page.clientWidth) say(`wider than its window: ${page.scrollWidth} of ${page.clientWidth}`);
 for (const box of all("*")) {
   const style = getComputedStyle(box);
   const scrolls = ["auto", "scroll"].includes(style.overflowX) && box.scrollWidth > box.clientWidth + 1;

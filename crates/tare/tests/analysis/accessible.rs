@@ -13,7 +13,7 @@ use super::generator::{Plan, find};
 use super::snapshots::{hostile, ordinary, unavailable};
 
 #[path = "../../../tare-agent/tests/common/skip.rs"]
-mod skip;
+pub(crate) mod skip;
 
 const CHECKS: &str = include_str!("accessible.js");
 
@@ -98,6 +98,19 @@ fn checking(page: &str, is_dark: bool) -> String {
     page.replace("</body>", &checks)
 }
 
+/// As wide as a phone, which is narrower than a browser's window can be.
+const PHONE: u32 = 360;
+
+/// A page that holds this one in a frame of a phone's width, and says what the checks in it say.
+fn on_a_phone(page: &str) -> String {
+    let page = page.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!DOCTYPE html><html><body><iframe width=\"{PHONE}\" height=\"900\" srcdoc=\"{page}\"></iframe><script>\
+         addEventListener('load', () => document.body.append(document.querySelector('iframe').contentDocument.getElementById('found')))\
+         </script></body></html>"
+    )
+}
+
 /// What the checks say in a browser of this width; `None` where there is no browser.
 fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
     let output = Command::new("chromium")
@@ -127,14 +140,18 @@ fn nobody_is_kept_from_reading_a_page() {
             let file = Path::new(&folder).join(format!("{name}.html"));
             std::fs::write(file, &page).unwrap();
         }
-        for (is_dark, width) in [(false, 1200), (true, 500)] {
+        for (is_dark, width) in [(false, 1200), (true, 500), (false, PHONE)] {
             let file = folder.path().join(format!("{name}-{is_dark}.html"));
-            std::fs::write(&file, checking(&page, is_dark)).unwrap();
+            let mut checking = checking(&page, is_dark);
+            if width == PHONE {
+                checking = on_a_phone(&checking);
+            }
+            std::fs::write(&file, checking).unwrap();
             let profile = folder.path().join("profile");
             match found(&file, &profile, width) {
                 None => return,
                 Some(told) if told == "nothing" => {}
-                Some(told) => problems.push(format!("{name}, dark {is_dark}:\n{told}")),
+                Some(told) => problems.push(format!("{name}, {width}, dark {is_dark}:\n{told}")),
             }
         }
     }
@@ -146,6 +163,7 @@ fn the_checks_find_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let page = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>\
                 <body><main><h1>one</h1><h3>three</h3><svg></svg><table><tr><th>a</th></tr></table><input>\
+                <nav></nav><nav></nav><table><tr><th scope=col> </th></tr></table><div style=\"width:2000px\">wide</div>\
                 <a href=\"#no\">x</a><p style=\"color:#aaa\">pale</p><p>1<p>2<p>3<p>4<p>5<p>6</main></body></html>";
     let file = folder.path().join("wrong.html");
     std::fs::write(&file, checking(page, false)).unwrap();
@@ -156,11 +174,14 @@ fn the_checks_find_what_is_wrong() {
         "heading after h1",
         "figure without text",
         "header without scope",
+        "header without text",
+        "two landmarks of one name",
+        "wider than its window",
         "control without label",
         "link to nowhere",
         "contrast 2.3",
     ] {
         assert!(told.contains(what), "{what}: {told}");
     }
-    assert_eq!(told.lines().count(), 6, "{told}");
+    assert_eq!(told.lines().count(), 9, "{told}");
 }

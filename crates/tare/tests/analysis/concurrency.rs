@@ -476,6 +476,7 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
             .make(&tare::report::Material {
                 dossier: &dossier,
                 readings: &[],
+                fonts: &[],
                 style: Style {
                     colour: false,
                     width: 100,
@@ -489,7 +490,7 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
         files
             .into_iter()
             .filter(|file| is_sweep(&file.name))
-            .map(|file| file.content)
+            .map(|file| String::from_utf8(file.content).unwrap())
             .collect::<Vec<String>>()
     };
     let sweeps = of(vec![1, 2, 4, 8]);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use tare::analyze::{RunData, analyze, readings};
+use tare::analyze::{RunData, Series, analyze, readings};
 use tare::report::terminal::{Style, brief};
 use tare::report::{self, FORMATS, Made, Material, html};
 use tare_model::dossier::{Dossier, DossierBlock};
@@ -22,22 +22,31 @@ const STYLE: Style = Style {
 };
 
 fn made(name: &str, run: &RunData) -> Made {
-    let dossier = analyze(run, &find);
-    let readings = readings(run, &find);
+    made_of(name, &analyze(run, &find), &readings(run, &find))
+}
+
+fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> Made {
     report::find(name).unwrap().make(&Material {
-        dossier: &dossier,
-        readings: &readings,
+        dossier,
+        readings,
+        fonts: &[],
         style: STYLE,
     })
 }
 
 fn text(name: &str, run: &RunData) -> String {
-    match made(name, run) {
+    told(made(name, run))
+}
+
+fn told(made: Made) -> String {
+    match made {
         Made::Text(text) => text,
+        Made::Bytes(bytes) => panic!("{} bytes are no text", bytes.len()),
         Made::Files(files) => {
-            let told = files
-                .iter()
-                .map(|file| format!("=== {}\n{}", file.name, file.content));
+            let told = files.iter().map(|file| {
+                let content = std::str::from_utf8(&file.content).unwrap();
+                format!("=== {}\n{content}", file.name)
+            });
             told.collect()
         }
         Made::Nothing(reason) => reason,
@@ -66,32 +75,49 @@ fn every_form_as_kept() {
         ("one-block", one_block()),
         ("hostile", hostile()),
     ];
+    let of_text = ["html", "markdown", "latex", "svg", "csv", "jsonl", "json"];
     for (run_name, run) in &runs {
-        for form in ["markdown", "latex", "svg"] {
-            let text = text(form, run);
-            let has_one = |it: char| it.is_control() && it != '\n';
-            assert!(!text.chars().any(has_one), "{form}: {text:?}");
-            compare(&format!("{run_name}-{form}"), &text);
-        }
-        compare(
-            &format!("{run_name}-html"),
-            &without_style(&text("html", run)),
-        );
+        let (dossier, readings) = (analyze(run, &find), readings(run, &find));
+        as_kept(run_name, &dossier, &readings, &of_text);
     }
-    for form in ["csv", "jsonl"] {
-        compare(&format!("one-block-{form}"), &text(form, &runs[2].1));
-        compare(
-            &format!("hostile-{form}"),
-            &first_lines(&text(form, &runs[3].1)),
+    let many = Plan {
+        blocks: 200,
+        ..ordinary()
+    };
+    let readings = readings(&many.run(), &find);
+    as_kept("huge", &huge(200, 500), &readings, &of_text);
+    as_kept("huge", &huge(200, 500), &readings, &["table", "full"]);
+}
+
+fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str]) {
+    for form in forms {
+        let text = told(made_of(form, dossier, readings));
+        let has_one = |it: char| it.is_control() && it != '\n';
+        // Programs get names as they are.
+        assert!(
+            *form == "json" || !text.chars().any(has_one),
+            "{form}: {text:?}"
         );
+        let text = if *form == "html" {
+            without_style(&text)
+        } else {
+            text
+        };
+        compare(&format!("{run_name}-{form}"), &excerpt(&text));
     }
 }
 
-fn first_lines(text: &str) -> String {
-    text.lines()
-        .take(12)
-        .flat_map(|line| [line, "\n"])
-        .collect()
+/// What is long, by its begin and its end and how much there is between.
+fn excerpt(text: &str) -> String {
+    const WHOLE: usize = 60_000;
+    if text.len() <= WHOLE {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(4_000).collect();
+    let end: Vec<char> = text.chars().rev().take(1_500).collect();
+    let end: String = end.into_iter().rev().collect();
+    let (bytes, lines) = (text.len(), text.lines().count());
+    format!("{begin}\n… {bytes} bytes in {lines} lines …\n{end}")
 }
 
 fn without_style(page: &str) -> String {
@@ -115,6 +141,7 @@ fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
         for form in FORMATS {
             match made(form.name(), &run) {
                 Made::Text(text) => assert!(text.ends_with('\n') && text.len() > 20),
+                Made::Bytes(bytes) => assert!(bytes.len() > 20),
                 Made::Files(files) => {
                     assert!(!files.is_empty());
                     for file in files {
@@ -122,7 +149,7 @@ fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
                         assert!(file.content.len() > 20);
                     }
                 }
-                Made::Nothing(reason) => assert!(reason.contains("has no"), "{reason}"),
+                Made::Nothing(reason) => assert!(reason.contains("has no "), "{reason}"),
             }
         }
     }
@@ -258,6 +285,9 @@ pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
 #[test]
 fn a_large_run_is_a_page_of_bounded_size() {
     let page = html::page(&huge(200, 500));
+    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+        std::fs::write(std::path::Path::new(&folder).join("huge.html"), &page).unwrap();
+    }
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
     assert_sound(&page);
     // 5 000 cells are many pages of a table, and still whole.
@@ -296,6 +326,7 @@ fn differences_that_are_infinite_negative_or_no_numbers_break_nothing() {
         form.make(&Material {
             dossier: &dossier,
             readings: &[],
+            fonts: &[],
             style: STYLE,
         });
     }
@@ -383,5 +414,108 @@ fn data_holds_every_block_of_every_arm_and_brings_the_same_numbers_back() {
             quotes % 2 == 0 && (quotes > 0 || line.matches(',').count() == columns),
             "{line}"
         );
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_file_of_columns_holds_the_rows_of_the_table_with_their_types() {
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use parquet::record::Field;
+
+    for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
+        let Made::Bytes(bytes) = made("parquet", &run) else {
+            panic!("a file of bytes");
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let rows: Vec<Vec<(String, Field)>> = reader
+            .get_row_iter(None)
+            .unwrap()
+            .map(|row| row.unwrap().into_columns())
+            .collect();
+        let table = text("csv", &run);
+        let (head, lines) = table.split_once('\n').unwrap();
+        assert_eq!(rows.len(), lines.lines().count());
+        let all = readings(&run, &find);
+        let mut rows = rows.into_iter();
+        for series in &all {
+            for point in &series.points {
+                let row = rows.next().unwrap();
+                let names: Vec<&str> = row.iter().map(|(name, _)| name.as_str()).collect();
+                assert_eq!(names.join(","), head);
+                let field = |name: &str| &row.iter().find(|(own, _)| own == name).unwrap().1;
+                assert_eq!(field("arm"), &Field::Str(series.arm.clone()));
+                assert_eq!(field("block"), &Field::Long(point.block.into()));
+                assert_eq!(field("slice"), &Field::Null);
+                assert_eq!(field("value"), &Field::Double(point.typical));
+                assert_eq!(field("best"), &Field::Double(point.best));
+                let path = series.path.map(|path| Field::Str(path.to_string()));
+                assert_eq!(field("path"), &path.unwrap_or(Field::Null));
+                for (number, slice) in point.slices.iter().enumerate() {
+                    let row = rows.next().unwrap();
+                    let field = |name: &str| &row.iter().find(|(own, _)| own == name).unwrap().1;
+                    assert_eq!(field("slice"), &Field::Long(number as i64));
+                    assert_eq!(field("value"), &Field::Double((*slice).into()));
+                    assert_eq!(field("best"), &Field::Null);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made() {
+    use resvg::tiny_skia::Pixmap;
+
+    let dossier = analyze(&ordinary().run(), &find);
+    let of = |name: &str, fonts: &[Vec<u8>]| {
+        report::find(name).unwrap().make(&Material {
+            dossier: &dossier,
+            readings: &[],
+            fonts,
+            style: STYLE,
+        })
+    };
+    let Made::Nothing(reason) = of("png", &[]) else {
+        panic!("a picture without words");
+    };
+    assert!(reason.contains("font"), "{reason}");
+    let fonts = tare::cx::fonts::faces();
+    if fonts.is_empty() {
+        super::accessible::skip::skip("font", "no font is installed");
+        return;
+    }
+    let (Made::Files(drawings), Made::Files(pictures)) = (of("svg", &fonts), of("png", &fonts))
+    else {
+        panic!("files");
+    };
+    assert_eq!(drawings.len(), pictures.len());
+    for (drawing, picture) in drawings.iter().zip(&pictures) {
+        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+            let file = std::path::Path::new(&folder).join(&picture.name);
+            std::fs::write(file, &picture.content).unwrap();
+        }
+        let stem = |name: &str| name.rsplit_once('.').unwrap().0.to_owned();
+        assert_eq!(stem(&drawing.name), stem(&picture.name));
+        let text = std::str::from_utf8(&drawing.content).unwrap();
+        let size = |name: &str| -> f64 {
+            let after = text.split(&format!("{name}=\"")).nth(1).unwrap();
+            after.split('"').next().unwrap().parse().unwrap()
+        };
+        let pixels = Pixmap::decode_png(&picture.content).unwrap();
+        let is_twice = |is: u32, of: f64| (f64::from(is) - 2.0 * of).abs() <= 2.0;
+        assert!(is_twice(pixels.width(), size("width")), "{}", picture.name);
+        assert!(
+            is_twice(pixels.height(), size("height")),
+            "{}",
+            picture.name
+        );
+        // The heading stands above everything else.
+        let heading = &pixels.pixels()[..pixels.width() as usize * 56];
+        let n_dark = heading.iter().filter(|pixel| pixel.red() < 128).count();
+        assert!(n_dark > 200, "{}: {n_dark} dark pixels", picture.name);
     }
 }

@@ -126,19 +126,25 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
-    for name in ["html", "markdown"] {
+    for name in ["html", "markdown", "latex"] {
         let form = report::find(name).unwrap();
         let made = form.make(&Material {
             dossier: &dossier,
             readings: &[],
+            fonts: &[],
             style: Style {
                 width: 100,
                 colour: false,
                 unicode: true,
             },
         });
-        let Made::Text(text) = made else {
-            panic!("{name}");
+        let text = match made {
+            Made::Text(text) => text,
+            Made::Files(files) => {
+                let of_costs = files.into_iter().find(|file| file.name == "costs.tex");
+                String::from_utf8(of_costs.unwrap().content).unwrap()
+            }
+            other => panic!("{name}: {other:?}"),
         };
         let told = &text[text.find("Each two with each other").unwrap()..];
         assert!(told.contains("volume against layer"), "{name}");

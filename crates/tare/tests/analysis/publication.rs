@@ -191,8 +191,8 @@ fn tables_hold_what_was_measured_or_the_reason_why_not_and_what_was_printed() {
 fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     let drawings = svg::figures(&dossier());
     assert_eq!(drawings.len(), 1);
-    assert_eq!(drawings[0].name, "figure-1.svg");
-    let text = &drawings[0].content;
+    assert_eq!(drawings[0].name, "figure-1");
+    let text = &drawings[0].svg;
     if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
         std::fs::write(std::path::Path::new(&folder).join("figure.svg"), text).unwrap();
     }

@@ -14,7 +14,7 @@ use super::super::number::{
 };
 use super::super::terminal::harmless;
 use super::super::words::{self, Names};
-use super::figures;
+use super::{figures, prose};
 
 /// Rows of values by block that all cells together may have in the page; the data is complete in other forms.
 const MOST_ROWS: usize = 4_000;
@@ -55,7 +55,7 @@ pub(super) fn table(
                     th.num scope="col" role="columnheader" data-key="2" { (harmless(&arm.id)) }
                     th.num scope="col" role="columnheader" data-key="3" { "difference" }
                     th.num scope="col" role="columnheader" data-key="4" { "cost × [95 %]" }
-                    th.iv.axis scope="col" role="columnheader" aria-label="the interval drawn" { (figures::axis(axis)) }
+                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                     th scope="col" role="columnheader" { "verdict" }
                 }
             }
@@ -85,7 +85,7 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
                     th.num scope="col" role="columnheader" { "first" }
                     th.num scope="col" role="columnheader" { "difference" }
                     th.num scope="col" role="columnheader" { "cost × [95 %]" }
-                    th.iv.axis scope="col" role="columnheader" aria-label="the interval drawn" { (figures::axis(axis)) }
+                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                     th scope="col" role="columnheader" { "verdict" }
                 }
             }
@@ -118,7 +118,6 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
             |span| with_unit(&value(span, scale, Digits::Full), scale),
         )
     };
-    let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     html! {
         tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(cell.ratio.as_ref())) {
             th scope="row" role="rowheader" { (name) }
@@ -132,10 +131,7 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
                 td.iv.empty role="cell" { "–" }
             }
             td.verdict.(figures::tone(cell)) role="cell" {
-                (group.sign()) " " (words::short_verdict(cell))
-                @if has("emulated") { ", emulated" }
-                @if has("different-tool") { ", different tool" }
-                @if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) { ", doubtful" }
+                (group.sign()) " " (words::guarded_verdict(cell))
             }
         }
     }
@@ -167,8 +163,7 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
         span.as_ref()
             .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Full))
     };
-    let p =
-        |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"));
+    let p = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), probability);
     html! {
         dl.facts {
             dt { "metric" } dd { code { (harmless(&cell.metric)) } " of " code { (harmless(&cell.workload)) } ", " (if cell.better == tare_model::Better::Lower { "less is better" } else { "more is better" }) }
@@ -197,15 +192,24 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
             }
         } @else {
             (figures::blocks(cell, name))
-            @if n_rows <= MOST_ROWS { (by_block(cell)) }
+            @if n_rows <= MOST_ROWS { (by_block(cell, name)) }
         }
+    }
+}
+
+/// A probability; one that four digits would show as 0 is none.
+fn probability(value: f64) -> String {
+    if value < 0.0001 {
+        "< 0.0001".to_owned()
+    } else {
+        format!("{value:.4}")
     }
 }
 
 fn remark(flag: &Flag) -> Markup {
     html! {
         dt { "remark" }
-        dd { (words::meaning(&flag.id).map_or_else(|| harmless(&flag.id), str::to_owned)) @if !flag.detail.is_empty() { " (" (harmless(&flag.detail)) ")" } }
+        dd { (words::meaning(&flag.id).map_or_else(|| harmless(&flag.id), str::to_owned)) @if !flag.detail.is_empty() { " (" (prose(&flag.detail)) ")" } }
     }
 }
 
@@ -225,7 +229,7 @@ fn spanned(span: &Span, unit: &str) -> String {
     format!("{} [{low}, {high}]{level}", with_unit(&point, scale))
 }
 
-fn by_block(cell: &DossierCell) -> Markup {
+fn by_block(cell: &DossierCell, name: &str) -> Markup {
     let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
     let scale = scale_for(typical, &cell.unit);
     let half = [cell.base, cell.env].into_iter().flatten();
@@ -233,11 +237,14 @@ fn by_block(cell: &DossierCell) -> Markup {
         .map(|span| (span.high - span.low) / 2.0)
         .fold(0.0, f64::max);
     let digits = super::super::number::decimals(half / scale.factor).max(2);
-    let head = |arm: &str| with_unit(&harmless(arm), scale);
+    let head = |arm: &str| match scale.symbol {
+        "" => harmless(arm),
+        unit => format!("{}, {unit}", harmless(arm)),
+    };
     html! {
         details {
             summary { "The values of the " (cell.blocks.len()) " blocks" }
-            div.scroll tabindex="0" role="region" aria-label="values by block" {
+            div.scroll tabindex="0" role="region" aria-label={ (name) " by block, " (harmless(&cell.arm)) } {
                 table {
                     thead { tr {
                         th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }

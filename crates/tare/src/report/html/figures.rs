@@ -203,12 +203,25 @@ fn values_by_block(cell: &DossierCell, name: &str) -> Markup {
                         g.k2 { (bands(blocks, &axis, |block| Some(block.env))) }
                     }
                 }))
+                (below(blocks, scale.symbol))
             }
             figcaption {
                 @if blocks.len() <= MOST_POINTS { "○ " (harmless(&cell.baseline)) ", ● " (harmless(&cell.arm)) }
                 @else { (harmless(&cell.baseline)) " (blue) and " (harmless(&cell.arm)) " (orange): middle, quartiles and ends of " (blocks.len().div_ceil(BANDS)) " blocks each" }
                 ", in " (unit(scale.symbol)) ", blocks in order. The axis need not begin at 0."
             }
+        }
+    }
+}
+
+/// What an axis counts below its labels, and below the plot the first block and the last.
+fn below(blocks: &[DossierBlock], counted: &str) -> Markup {
+    let y = px(HEIGHT + 14.0);
+    html! {
+        text x=(pc(LEFT - 0.012)) y=(y) text-anchor="end" { (counted) }
+        @if let [first, .., last] = blocks {
+            text x=(pc(LEFT)) y=(y) { "block " (first.block) }
+            text x="100%" y=(y) text-anchor="end" { "block " (last.block) }
         }
     }
 }
@@ -271,6 +284,7 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
                         (bands(blocks, &axis, ln))
                     }
                 }))
+                (below(blocks, "cost ×"))
             }
             figcaption {
                 "Cost of each block, × " (harmless(&cell.baseline)) ", logarithmic; line and band: estimate and 95 % interval; grey: the margin."

@@ -23,7 +23,7 @@ pub(super) fn publication(published: &DossierPublication, dossier: &Dossier) -> 
             p { "Here on purpose otherwise:" } ul { @for line in &published.deviations { li { (prose(line)) } } }
         }
         @for table in &published.tables { (layout(table)) }
-        div.figures.publication { @for drawing in svg::figures(dossier) { figure { (PreEscaped(drawing.content)) } } }
+        div.figures.publication { @for drawing in svg::figures(dossier) { figure { (PreEscaped(drawing.svg)) } } }
         @if !published.mistakes.is_empty() {
             h3 { "What was wrong there, and what is done here instead" }
             ul { @for mistake in &published.mistakes { li { (prose(&mistake.what)) " → " (prose(&mistake.here)) } } }
@@ -36,7 +36,7 @@ fn layout(table: &DossierLayout) -> Markup {
         div.scroll tabindex="0" role="region" aria-label=(harmless(&table.title)) {
             table {
                 caption { (harmless(&table.title)) ": measured here with 95 % intervals, and as published" }
-                thead { tr { th scope="col" {} @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
+                thead { tr { th scope="col" { span.sr { "of what" } } @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
                 tbody { @for row in &table.rows {
                     tr { th scope="row" { (harmless(&row.label)) } @for place in &row.values { td.num { (here(place, &row.unit)) } } }
                     @if row.values.iter().any(|place| !place.published.is_empty()) {
@@ -48,7 +48,7 @@ fn layout(table: &DossierLayout) -> Markup {
     }
 }
 
-fn here(place: &DossierLayoutValue, unit: &str) -> String {
+fn here(place: &DossierLayoutValue, unit: &str) -> Markup {
     match (&place.here, &place.reason) {
         (Some(span), _) => {
             let scale = scale_for(span.point, unit);
@@ -60,10 +60,10 @@ fn here(place: &DossierLayoutValue, unit: &str) -> String {
                 };
                 value(&end, scale, Digits::Short)
             });
-            format!("{} [{}, {}]", with_unit(&text, scale), ends[0], ends[1])
+            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" }
         }
-        (None, Some(reason)) => harmless(reason),
-        (None, None) => "–".to_owned(),
+        (None, Some(reason)) => prose(reason),
+        (None, None) => html! { "–" },
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
             } } }
         }
         @for (title, names) in [("Facts that differ between the arms", different), ("Facts that all arms share", same)] {
-            details {
+            @if names.is_empty() { p.note { (title) ": none." } } @else { details {
                 summary { (title) " (" (names.len()) ")" }
                 div.scroll tabindex="0" role="region" aria-label=(title) {
                     @if title.starts_with("Facts that all") {
@@ -207,7 +207,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
                             tbody { @for name in &names { tr { th scope="row" { code { (harmless(name)) } } @for arm in &arms { td { (shown(arm.facts.get(*name))) } } } } } }
                     }
                 }
-            }
+            } }
         }
     }
 }
@@ -225,13 +225,13 @@ pub(super) fn method(dossier: &Dossier) -> Markup {
             li id={ "reference-" (at + 1) } { (work.plain_authors()) " (" (work.year) "). " (work.title) ". " cite { (work.venue) } "." }
         } }
         h3 { "Checklist" }
-        table {
+        table.stack role="table" {
             caption { "The reporting rules of Hoefler and Belli (HB), SIGPLAN and Papadopoulos and others (P), filled in from this run" }
-            thead { tr { th.num scope="col" { "no." } th scope="col" { "rule" } th scope="col" { "source" } th scope="col" { "result" } th scope="col" { "with what" } } }
-            tbody { @for rule in method::checklist(dossier) { tr {
-                td.num { (rule.number) } th scope="row" { (rule.rule) } td { (rule.source) }
-                td.verdict { (match rule.result { CheckResult::Pass => "✓ kept", CheckResult::Fail => "✗ not kept", CheckResult::Differs => "≠ differs", CheckResult::NotKnown => "– open" }) }
-                td { (prose(&rule.detail)) }
+            thead role="rowgroup" { tr role="row" { @for head in ["no.", "rule", "source", "result", "with what"] { th.num[head == "no."] scope="col" role="columnheader" { (head) } } } }
+            tbody role="rowgroup" { @for rule in method::checklist(dossier) { tr role="row" {
+                td.num role="cell" { (rule.number) } th scope="row" role="rowheader" { (rule.rule) } td role="cell" { (rule.source) }
+                td.verdict role="cell" { (match rule.result { CheckResult::Pass => "✓ kept", CheckResult::Fail => "✗ not kept", CheckResult::Differs => "≠ differs", CheckResult::NotKnown => "– open" }) }
+                td role="cell" { (prose(&rule.detail)) }
             } } }
         }
     }

@@ -117,7 +117,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
                     thead role="rowgroup" { tr role="row" {
                         th scope="col" role="columnheader" { "metric, arm" }
                         th.num scope="col" role="columnheader" { "cost × in A" } th.num scope="col" role="columnheader" { "cost × in B" } th.num scope="col" role="columnheader" { "B ÷ A" }
-                        th.iv.axis scope="col" role="columnheader" aria-label="the interval drawn" { (figures::axis(axis)) }
+                        th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                         th scope="col" role="columnheader" { "verdict" }
                     } }
                     tbody role="rowgroup" { @for row in rows {
@@ -185,18 +185,9 @@ fn what_is_asked(cell: &DossierCell) -> String {
     .to_string()
 }
 
-/// Bytes that mean something in an address written as their numbers.
+/// A text as a field of an address.
 fn encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// The metrics of a run, each with a link to its history.
@@ -348,7 +339,7 @@ fn over_time(moments: &[Moment], title: &str) -> Markup {
     let (above, below) = (y(1.0 + margin), y(1.0 / (1.0 + margin)));
     html! {
         figure {
-            svg width="100%" height=(format!("{:.0}", HEIGHT + 10.0)) role="img" aria-label={ (title) ": the cost in each of " (moments.len()) " runs with its 95 % interval, in order of time" } {
+            svg width="100%" height=(figures::px(HEIGHT + 18.0)) role="img" aria-label={ (title) ": the cost in each of " (moments.len()) " runs with its 95 % interval, in order of time" } {
                 rect.zone x=(figures::pc(LEFT)) width=(figures::pc(1.0 - LEFT)) y=(figures::px(above)) height=(figures::px(below - above)) {}
                 @for tick in axis.ticks() {
                     line.(if tick == 1.0 { "one" } else { "grid" }) x1=(figures::pc(LEFT)) x2="100%" y1=(figures::px(y(tick))) y2=(figures::px(y(tick))) {}
@@ -362,10 +353,20 @@ fn over_time(moments: &[Moment], title: &str) -> Markup {
                         @else { text.mark x=(place) y=(if span.point > 1.0 { "11".to_owned() } else { figures::px(HEIGHT) }) text-anchor="middle" { (if span.point > 1.0 { "▲" } else { "▼" }) } }
                     }
                 } }
+                @if let [first, .., last] = moments {
+                    @let below = figures::px(HEIGHT + 14.0);
+                    text x=(figures::pc(LEFT)) y=(below) { (day(first)) }
+                    text x="100%" y=(below) text-anchor="end" { (day(last)) }
+                }
             }
             figcaption { "Cost × the baseline in each run, logarithmic, the oldest left; points: estimates, lines: 95 % intervals, grey: the margin." }
         }
     }
+}
+
+/// The day on which a run began.
+fn day(moment: &Moment) -> String {
+    harmless(moment.started.split(['T', ' ']).next().unwrap_or_default())
 }
 
 /// A run that is at work.
@@ -427,7 +428,7 @@ mod tests {
 
     #[test]
     fn what_a_link_asks_for_survives_its_way_and_names_one_cell() {
-        assert_eq!(encoded("a b&c=\"<é"), "a%20b%26c%3D%22%3C%C3%A9");
+        assert_eq!(encoded("a b&c=\"<é"), "a+b%26c%3D%22%3C%C3%A9");
         assert!(
             encoded("['\"#?")
                 .bytes()

@@ -90,7 +90,7 @@ pub(super) fn ladder(ladder: &DossierLadder) -> Markup {
     html! {
         table.ladder {
             caption { "From the bare process to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: cannot be told from nothing." }
-            thead { tr { th scope="col" { "step" } th.num scope="col" { "adds" } th.iv scope="col" aria-label="drawn" {} } }
+            thead { tr { th scope="col" { "step" } th.num scope="col" { "adds" } th.iv scope="col" { span.sr { "drawn" } } } }
             tbody {
                 tr { th scope="row" { "host, a bare process" } td.num { (shown(&ladder.base)) } td.iv { (figures::step(0.0, level(&ladder.base), top, "")) } }
                 @for (rung, from, to) in &steps {

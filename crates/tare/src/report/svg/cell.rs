@@ -5,34 +5,88 @@
 
 use std::fmt::Write;
 
-use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::dossier::{Dossier, DossierBlock, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, tick_label};
-use super::super::format::File;
-use super::super::number::glance;
+use super::super::number::{glance, percent};
 use super::super::terminal::harmless;
 use super::super::words::Names;
-use super::{FOOT_LINE, GRID, INK, begun, broken, text};
+use super::{FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 58.0;
-const TOP: f64 = 44.0;
+/// Above the plot, without its title.
+const TOP: f64 = 32.0;
 const FILL: &str = "#0060A0";
 
 /// A figure for every cell that has a ratio and its blocks.
-pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
+pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let cells = dossier.cells.iter().enumerate();
     cells
         .filter_map(|(place, cell)| {
             let ratio = cell.ratio.filter(|_| !cell.blocks.is_empty())?;
-            Some(File {
-                name: format!("blocks-{place}-{}.svg", super::plain(&cell.metric)),
-                content: draw(cell, &ratio, &names.name(cell), dossier),
+            Some(Figure {
+                name: format!("blocks-{place}-{}", super::plain(&cell.metric)),
+                svg: draw(cell, &ratio, &names.name(cell), dossier),
             })
         })
         .collect()
+}
+
+/// Where values stand: how high, and how far from the left.
+struct Plot {
+    axis: RatioAxis,
+    top: f64,
+    right: f64,
+}
+
+impl Plot {
+    fn y(&self, value: f64) -> f64 {
+        self.bottom() - self.axis.place(value).clamp(0.0, 1.0) * HEIGHT
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + HEIGHT
+    }
+
+    /// A field over the whole width.
+    fn field(&self, out: &mut String, (low, high): (f64, f64), fill: &str) {
+        let _ = writeln!(
+            out,
+            r#"<rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" fill="{fill}" fill-opacity="0.7"/>"#,
+            self.y(high),
+            self.right - LEFT,
+            (self.y(low) - self.y(high)).max(1.0)
+        );
+    }
+
+    /// A line over the whole width.
+    fn line(&self, out: &mut String, value: f64, stroke: &str, width: u8) {
+        let _ = writeln!(
+            out,
+            r#"<line x1="{LEFT}" y1="{0:.1}" x2="{1:.1}" y2="{0:.1}" stroke="{stroke}" stroke-width="{width}"/>"#,
+            self.y(value),
+            self.right
+        );
+    }
+
+    /// The lines of the axis with their numbers, and the first block and the last below them.
+    fn labels(&self, out: &mut String, blocks: &[DossierBlock]) {
+        for tick in self.axis.ticks() {
+            self.line(out, tick, if tick == 1.0 { INK } else { GRID }, 1);
+            let at = self.y(tick) + 4.0;
+            text(out, LEFT - 6.0, at, "end", 10.0, &tick_label(tick));
+        }
+        text(out, LEFT - 6.0, self.top - 8.0, "end", 10.0, "cost ×");
+        let below = self.bottom() + 14.0;
+        if let [first, .., last] = blocks {
+            let [first, last] = [first, last].map(|block| format!("block {}", block.block));
+            text(out, LEFT, below, "start", 10.0, &first);
+            text(out, self.right, below, "end", 10.0, &last);
+        }
+    }
 }
 
 fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> String {
@@ -46,10 +100,6 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
         (low, high) = (low.min(*value), high.max(*value));
     }
     let reach = Span::new(low, ratio.point, high);
-    let axis = RatioAxis::of_spans([(reach, cell.margin)].into_iter());
-    let bottom = TOP + HEIGHT;
-    let y = |value: f64| bottom - axis.place(value).clamp(0.0, 1.0) * HEIGHT;
-    let right = WIDTH - 14.0;
     let title = format!(
         "{name}: {} against {}, cost × {}",
         harmless(&cell.arm),
@@ -57,72 +107,42 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
         glance(ratio)
     );
     let foot = format!(
-        "Each point is the cost of one of {} blocks, in order; line and field: estimate and 95 % interval; grey: the margin of {:.3}. The axis is logarithmic. Run {}.",
+        "Each point is the cost of one of {} blocks, in order; line and field: estimate and 95 % interval; grey: the margin of {}. The axis is logarithmic. Run {}.",
         cell.blocks.len(),
-        cell.margin,
+        percent(cell.margin),
         harmless(&dossier.run)
     );
     let title_lines = broken(&title, 14.0, WIDTH - 28.0);
     let foot = broken(&foot, 10.0, WIDTH - 28.0);
-    let height = bottom + 22.0 + foot.len() as f64 * FOOT_LINE;
+    let plot = Plot {
+        axis: RatioAxis::of_spans([(reach, cell.margin)].into_iter()),
+        top: TOP + title_lines.len() as f64 * TITLE_LINE,
+        right: WIDTH - 14.0,
+    };
+    let foot_from = plot.bottom() + 36.0;
+    let height = foot_from + foot.len() as f64 * FOOT_LINE;
     let mut out = begun((WIDTH, height), &title);
-    text(
+    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    plot.field(
         &mut out,
-        14.0,
-        24.0,
-        "start",
-        14.0,
-        title_lines.first().map_or("", String::as_str),
+        (1.0 / (1.0 + cell.margin), 1.0 + cell.margin),
+        "#e9e9e4",
     );
-    for (from, to, fill) in [
-        (1.0 + cell.margin, 1.0 / (1.0 + cell.margin), "#e9e9e4"),
-        (ratio.high, ratio.low, "#cfe0ee"),
-    ] {
-        let _ = writeln!(
-            out,
-            r#"<rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" fill="{fill}" fill-opacity="0.7"/>"#,
-            y(from),
-            right - LEFT,
-            (y(to) - y(from)).max(1.0)
-        );
-    }
-    for tick in axis.ticks() {
-        let at = y(tick);
-        let stroke = if tick == 1.0 { INK } else { GRID };
-        let _ = writeln!(
-            out,
-            r#"<line x1="{LEFT}" y1="{at:.1}" x2="{right:.1}" y2="{at:.1}" stroke="{stroke}"/>"#
-        );
-        text(
-            &mut out,
-            LEFT - 6.0,
-            at + 4.0,
-            "end",
-            10.0,
-            &tick_label(tick),
-        );
-    }
-    let _ = writeln!(
-        out,
-        r#"<line x1="{LEFT}" y1="{0:.1}" x2="{right:.1}" y2="{0:.1}" stroke="{FILL}" stroke-width="2"/>"#,
-        y(ratio.point)
-    );
-    let step = (right - LEFT) / values.len().max(1) as f64;
+    plot.field(&mut out, (ratio.low, ratio.high), "#cfe0ee");
+    plot.labels(&mut out, &cell.blocks);
+    plot.line(&mut out, ratio.point, FILL, 2);
+    let step = (plot.right - LEFT) / values.len().max(1) as f64;
     for (place, value) in values.iter().enumerate() {
         if let Some(value) = value {
             let _ = writeln!(
                 out,
                 r#"<circle cx="{:.1}" cy="{:.1}" r="3" fill="{FILL}" fill-opacity="0.8"/>"#,
                 LEFT + step * (place as f64 + 0.5),
-                y(*value)
+                plot.y(*value)
             );
         }
     }
-    text(&mut out, LEFT - 44.0, TOP - 8.0, "start", 10.0, "cost ×");
-    for (number, words) in foot.iter().enumerate() {
-        let at = bottom + 22.0 + number as f64 * FOOT_LINE;
-        text(&mut out, 14.0, at, "start", 10.0, words);
-    }
+    text_lines(&mut out, &foot, foot_from, (10.0, FOOT_LINE));
     out.push_str("</svg>\n");
     out
 }

@@ -8,12 +8,14 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, tick_label};
-use super::super::format::File;
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::terminal::harmless;
 use super::super::words::Names;
-use super::{FOOT_LINE, GRID, INK, LETTER, begun, broken, escaped, plain, text};
+use super::{
+    FOOT_LINE, Figure, GRID, INK, LETTER, TITLE_LINE, begun, broken, escaped, plain, text,
+    text_lines,
+};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 19.0;
@@ -34,7 +36,7 @@ fn ink(group: Group) -> &'static str {
 }
 
 /// A figure for every arm with ratios.
-pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
+pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let arms = (1..).zip(&dossier.arms);
     arms.filter_map(|(number, arm)| {
@@ -48,9 +50,9 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
             harmless(&arm.id),
             harmless(&first.baseline)
         );
-        Some(File {
-            name: format!("costs-{number}-{}.svg", plain(&arm.id)),
-            content: draw(&title, &cells, &names, dossier),
+        Some(Figure {
+            name: format!("costs-{number}-{}", plain(&arm.id)),
+            svg: draw(&title, &cells, &names, dossier),
         })
     })
     .collect()
@@ -65,12 +67,28 @@ fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossie
         harmless(&dossier.run)
     );
     let foot = broken(&foot, 10.0, WIDTH - 28.0);
-    let top = 58.0;
+    let title_lines = broken(title, 14.0, WIDTH - 28.0);
+    let top = 40.0 + title_lines.len() as f64 * TITLE_LINE;
     let bottom = top + n_lines as f64 * ROW + 8.0;
     let height = bottom + 20.0 + foot.len() as f64 * FOOT_LINE;
     let x = |ratio: f64| FROM + axis.place(ratio).clamp(0.0, 1.0) * (TO - FROM);
     let mut out = begun((WIDTH, height), title);
-    text(&mut out, 14.0, 24.0, "start", 14.0, title);
+    text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
+    text(&mut out, FROM - 24.0, top - 6.0, "end", 10.0, "cost ×");
+    let places = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(before, (_, members))| members.iter().map(move |cell| (before, *cell)));
+    // The margins below everything.
+    for (line, (before, cell)) in (1..).zip(places) {
+        let (low, high) = (x(1.0 / (1.0 + cell.margin)), x(1.0 + cell.margin));
+        let _ = writeln!(
+            out,
+            r##"<rect x="{low:.1}" y="{:.1}" width="{:.1}" height="14.0" fill="#e9e9e4" fill-opacity="0.6"/>"##,
+            top + f64::from(line + before as u32) * ROW + 3.0,
+            high - low
+        );
+    }
     for tick in axis.ticks() {
         let at = x(tick);
         let stroke = if tick == 1.0 { INK } else { GRID };
@@ -95,50 +113,24 @@ fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossie
             let y = top + line * ROW + 10.0;
             line += 1.0;
             if let Some(ratio) = &cell.ratio {
-                row(
-                    &mut out,
-                    *group,
-                    cell,
-                    ratio,
-                    &names.name(cell),
-                    y,
-                    &x,
-                    axis,
-                );
+                row(&mut out, *group, ratio, &names.name(cell), y, &x, axis);
             }
         }
     }
-    for (number, words) in foot.iter().enumerate() {
-        let at = bottom + 20.0 + number as f64 * FOOT_LINE;
-        text(&mut out, 14.0, at, "start", 10.0, words);
-    }
+    text_lines(&mut out, &foot, bottom + 20.0, (10.0, FOOT_LINE));
     out.push_str("</svg>\n");
     out
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a row is that many things at one height"
-)]
 fn row(
     out: &mut String,
     group: Group,
-    cell: &DossierCell,
     ratio: &Span,
     name: &str,
     y: f64,
     x: &impl Fn(f64) -> f64,
     axis: RatioAxis,
 ) {
-    let zone = (x(1.0 / (1.0 + cell.margin)), x(1.0 + cell.margin));
-    let _ = writeln!(
-        out,
-        r##"<rect x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}" fill="#e9e9e4" fill-opacity="0.6"/>"##,
-        zone.0,
-        y - 7.0,
-        zone.1 - zone.0,
-        14.0
-    );
     text(out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
     let ink = ink(group);
     let (low, high) = (x(ratio.low), x(ratio.high));

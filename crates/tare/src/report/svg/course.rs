@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use tare_model::course::{CoursePoint, DossierCourse};
 use tare_model::dossier::{Dossier, Span};
 
-use super::super::format::File;
+use super::Figure;
 use super::lines::Plot;
 use super::plain;
 
 /// A figure for every workload that tells its trials' course.
-pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
+pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     (1..)
         .zip(&dossier.courses)
-        .map(|(number, course)| File {
-            name: format!("course-{number}-{}.svg", plain(&course.metric)),
-            content: drawn(course, &dossier.run),
+        .map(|(number, course)| Figure {
+            name: format!("course-{number}-{}", plain(&course.metric)),
+            svg: drawn(course, &dossier.run),
         })
         .collect()
 }

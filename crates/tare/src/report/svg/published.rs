@@ -11,10 +11,10 @@ use std::fmt::Write;
 use tare_model::LayoutKind;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, Span};
 
-use super::super::format::File;
 use super::super::number::{Scale, scale_for};
 use super::{
-    Axis, FILL, FOOT_LINE, GRID, INK, TITLE_LINE, begun, broken, label_lines, text, upright,
+    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, label_lines, text,
+    text_lines, upright,
 };
 
 const PANEL_WIDTH: f64 = 300.0;
@@ -27,16 +27,16 @@ const PANELS_A_LINE: usize = 3;
 const BAR: (f64, f64) = (0.6, 48.0);
 
 /// Every figure of the study's publication; none if it has none.
-pub fn figures(dossier: &Dossier) -> Vec<File> {
+pub fn figures(dossier: &Dossier) -> Vec<Figure> {
     let figures = dossier
         .publication
         .as_ref()
         .map_or(&[][..], |publication| &publication.figures);
     (1..)
         .zip(figures)
-        .map(|(number, figure)| File {
-            name: format!("figure-{number}.svg"),
-            content: draw(figure, dossier),
+        .map(|(number, figure)| Figure {
+            name: format!("figure-{number}"),
+            svg: draw(figure, dossier),
         })
         .collect()
 }
@@ -63,19 +63,13 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     let bottom = first + lines as f64 * panel_height + 16.0;
     let height = bottom + (foot.len() - 1) as f64 * FOOT_LINE + 10.0;
     let mut out = begun((width, height), &figure.title);
-    for (number, line) in title.iter().enumerate() {
-        let at = 24.0 + number as f64 * TITLE_LINE;
-        text(&mut out, 14.0, at, "start", 14.0, line);
-    }
+    text_lines(&mut out, &title, 24.0, (14.0, TITLE_LINE));
     for (place, row) in figure.rows.iter().enumerate() {
         let left = 10.0 + (place % PANELS_A_LINE) as f64 * PANEL_WIDTH;
         let top = first + (place / PANELS_A_LINE) as f64 * panel_height;
         panel(&mut out, figure, row, left, top);
     }
-    for (number, line) in foot.iter().enumerate() {
-        let at = bottom + number as f64 * FOOT_LINE;
-        text(&mut out, 14.0, at, "start", 10.0, line);
-    }
+    text_lines(&mut out, &foot, bottom, (10.0, FOOT_LINE));
     out.push_str("</svg>\n");
     out
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tare_model::Value;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::format::File;
+use super::Figure;
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
 
@@ -26,7 +26,7 @@ struct Sweep<'a> {
 }
 
 /// A figure for every sweep.
-pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
+pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let mut sweeps: Vec<Sweep<'_>> = Vec::new();
     for cell in &dossier.cells {
         for (axis, level) in levels(cell) {
@@ -49,9 +49,9 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<File> {
     sweeps.retain(|sweep| levels_of(&sweep.lines).len() >= FEWEST_LEVELS);
     (1..)
         .zip(&sweeps)
-        .map(|(number, sweep)| File {
-            name: format!("sweep-{number}-{}.svg", plain(&sweep.of.metric)),
-            content: sweep.draw(dossier),
+        .map(|(number, sweep)| Figure {
+            name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
+            svg: sweep.draw(dossier),
         })
         .collect()
 }

@@ -1,0 +1,118 @@
+//! The machine's fonts, for pictures with text in them.
+//!
+//! A plain sans-serif face and its bold one, of the first family of a fixed list that is installed: the same machine
+//! gives the same pictures whatever else is installed on it. Where none of the list is there, any face serves that calls
+//! itself sans. What it cannot see: fonts that a user installed elsewhere than where the system looks for them.
+
+use std::path::{Path, PathBuf};
+
+use super::files::{self, Kind};
+use super::vars;
+
+/// Files of a family, the regular face and the bold one; the first has every sign that figures use.
+const FAMILIES: &[[&str; 2]] = &[
+    ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf"],
+    ["NotoSans-Regular.ttf", "NotoSans-Bold.ttf"],
+    ["LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf"],
+    ["Arial.ttf", "Arial Bold.ttf"],
+    ["arial.ttf", "arialbd.ttf"],
+    ["segoeui.ttf", "segoeuib.ttf"],
+];
+/// Folders of fonts hold one another; deeper than this none is looked for.
+const DEEPEST: usize = 5;
+
+/// Where systems keep fonts, and users theirs.
+fn folders() -> Vec<PathBuf> {
+    let fixed = [
+        "/usr/share/fonts",
+        "/usr/local/share/fonts",
+        "/System/Library/Fonts",
+        "/Library/Fonts",
+        "C:\\Windows\\Fonts",
+    ];
+    let own = [".local/share/fonts", ".fonts", "Library/Fonts"];
+    let home = vars::text("HOME").map(PathBuf::from);
+    let own = own
+        .iter()
+        .filter_map(|folder| Some(home.as_ref()?.join(folder)));
+    fixed.into_iter().map(PathBuf::from).chain(own).collect()
+}
+
+/// The bytes of the faces to draw text with; empty where the machine has none.
+pub fn faces() -> Vec<Vec<u8>> {
+    faces_in(&folders())
+}
+
+fn faces_in(folders: &[PathBuf]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for folder in folders {
+        collect(folder, DEEPEST, &mut found);
+    }
+    let named = |name: &str| found.iter().find(|path| file_name(path) == name);
+    let family = FAMILIES
+        .iter()
+        .find(|[regular, _]| named(regular).is_some());
+    let chosen: Vec<&PathBuf> = match family {
+        Some(names) => names.iter().filter_map(|name| named(name)).collect(),
+        None => found
+            .iter()
+            .filter(|path| file_name(path).to_lowercase().contains("sans"))
+            .take(1)
+            .collect(),
+    };
+    chosen
+        .into_iter()
+        .filter_map(|path| files::read(path).ok())
+        .collect()
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The files of fonts in a folder and in those in it, in the order of their names.
+fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) {
+    let mut names = files::names(folder).unwrap_or_default();
+    names.sort_unstable();
+    for name in names {
+        let path = folder.join(&name);
+        let is_font = [".ttf", ".otf"]
+            .iter()
+            .any(|ending| name.to_lowercase().ends_with(ending));
+        if is_font {
+            found.push(path);
+        } else if deepest > 0 && matches!(files::kind(&path), Ok(Kind::Folder { .. })) {
+            collect(&path, deepest - 1, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test makes its own folder")]
+    fn the_first_family_of_the_list_is_taken_with_its_bold_face() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, name).unwrap();
+        };
+        let faces = || {
+            let faces = faces_in(&[folder.path().join("absent"), folder.path().to_owned()]);
+            let names = faces.into_iter().map(String::from_utf8);
+            names.collect::<Result<Vec<String>, _>>().unwrap()
+        };
+        put("symbols.ttf");
+        assert!(faces().is_empty(), "a font of symbols has no letters");
+        put("other/SomeSans.otf");
+        assert_eq!(faces(), ["other/SomeSans.otf"]);
+        put("b/LiberationSans-Regular.ttf");
+        put("a/b/DejaVuSans.ttf");
+        put("a/b/DejaVuSans-Bold.ttf");
+        assert_eq!(faces(), ["a/b/DejaVuSans.ttf", "a/b/DejaVuSans-Bold.ttf"]);
+    }
+}

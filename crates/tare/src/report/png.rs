@@ -1,0 +1,88 @@
+//! The figures as PNG files: those of the form `svg`, drawn at twice their size, for what does not take SVG.
+//!
+//! The same dossier and the same fonts are the same pixels. What it cannot see: fonts; it is given some, and without any
+//! there is no picture rather than one without words.
+
+use super::format::{Format, Made, Material};
+
+/// The pictures.
+pub struct Png;
+
+impl Format for Png {
+    fn name(&self) -> &'static str {
+        "png"
+    }
+
+    fn about(&self) -> &'static str {
+        "the figures of `svg` as pictures of twice their size, for slides and word processors"
+    }
+
+    fn needs_fonts(&self) -> bool {
+        cfg!(feature = "png")
+    }
+
+    #[cfg(feature = "png")]
+    fn make(&self, material: &Material<'_>) -> Made {
+        drawn::files(material)
+    }
+
+    #[cfg(not(feature = "png"))]
+    fn make(&self, _: &Material<'_>) -> Made {
+        super::format::left_out("png")
+    }
+}
+
+#[cfg(feature = "png")]
+mod drawn {
+    use std::sync::Arc;
+
+    use resvg::tiny_skia::{Pixmap, Transform};
+    use resvg::usvg::{Options, Tree, fontdb};
+
+    use super::super::format::{File, Made, Material};
+    use super::super::svg;
+
+    /// Pixels of a picture for one of its drawing: what a page of paper or a dense screen shows without steps.
+    const PIXELS: f32 = 2.0;
+
+    pub(super) fn files(material: &Material<'_>) -> Made {
+        let mut fonts = fontdb::Database::new();
+        for face in material.fonts {
+            fonts.load_font_data(face.clone());
+        }
+        let Some(family) = family(&fonts) else {
+            return Made::Nothing(
+                "a picture has no words without a font, and none was found: install one such as DejaVu Sans, or take the form `svg`"
+                    .to_owned(),
+            );
+        };
+        fonts.set_sans_serif_family(family);
+        let options = Options {
+            fontdb: Arc::new(fonts),
+            ..Options::default()
+        };
+        svg::files_of(material.dossier, |figure| {
+            Ok(File {
+                content: picture(&figure.svg, &options)
+                    .map_err(|reason| format!("figure `{}`: {reason}", figure.name))?,
+                name: format!("{}.png", figure.name),
+            })
+        })
+    }
+
+    /// What the first face belongs to.
+    fn family(fonts: &fontdb::Database) -> Option<String> {
+        let first = fonts.faces().next()?;
+        first.families.first().map(|(name, _)| name.clone())
+    }
+
+    fn picture(drawing: &str, options: &Options<'_>) -> Result<Vec<u8>, String> {
+        let tree = Tree::from_str(drawing, options).map_err(|error| error.to_string())?;
+        let size = tree.size().to_int_size();
+        let size = size.scale_by(PIXELS).ok_or("it is too large")?;
+        let mut pixels = Pixmap::new(size.width(), size.height()).ok_or("it is too large")?;
+        let scale = Transform::from_scale(PIXELS, PIXELS);
+        resvg::render(&tree, scale, &mut pixels.as_mut());
+        pixels.encode_png().map_err(|error| error.to_string())
+    }
+}
