@@ -335,8 +335,10 @@ mod tests {
             .with("runtime", "runc")
             .with("storage", "bind")
             .with("log_driver", "json-file")
+            .with("isolation", "hyperv")
             .with("user", "1000:1000");
         let settings = Settings::read(&params).unwrap();
+        assert_eq!(settings.isolation, Some(HostConfigIsolationEnum::HYPERV));
         assert_eq!(settings.nano_cpus, Some(1_500_000_000));
         assert_eq!(settings.memory, Some(256 << 20));
         assert_eq!(settings.shm, Some(65_536));
