@@ -444,7 +444,7 @@ fn what_cannot_be_asked_is_refused_in_words_that_help() {
         &["--", "podman", "run", image, "true"],
         3,
         "podman",
-        "docker",
+        "podman",
     );
     product.assert_nothing_left();
 }

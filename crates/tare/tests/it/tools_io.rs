@@ -285,7 +285,7 @@ fn netcat_is_measured_over_every_path() {
     }
     let arms = arms();
     let dossier = run(&arms, &over("netcat", "count = 8", &DIRECT));
-    assert_measured(&dossier, &arms, "net.netcat.throughput", 4);
+    assert_measured(&dossier, &arms, "net.netcat.throughput", 5);
 }
 
 #[test]

@@ -34,11 +34,20 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
     error
 }
 
-fn kill(pid: u32) {
-    let kill = Command::new("kill")
-        .args(["-KILL", &pid.to_string()])
-        .output();
+/// The parent of a process (proc_pid_stat(5)).
+fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn signal(name: &str, pid: u32) {
+    let kill = Command::new("kill").args([name, &pid.to_string()]).output();
     assert!(kill.unwrap().status.success());
+}
+
+fn kill(pid: u32) {
+    signal("-KILL", pid);
 }
 
 /// Whether Tare may make the namespaces that every runtime needs here.
@@ -323,8 +332,13 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
         .map(|(pid, _)| pid)
         .collect();
     assert_eq!(supervisors.len(), 2, "one outside, one inside");
-    // The outer one was there first.
-    kill(*supervisors.iter().min().unwrap());
+    // Numbers begin again at their end, so the lesser need not be the older.
+    let is_outer = |pid: &&u32| !supervisors.contains(&parent(**pid));
+    let outer: Vec<&u32> = supervisors.iter().filter(is_outer).collect();
+    assert_eq!(outer.len(), 1, "one is the other's child");
+    // Stopped, the host cannot notice it and clean up in the moment before its own end.
+    signal("-STOP", child.id());
+    kill(*outer[0]);
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("its processes are gone", || labelled(&run).is_empty());
