@@ -3,8 +3,8 @@
 //! It can be deleted at any time and is never believed: it counts only where this very build wrote it, of the file,
 //! the run and the trials that are there now, and where its bytes are whole; anything else is as if it were not there.
 //! Only for a store in Tare's own folder, which is its user's alone; a store elsewhere is looked at without a trace.
-//! What it cannot see: bytes that somebody changed who may write to that folder and put the sum right again. He could
-//! have changed the store.
+//! What it cannot see: bytes that were changed, with their sum, by somebody who may write to that folder; the store could have
+//! been changed as well.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

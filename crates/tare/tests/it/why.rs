@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::product::{Ended, Product, assert_valid_dossier, has_container, has_docker, words};
+use crate::product::{
+    Ended, Product, Started, assert_valid_dossier, has_container, has_docker, words,
+};
 use crate::world::skip;
 
 /// Short enough for a test, long enough for six blocks of a short command.
@@ -114,25 +116,21 @@ fn blocks(dossier: &Value, arm: &str) -> u64 {
     cell.unwrap()["n_blocks"].as_u64().unwrap()
 }
 
+/// Asks why a loop is slow on a fifth of a processor, with time for what comes after the comparison.
+fn asked_of_a_fifth(product: &Product) -> Started {
+    let question = "why --env container:cpus=0.2 --budget 100s --json - --".split(' ');
+    let work = busy(60);
+    let all = question.chain(work.iter().map(String::as_str));
+    Product::start(product.command(all))
+}
+
 #[test]
 fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
     if !container() {
         return;
     }
     let product = Product::new();
-    let work = busy(60);
-    let arguments = [
-        "why",
-        "--env",
-        "container:cpus=0.2",
-        "--budget",
-        "100s",
-        "--json",
-        "-",
-        "--",
-    ];
-    let all = arguments.into_iter().chain(work.iter().map(String::as_str));
-    let mut started = Product::start(product.command(all));
+    let mut started = asked_of_a_fifth(&product);
     // The first comparison is stored as a run of its own; then the suspects' run has begun.
     product.wait_for(&mut started, "SELECT id FROM run", 2);
     started.signal("INT", true);
@@ -161,19 +159,7 @@ fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
         return;
     }
     let product = Product::new();
-    let work = busy(60);
-    let arguments = [
-        "why",
-        "--env",
-        "container:cpus=0.2",
-        "--budget",
-        "100s",
-        "--json",
-        "-",
-        "--",
-    ];
-    let all = arguments.into_iter().chain(work.iter().map(String::as_str));
-    let mut started = Product::start(product.command(all));
+    let mut started = asked_of_a_fifth(&product);
     product.wait_for(&mut started, "SELECT id FROM run", 1);
     product.change_store(
         "CREATE TRIGGER full BEFORE INSERT ON run BEGIN SELECT RAISE(ABORT, 'no more runs'); END",
