@@ -92,6 +92,64 @@ fn every_command_in_the_documentation_is_one_that_the_program_takes() {
     assert!(Cli::try_parse_from(words("tare run --agian x")).is_err());
 }
 
+/// The files of the program's source.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn every_command_that_the_program_recommends_is_one_that_it_takes() {
+    let mut n_taken = 0;
+    for file in sources(&root().join("crates/tare/src")) {
+        // This file is about commands and recommends none.
+        if file.ends_with("cli/documented.rs") {
+            continue;
+        }
+        let text = text(&file);
+        // A command may go on in the next line of a text.
+        let lines = text.lines().map(str::trim);
+        let code: String = lines.filter(|line| !line.starts_with("//")).collect();
+        for begun in code.split("`tare ").skip(1) {
+            let command = begun.split('`').next().unwrap_or_default();
+            // What is filled in later may be any one word; `…` and brackets stand for more of it.
+            let mut filled = String::from("tare ");
+            for (n, part) in command.split('{').enumerate() {
+                let rest = if n == 0 {
+                    part
+                } else {
+                    part.split_once('}').map_or("", |it| it.1)
+                };
+                filled.push_str(if n == 0 { "" } else { "60s" });
+                filled.push_str(rest);
+            }
+            let mut words = words(&filled.replace(['[', ']', '…'], " "));
+            if words.len() == 1 || words == ["tare", "why"] {
+                // A name alone, in a sentence about the command.
+                continue;
+            }
+            if words.last().is_some_and(|last| last == "--") {
+                words.push("true".to_owned());
+            }
+            match Cli::try_parse_from(&words) {
+                Ok(_) => n_taken += 1,
+                Err(error)
+                    if words.len() == 2 && error.kind() == ErrorKind::MissingRequiredArgument => {}
+                Err(error) => panic!("{}: `{command}`: {error}", file.display()),
+            }
+        }
+    }
+    assert!(n_taken > 30, "only {n_taken} were found");
+}
+
 #[test]
 fn every_study_in_the_documentation_is_understood() {
     let mut n_read = 0;

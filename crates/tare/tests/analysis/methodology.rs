@@ -1,4 +1,4 @@
-//! The page on the method names tests that exist, and of each source all that its study has.
+//! The pages on the method and on promises name tests that exist, and of each source all that its study has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,9 +25,8 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_method_names_exists() {
+fn every_test_that_the_method_or_a_promise_names_exists() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let page = std::fs::read_to_string(root.join("METHODOLOGY.md")).unwrap();
     let mut found = BTreeSet::new();
     for folder in [
         "crates/tare-agent/src",
@@ -36,25 +35,25 @@ fn every_test_that_the_method_names_exists() {
         "crates/tare-stats/tests",
         "crates/tare/src",
         "crates/tare/tests",
+        "crates/tare-model/src",
+        "xtask",
     ] {
         functions(&root.join(folder), &mut found);
     }
-    // A test's name is a sentence: at least three words.
-    let named: Vec<&str> = page
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|code| {
-            code.matches('_').count() >= 1
-                && code.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
-        })
-        .collect();
-    assert!(named.len() > 40, "{named:?}");
-    let missing: Vec<&&str> = named
-        .iter()
-        .filter(|name| !found.contains(**name))
-        .collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    for page in ["METHODOLOGY.md", "docs/src/promises.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        // A test's name is a sentence.
+        let is_name = |code: &&str| {
+            code.contains('_') && code.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
+        };
+        let named: Vec<&str> = text.split('`').skip(1).step_by(2).filter(is_name).collect();
+        assert!(named.len() > 40, "{page}: {named:?}");
+        let missing: Vec<&&str> = named
+            .iter()
+            .filter(|name| !found.contains(**name))
+            .collect();
+        assert!(missing.is_empty(), "{page}: {missing:?}");
+    }
 }
 
 /// The words of a text between `open` and `close`.

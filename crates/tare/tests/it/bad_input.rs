@@ -187,12 +187,16 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
 #[test]
 fn a_budget_too_small_for_one_block_still_gives_one_block() {
     let product = Product::new();
-    let dossier = product
+    let ended = product
         .run(words(
             "run --env host --workload getppid,stat --budget 1ms --json -",
         ))
-        .expect(0)
-        .json();
+        .expect(0);
+    // What would do is said before anything is measured.
+    let told = "warning: 1.00 ms hold about 0 of the ";
+    assert!(ended.stderr.contains(told), "{ended}");
+    assert!(ended.stderr.contains("`--budget "), "{ended}");
+    let dossier = ended.json();
     assert_eq!(dossier["stopped_by"], "budget");
     assert_eq!(dossier["cost"]["trials"], 4);
     let table = product.run(["show"]).expect(0).stdout;

@@ -133,29 +133,15 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
     }
 }
 
-/// Lets writes to the store fail from some time on, as a disk does that has just broken.
-fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
+/// Runs a command under strace; `None` where nothing can be traced.
+fn traced(product: &Product, options: &[String], arguments: &[&str]) -> Option<Ended> {
     if Command::new("strace").arg("-V").output().is_err() {
         skip("strace", "strace is not installed");
         return None;
     }
-    // A fifth of it: under strace every call takes its time.
-    product.file("study.toml", STUDY.replace("300", "60"));
-    let store = product
-        .folder()
-        .canonicalize()
-        .unwrap()
-        .join("store.sqlite");
-    let inner = product.command(["run", "study.toml", "--store", "store.sqlite"]);
+    let inner = product.command(arguments);
     let mut command = Command::new("strace");
-    command.args(["-qq", "-o", "/dev/null"]);
-    for suffix in ["", "-wal"] {
-        command.arg(format!("--trace-path={}{suffix}", store.display()));
-    }
-    command.arg(format!(
-        "--inject=write,pwrite64,pwritev,writev:error={error}:when=150+"
-    ));
-    command.arg("--");
+    command.arg("-qq").args(options).arg("--");
     command.arg(inner.get_program()).args(inner.get_args());
     product.set_variables(&mut command);
     let ended = product.finish(command);
@@ -163,7 +149,26 @@ fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
         skip("strace", &format!("nothing can be traced here: {ended}"));
         return None;
     }
-    Some((ended, store))
+    Some(ended)
+}
+
+/// Lets writes to the store fail from some time on, as a disk does that has just broken.
+fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
+    // A fifth of it: under strace every call takes its time.
+    product.file("study.toml", STUDY.replace("300", "60"));
+    let store = product
+        .folder()
+        .canonicalize()
+        .unwrap()
+        .join("store.sqlite");
+    let options = [
+        "--output=/dev/null".to_owned(),
+        format!("--trace-path={}", store.display()),
+        format!("--trace-path={}-wal", store.display()),
+        format!("--inject=write,pwrite64,pwritev,writev:error={error}:when=150+"),
+    ];
+    let arguments = ["run", "study.toml", "--store", "store.sqlite"];
+    traced(product, &options, &arguments).map(|ended| (ended, store))
 }
 
 #[test]
@@ -181,4 +186,37 @@ fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_befor
         product.run(["run", "--resume", "--store", &path]).expect(0);
         assert_eq!(assert_kept(&store), WHOLE / 5);
     }
+}
+
+#[test]
+fn what_takes_the_place_of_a_file_is_on_the_disk_before_and_its_name_afterwards() {
+    let product = Product::new();
+    product.file("study.toml", STUDY.replace("300", "2"));
+    let folder = product.folder().canonicalize().unwrap();
+    let calls = folder.join("calls");
+    let options = [
+        "--follow-forks".to_owned(),
+        "--decode-fds=path".to_owned(),
+        "--trace=fsync,fdatasync,rename,renameat,renameat2".to_owned(),
+        format!("--output={}", calls.display()),
+    ];
+    let wanted = folder.join("out.json");
+    let named = wanted.display().to_string();
+    let arguments = ["run", "study.toml", "--json", &named];
+    let Some(ended) = traced(&product, &options, &arguments) else {
+        return;
+    };
+    ended.expect(0);
+    let calls = fs::read_to_string(calls).unwrap();
+    let at = |what: &str, path: &Path, end: &str| {
+        let told = format!("{}{end}", path.display());
+        calls
+            .lines()
+            .position(|call| call.contains(what) && call.contains(&told))
+            .unwrap_or_else(|| panic!("no {what} of {told} in:\n{calls}"))
+    };
+    let synced = at("sync(", &folder.join("out.json.part"), ">");
+    let renamed = at("rename", &wanted, "\"");
+    let lasting = at("sync(", &folder, ">");
+    assert!(synced < renamed && renamed < lasting, "{calls}");
 }
