@@ -2,7 +2,7 @@
 //!
 //! Three marks on the host's monotonic clock, counted from the moment at which the environment was asked
 //! for. The marks are the engine's: it drives the environment, so only it can time it from outside. Between two of
-//! them it looks how much memory the idle environment holds, which is in none of the times.
+//! them it looks how much memory and disk the idle environment takes, which is in none of the times.
 //! What they cannot see: how the time is divided inside the environment.
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct LifecycleReport {
     /// kernel does not count it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Disk that it took then where it runs, bytes; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
 }
 
 #[cfg(test)]
@@ -40,6 +43,7 @@ mod tests {
             removed_ns: 34,
             stop_ns: None,
             memory_bytes: None,
+            disk_bytes: None,
         };
         let json = r#"{"created_ns":0,"ready_ns":12,"removed_ns":34}"#;
         assert_eq!(serde_json::to_string(&report).unwrap(), json);

@@ -14,12 +14,14 @@ mod own;
 #[cfg(not(unix))]
 #[path = "files/own_elsewhere.rs"]
 mod own;
+mod taken;
 #[cfg(unix)]
 mod tree;
 
 pub use own::{
     NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
 };
+pub use taken::taken_bytes;
 
 /// What could not be done with which path.
 #[derive(Debug, thiserror::Error)]

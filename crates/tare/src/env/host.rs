@@ -226,6 +226,7 @@ impl Environment for HostEnvironment {
         Ok(Box::new(HostInstance {
             channel: ProcessChannel::new(cx.exec.spawn(&command)?, cx.cancel)?,
             workdir: workdir.display().to_string(),
+            program: self.program(cx),
             shared: self.shared(cx).map(|path| path.display().to_string()),
             turn_page: turn_page::path(cx.scratch).display().to_string(),
             number: self.numbers.take(),
@@ -251,6 +252,8 @@ impl Environment for HostEnvironment {
 struct HostInstance {
     channel: ProcessChannel,
     workdir: String,
+    /// The agent's file.
+    program: PathBuf,
     shared: Option<String>,
     turn_page: String,
     number: Number,
@@ -276,6 +279,11 @@ impl Instance for HostInstance {
 
     fn charged(&self) -> Charged {
         Charged::Process(self.channel.running.id())
+    }
+
+    /// A process has nothing but its program: its folder is what its trials filled.
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        Some(files::taken_bytes(&self.program))
     }
 
     /// Each instance has an address of the loopback to itself.

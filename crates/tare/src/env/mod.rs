@@ -295,6 +295,11 @@ pub trait Instance: Send {
     fn charged(&self) -> Charged {
         Charged::Nowhere
     }
+    /// How much disk it takes where it runs, bytes: what it was made of, counted whole however many share it, and what
+    /// was written in it since; `None` where that is not known.
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        None
+    }
     /// Stops and removes it; the instance is gone afterwards, whatever is returned.
     fn stop(self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError>;
 }

@@ -181,6 +181,7 @@ impl Dispatcher<'_> {
             greet(cx, instance.channel())?;
             let ready_ns = since();
             let memory_bytes = instance.charged().memory_bytes();
+            let disk_bytes = instance.disk_bytes(cx);
             let looked_ns = since();
             stop(cx, &mut arm.passing)?;
             let stop_ns = since().saturating_sub(looked_ns);
@@ -190,6 +191,7 @@ impl Dispatcher<'_> {
                 removed_ns: ready_ns.saturating_add(stop_ns),
                 stop_ns: Some(stop_ns),
                 memory_bytes,
+                disk_bytes,
             })
         })();
         let elapsed_ns = since();

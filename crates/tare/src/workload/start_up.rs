@@ -1,8 +1,8 @@
 //! `start-up`: one life of an environment, timed from outside.
 //!
 //! The engine creates the environment, waits for the first answer of the agent inside and removes
-//! everything again; this file reads its marks, and how much memory the idle environment held. The agent's own start is inside, equally in every
-//! environment. What it cannot see: what a program of the user's would need beyond its first instruction.
+//! everything again; this file reads its marks, and how much memory and disk the idle environment took. The agent's own
+//! start is inside, equally in every environment. What it cannot see: what a program of the user's would need beyond its first instruction.
 
 use tare_model::outcome::Exit;
 use tare_model::{
@@ -51,6 +51,14 @@ const METRICS: &[MetricSpec] = &[
         class: ResourceClass::StartUp,
         floor_ok: false,
         doc: "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.",
+    },
+    MetricSpec {
+        id: "start-up.disk.size",
+        unit: Unit::Byte,
+        better: Better::Lower,
+        class: ResourceClass::StartUp,
+        floor_ok: false,
+        doc: "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.",
     },
 ];
 
@@ -125,8 +133,9 @@ impl Workload for StartUp {
         for (metric, value) in [
             (&METRICS[2], report.stop_ns),
             (&METRICS[3], report.memory_bytes),
+            (&METRICS[4], report.disk_bytes),
         ] {
-            // Earlier reports have neither, and not every environment's memory is counted here.
+            // Earlier reports have none of them, and not every environment is looked into from here; none holds nothing.
             if let Some(value) = value.filter(|value| *value > 0) {
                 samples.push(command_output::sample(metric, vec![value as f64])?);
             }
@@ -170,8 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stopping_took_and_the_memory_are_read_where_they_were_told() {
-        let told = GOOD.replace('}', r#","stop_ns":350000000,"memory_bytes":4096}"#);
+    fn what_stopping_took_and_what_was_held_are_read_where_they_were_told() {
+        let held = r#","stop_ns":350000000,"memory_bytes":4096,"disk_bytes":8192}"#;
+        let told = GOOD.replace('}', held);
         let samples = WORKLOAD.decode(&raw(&told)).unwrap();
         let read: Vec<(&str, f64)> = samples
             .iter()
@@ -181,7 +191,8 @@ mod tests {
             read[2..],
             [
                 ("start-up.stop.time", 350e6),
-                ("start-up.memory.size", 4096.0)
+                ("start-up.memory.size", 4096.0),
+                ("start-up.disk.size", 8192.0)
             ]
         );
         let without = GOOD.replace('}', r#","stop_ns":1,"memory_bytes":0}"#);

@@ -64,6 +64,7 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
 
     let mut once = environment.start(&cx, StartMode::Once).unwrap();
     greet(once.as_mut(), &cx);
+    it_tells_what_disk_it_takes(driver, once.disk_bytes(&cx));
     once.stop(&cx).unwrap();
 
     environment.remove(&cx).unwrap();
@@ -164,6 +165,15 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
         (Charged::Nowhere, "host" | "vm" | "docker") => panic!("charged nowhere"),
         // A runtime may be told to make no group; another kernel's count is not ours to read.
         (Charged::Nowhere, _) => {}
+    }
+}
+
+/// It takes at least its agent, wherever that can be asked.
+fn it_tells_what_disk_it_takes(driver: &dyn Driver, bytes: Option<u64>) {
+    match (bytes, driver.id()) {
+        (Some(bytes), _) => assert!(bytes > 500_000, "{bytes}"),
+        (None, "ssh") => {}
+        (None, other) => panic!("`{other}` does not tell what disk it takes"),
     }
 }
 

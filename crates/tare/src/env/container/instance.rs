@@ -99,6 +99,11 @@ impl Instance for ContainerInstance {
         Charged::of_groups(self.report.cgroups.iter().map(PathBuf::from).collect())
     }
 
+    /// The layer that is written to, with the agent in it; the layer below is the host.
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        Some(files::taken_bytes(&self.folder))
+    }
+
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // An agent that has crashed cannot be told, and need not be: its launcher is ending already.
         let _ = self.channel.stream.send(&Request::Bye);

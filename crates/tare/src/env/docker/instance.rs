@@ -17,7 +17,7 @@ use super::request::{PUBLISHED_PORT, published_key};
 use super::served::{self, Server};
 use super::settings::Network;
 use super::system::System;
-use crate::cx::Context;
+use crate::cx::{Context, files};
 
 /// What was made for one instance; its parts bear one name and go together.
 pub(super) struct Belongings {
@@ -148,6 +148,12 @@ impl Instance for DockerInstance {
         }
         let look = || locality::charged(&self.channel.api, &self.belongings.name);
         self.charged.get_or_init(look).clone()
+    }
+
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        let own = locality::disk_bytes(&self.channel.api, &self.belongings.name)?;
+        let bound = self.belongings.folder.as_deref();
+        Some(own + bound.map_or(0, files::taken_bytes))
     }
 
     /// Two containers meet in the engine, so this works wherever the engine is.

@@ -14,6 +14,7 @@ use tare_model::fact;
 use tare_model::{Facts, Reason};
 
 use bollard::models::ContainerInspectResponse;
+use bollard::query_parameters::InspectContainerOptions;
 
 use super::super::{Charged, PublishedAt, peer};
 use super::api::Api;
@@ -87,6 +88,14 @@ fn inspect(api: &Api, container: &str) -> Result<ContainerInspectResponse, Reaso
         api.client.inspect_container(container, None),
     )
     .map_err(|error| Reason::NoPath(error.to_string()))
+}
+
+/// The container's image and what was written over it, bytes; a volume is not in it.
+pub(super) fn disk_bytes(api: &Api, container: &str) -> Option<u64> {
+    let options = InspectContainerOptions { size: true };
+    let request = api.client.inspect_container(container, Some(options));
+    let found = api.call("ask for the container's size", CONTROL_LIMIT, request);
+    u64::try_from(found.ok()?.size_root_fs?).ok()
 }
 
 /// Where this machine's kernel counts what the container uses, if it is this machine's.

@@ -101,6 +101,11 @@ impl Instance for OciInstance {
         self.charged.get_or_init(look).clone()
     }
 
+    /// The bundle, with the agent and the layer that is written to; the layer below, if there is one, is the host.
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        Some(files::taken_bytes(&self.container.folder))
+    }
+
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         // An agent that has crashed cannot be told, and need not be: its runtime is ending already.
         let _ = self.channel.stream.send(&Request::Bye);

@@ -249,6 +249,24 @@ impl Instance for PodmanInstance {
         WORKDIR.to_owned()
     }
 
+    /// The image and what was written over it; a volume is not in it.
+    fn disk_bytes(&self, cx: &Context<'_>) -> Option<u64> {
+        let name = self.belongings.name.as_str();
+        let arguments = [
+            "container",
+            "inspect",
+            "--size",
+            "--format=json",
+            "--",
+            name,
+        ];
+        let what = "ask for the container's size";
+        let answer = self.caller.ask(cx, what, &arguments, CONTROL_LIMIT).ok()?;
+        let own = answer.get(0)?["SizeRootFs"].as_u64()?;
+        let bound = self.belongings.folder.as_deref();
+        Some(own + bound.map_or(0, files::taken_bytes))
+    }
+
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
         self.channel.farewell();
         self.belongings.discard(cx, &self.caller)

@@ -296,6 +296,7 @@ impl Environment for VmEnvironment {
                 server,
             },
             folder,
+            made_of: [prepared.kernel.path.clone(), prepared.initramfs.clone()],
             disk,
             link: prepared.link,
             no_tap: prepared.no_tap,
@@ -392,6 +393,8 @@ fn held_back(leash: u32) -> Vec<(&'static str, String)> {
 struct VmInstance {
     channel: VmChannel,
     folder: PathBuf,
+    /// Its kernel and its first file system.
+    made_of: [PathBuf; 2],
     disk: Option<Lease>,
     link: Link,
     no_tap: Option<String>,
@@ -452,6 +455,12 @@ impl Instance for VmInstance {
     /// The whole machine is one process, its devices included.
     fn charged(&self) -> Charged {
         Charged::Process(self.channel.running.id())
+    }
+
+    fn disk_bytes(&self, _cx: &Context<'_>) -> Option<u64> {
+        let image = self.disk.as_ref().map(Lease::image);
+        let files = self.made_of.iter().chain(&image);
+        Some(files.map(|path| files::taken_bytes(path)).sum())
     }
 
     fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {

@@ -55,6 +55,7 @@ fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
                 removed_ns: 16_000_000,
                 stop_ns: Some(4_000_000),
                 memory_bytes: None,
+                disk_bytes: None,
             }
         );
     }

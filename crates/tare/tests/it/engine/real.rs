@@ -132,6 +132,10 @@ fn real_agents_run_every_trial_and_nothing_is_left() {
                 report.memory_bytes.is_some_and(|bytes| bytes > 4096),
                 "{report:?}"
             );
+            assert!(
+                report.disk_bytes.is_some_and(|bytes| bytes > 100_000),
+                "{report:?}"
+            );
         }
     }
     let agent = world.cx().agent.clone();
