@@ -51,18 +51,37 @@ pub fn stdout(report: &CommandReport) -> String {
     String::from_utf8_lossy(&report.stdout.0).into_owned()
 }
 
-/// One sample of one metric.
+/// One sample of one metric that cannot be 0, such as a time, or the rate of something that was done.
 ///
 /// # Errors
 /// [`DecodeError::NoValue`] unless there is a value and all are finite and positive.
 pub fn sample(metric: &MetricSpec, observations: Vec<f64>) -> Result<Sample, DecodeError> {
+    checked(metric, observations, |value| value > 0.0)
+}
+
+/// One sample of one metric of which there may truly be nothing, such as a count of what went wrong.
+///
+/// # Errors
+/// [`DecodeError::NoValue`] unless there is a value and all are finite and not below 0.
+pub fn sample_or_nothing(
+    metric: &MetricSpec,
+    observations: Vec<f64>,
+) -> Result<Sample, DecodeError> {
+    checked(metric, observations, |value| value >= 0.0)
+}
+
+fn checked(
+    metric: &MetricSpec,
+    observations: Vec<f64>,
+    is_value: fn(f64) -> bool,
+) -> Result<Sample, DecodeError> {
     let problem = if observations.is_empty() {
         Some("there is none".to_owned())
     } else {
         observations
             .iter()
-            .find(|value| !(value.is_finite() && **value > 0.0))
-            .map(|value| format!("`{value}` is not a positive number"))
+            .find(|value| !(value.is_finite() && is_value(**value)))
+            .map(|value| format!("`{value}` is no value of it"))
     };
     match problem {
         Some(problem) => Err(DecodeError::NoValue {
@@ -170,6 +189,10 @@ pub(crate) mod tests {
             vec![-1.0],
         ] {
             assert!(sample(&metric, bad).is_err());
+        }
+        assert!(sample_or_nothing(&metric, vec![0.0, 2.0]).is_ok());
+        for bad in [vec![], vec![f64::NAN], vec![-1.0]] {
+            assert!(sample_or_nothing(&metric, bad).is_err());
         }
     }
 }

@@ -260,7 +260,7 @@ impl Workload for Fio {
                 direction.completion_p99_ns,
                 direction.completion_p9999_ns,
             ];
-            add(&mut samples, metrics, &values)?;
+            add(&mut samples, metrics, &values, command_output::sample)?;
         }
         if samples.is_empty() {
             return Err(DecodeError::NoValue {
@@ -268,7 +268,10 @@ impl Workload for Fio {
                 problem: "fio did neither a read nor a write".to_owned(),
             });
         }
-        add(&mut samples, of_the_job(), &whole(&job, &output))?;
+        let whole = whole(&job, &output);
+        // A job may switch nowhere and leave the devices in peace.
+        let sample = command_output::sample_or_nothing;
+        add(&mut samples, of_the_job(), &whole, sample)?;
         Ok(samples)
     }
 
@@ -282,29 +285,30 @@ fn add(
     samples: &mut Vec<Sample>,
     metrics: &[MetricSpec],
     values: &[Option<f64>],
+    sample: fn(&MetricSpec, Vec<f64>) -> Result<Sample, DecodeError>,
 ) -> Result<(), DecodeError> {
     for (metric, value) in metrics.iter().zip(values) {
         if let Some(value) = value {
-            samples.push(command_output::sample(metric, vec![*value])?);
+            samples.push(sample(metric, vec![*value])?);
         }
     }
     Ok(())
 }
 
-/// What is said of the job as a whole. Nothing at all is no share of anything: a short run has no tick of processor
-/// time, and reads from the page cache have no device.
+/// What is said of the job as a whole. Whoever read something has taken processor time, so none at all was too short
+/// to be counted.
 fn whole(job: &Job, output: &Output) -> [Option<f64>; 5] {
     let operations = job.read.operations + job.write.operations;
     let of_each = |count: Option<f64>| count.map(|count| count / operations);
     let devices = output.devices.as_ref();
+    let share = |percent: Option<f64>| Some(percent? / 100.0).filter(|share| *share > 0.0);
     [
-        job.user_percent.map(|percent| percent / 100.0),
-        job.system_percent.map(|percent| percent / 100.0),
+        share(job.user_percent),
+        share(job.system_percent),
         of_each(job.switches),
         of_each(devices.and_then(|it| it.operations)),
         devices.and_then(|it| it.busy),
     ]
-    .map(|value| value.filter(|value| *value > 0.0))
 }
 
 /// All parameters: what is given, then what the preset says, then the defaults.

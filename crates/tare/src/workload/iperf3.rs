@@ -49,13 +49,13 @@ static METRICS: &[MetricSpec] = &[
         "net.iperf3-least.throughput",
         Unit::BytePerSecond,
         Better::Higher,
-        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; without one in which nothing went.",
+        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.",
     ),
     metric(
         "net.iperf3-resent.count",
         Unit::Count,
         Better::Lower,
-        "Segments that the sender's system sent again, of all streams together; without trials in which none was.",
+        "Segments that the sender's system sent again, of all streams together; not told of UDP.",
     ),
 ];
 
@@ -197,8 +197,8 @@ impl Workload for Iperf3 {
         let throughput = vec![test.received.bytes_per_s];
         let mut samples = vec![command_output::sample(&METRICS[0], throughput)?];
         for (metric, value) in METRICS[1..].iter().zip([least, test.retransmits]) {
-            if let Some(value) = value.filter(|value| *value > 0.0) {
-                samples.push(command_output::sample(metric, vec![value])?);
+            if let Some(value) = value {
+                samples.push(command_output::sample_or_nothing(metric, vec![value])?);
             }
         }
         Ok(samples)

@@ -225,14 +225,32 @@ fn iperf3_an_interval_of_the_wrong_length_is_a_gap() {
     assert!(has(&gap, sanity::GAPS), "{:?}", remarks(&gap));
 }
 
-#[test]
-fn iperf3_many_retransmits_are_told_with_their_share() {
-    let many = changed("iperf3", "3.12-loopback", |text| {
+/// The capture with another number of segments that were sent again.
+fn sent_again(number: &str) -> Capture {
+    changed("iperf3", "3.12-loopback", |text| {
         let sum = text.find("\"sum_sent\"").unwrap();
         let value = sum + text[sum..].find("\"retransmits\":").unwrap() + 14;
         let until = value + text[value..].find(',').unwrap();
-        format!("{}99999{}", &text[..value], &text[until..])
-    });
+        format!("{}{number}{}", &text[..value], &text[until..])
+    })
+}
+
+#[test]
+fn iperf3_no_segment_sent_again_is_a_value_and_not_the_lack_of_one() {
+    let of = |number: &str| {
+        let samples = decode(&sent_again(number)).unwrap();
+        let mut found = samples.into_iter();
+        let found = found.find(|sample| sample.metric.as_str() == "net.iperf3-resent.count");
+        found.map(|sample| sample.observations)
+    };
+    assert_eq!(of("3"), Some(vec![3.0]));
+    assert_eq!(of("0"), Some(vec![0.0]));
+    assert_eq!(of("null"), None);
+}
+
+#[test]
+fn iperf3_many_retransmits_are_told_with_their_share() {
+    let many = sent_again("99999");
     assert!(has(&many, sanity::RETRANSMITS));
     assert!(!has(
         &capture("iperf3", "3.9-loopback"),
