@@ -1,5 +1,5 @@
 # Transposes, inverts, adds and multiplies several matrices with NumPy, and prints how long each operation took on all
-# of them, as JSON. Arguments: the order of the matrices, how many there are, and how many threads ("default" for the
+# of them, as JSON. Arguments: the order of the matrices, how many pairs there are, and how many threads ("default" for the
 # library's own choice). Sums and products are element by element, of the first and the second matrix, of the third and
 # the fourth, and so on. The elements are one byte each, as those of a picture in shades of grey.
 
@@ -13,12 +13,12 @@ def most_memory():
 
 
 def main():
-    order, count = int(sys.argv[1]), int(sys.argv[2])
+    order, n_pairs = int(sys.argv[1]), int(sys.argv[2])
     numpy = numpy_with(sys.argv[3])
     # The old generator: its bytes are the same in every version of NumPy.
     generator = numpy.random.RandomState(20240105)
     matrices = []
-    for _ in range(count):
+    for _ in range(2 * n_pairs):
         matrix = numpy.frombuffer(generator.bytes(order * order), dtype=numpy.uint8)
         matrices.append(matrix.reshape(order, order))
     pairs = list(zip(matrices[0::2], matrices[1::2]))
@@ -46,7 +46,8 @@ def main():
     error = float(abs(unit).max())
     if not error < 1e-6:
         sys.exit("the inverse is wrong: %g off" % error)
-    if len(transposed) != count or len(sums) != len(products):
+    counts = [len(transposed), len(inverted), 2 * len(sums), 2 * len(products)]
+    if counts != 4 * [2 * n_pairs]:
         sys.exit("a result is missing")
     own = {
         "transpose_ns": after_transposing - begin,
