@@ -19,6 +19,7 @@ mod lines;
 mod published;
 mod sweep;
 
+pub(super) use course::figures as courses;
 pub use published::figures;
 
 /// The figures.
@@ -58,7 +59,7 @@ pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, 
         costs::figures,
         cell::figures,
         sweep::figures,
-        course::figures,
+        courses,
         figures,
     ];
     let all = figures.into_iter().flat_map(|figures| figures(dossier));

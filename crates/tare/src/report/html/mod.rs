@@ -19,6 +19,7 @@ use super::terminal::{applied_told, harmless, tail};
 use super::words::Names;
 
 mod costs;
+mod course;
 mod figures;
 mod record;
 mod served;
@@ -154,6 +155,7 @@ fn body(dossier: &Dossier) -> Markup {
                     @if has_why && dossier.why.is_none() { li { a href="#why" { "Why" } } }
                     @if !dossier.concurrency.is_empty() { li { a href="#instances" { "Several at once" } } }
                     @if dossier.publication.is_some() || !dossier.claims.is_empty() { li { a href="#published" { "Beside the publication" } } }
+                    @if !dossier.courses.is_empty() { li { a href="#courses" { "Trials from beginning to end" } } }
                     @if !arms.is_empty() { li { a href="#cells" { "Every metric" } } }
                     li { a href="#parity" { "What the arms were given" } }
                     li { a href="#missing" { "What could not be measured" } }
@@ -196,6 +198,7 @@ fn body(dossier: &Dossier) -> Markup {
                     @if let Some(published) = &dossier.publication { (record::publication(published, dossier)) }
                 }
             }
+            (course::section(dossier))
             @if !arms.is_empty() {
                 section {
                     h2 id="cells" { "Every metric" }

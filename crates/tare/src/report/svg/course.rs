@@ -12,7 +12,7 @@ use super::lines::Plot;
 use super::plain;
 
 /// A figure for every workload that tells its trials' course.
-pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
+pub(in crate::report) fn figures(dossier: &Dossier) -> Vec<Figure> {
     (1..)
         .zip(&dossier.courses)
         .map(|(number, course)| Figure {
