@@ -105,8 +105,26 @@ impl Look<'_> {
             // One reason for all that a workload would have given there.
             Some(_) => self
                 .failure(name, arm)
+                .or_else(|| self.silence(name, arm))
                 .unwrap_or_else(|| format!("“{label}” was not measured in `{arm}`")),
         }
+    }
+
+    /// That the workload ran there and told something else only, as a tool that finds no device tells nothing of it.
+    fn silence(&self, name: &str, arm: &str) -> Option<String> {
+        let quantity = self.quantity(name)?;
+        let cells = || self.dossier.cells.iter().chain(&self.dossier.aa);
+        let workload = &cells()
+            .find(|cell| cell.metric == quantity.metric)?
+            .workload;
+        let is_of = |cell: &&DossierCell| {
+            cell.workload == *workload && cell.arm == arm && cell.params.covers(&quantity.params)
+        };
+        cells().filter(is_of).find(|cell| cell.env.is_some())?;
+        Some(format!(
+            "`{workload}` ran in `{arm}` and told nothing of “{}”",
+            quantity.label
+        ))
     }
 
     /// What befell the workload that gives this quantity, where nothing came of it.
@@ -380,6 +398,44 @@ mod tests {
         let rate = quotient(&Span::new(2.0, 3.0, 4.0), &Span::new(1.0, 1.5, 2.0), true).unwrap();
         assert_eq!((rate.low, rate.point, rate.high), (0.25, 0.5, 1.0));
         assert!(quotient(&Span::new(0.0, 1.0, 2.0), &Span::new(1.0, 1.0, 1.0), false).is_none());
+    }
+
+    #[test]
+    fn a_metric_that_its_workload_does_not_tell_in_an_arm_has_that_for_its_reason() {
+        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210603-620a.json");
+        const PUBLICATION: &str = r#"
+title = "t"
+where = "w"
+machine = "m"
+quantity = [
+  { name = "ready", label = "Ready", metric = "start-up.ready.time" },
+  { name = "stop", label = "Stopped", metric = "start-up.stop.time" },
+]
+"#;
+        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let publication: Publication = toml::from_str(PUBLICATION).unwrap();
+        let mut other = dossier.cells[0].clone();
+        (other.metric, other.base, other.env) = ("start-up.stop.time".into(), None, None);
+        let why = |dossier: &Dossier| {
+            let publication = &publication;
+            let look = Look {
+                publication,
+                dossier,
+            };
+            look.value("stop", "container", 1).unwrap_err()
+        };
+        let untold = why(&dossier);
+        assert!(untold.contains("was not measured"), "{untold}");
+        let mut ready = other.clone();
+        (ready.workload, ready.metric) = ("start-up".into(), "start-up.ready.time".into());
+        ready.env = Some(Span::new(1.0, 1.0, 1.0));
+        other.workload = "start-up".into();
+        dossier.cells.extend([other, ready]);
+        let told = why(&dossier);
+        assert_eq!(
+            told,
+            "`start-up` ran in `container` and told nothing of “Stopped”"
+        );
     }
 
     #[test]

@@ -383,7 +383,7 @@ impl<'a> Session<'a> {
                 after_blocks: block,
             })?;
             self.say(format!(
-                "`{}` is precise enough after {block} blocks and is measured no longer",
+                "`{}` needs no more than {block} blocks and is measured no longer",
                 study.workloads[workload].id
             ))?;
         }
