@@ -220,7 +220,7 @@ fn an_agent_that_is_none_is_refused_before_anything_is_made() {
 }
 
 /// A command with no Docker engine where its host variable says.
-fn without_docker(product: &Product, arguments: &[&str]) -> Command {
+pub(crate) fn without_docker(product: &Product, arguments: &[&str]) -> Command {
     let mut command = product.command(arguments);
     let socket = format!("unix://{}/no.sock", product.folder().display());
     command.env("DOCKER_HOST", socket);

@@ -63,6 +63,8 @@ mod reports;
 mod shapes;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;
+#[cfg(target_os = "linux")]
+mod sources;
 #[cfg(unix)]
 mod ssh;
 #[cfg(target_os = "linux")]

@@ -72,6 +72,8 @@ pub(super) struct Script {
     pub(super) absent: Vec<&'static str>,
     /// The number of each start of an arm that fails, from 0.
     pub(super) no_start: BTreeMap<&'static str, Vec<u32>>,
+    /// The same for starts that give no sign of life until their limit is over.
+    pub(super) never_up: BTreeMap<&'static str, Vec<u32>>,
     /// Arms whose agent is another build.
     pub(super) other_build: Vec<&'static str>,
     /// Arms that cannot be removed.
@@ -300,6 +302,16 @@ impl Environment for FakeEnvironment {
             return Err(EnvError::Denied {
                 what: "starting".into(),
                 fix: Some("ask for it".into()),
+            });
+        }
+        let silent = script.never_up.get(self.arm.as_str());
+        if silent.is_some_and(|silent| silent.contains(&nth)) {
+            drop(script);
+            let limit = Duration::from_secs(60);
+            self.stage.pass(limit.as_nanos() as u64);
+            return Err(EnvError::Timeout {
+                phase: "booting; the console said last: random: crng init done".into(),
+                limit,
             });
         }
         Ok(Box::new(FakeInstance {

@@ -260,6 +260,42 @@ fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else()
 }
 
 #[test]
+fn one_of_three_that_hangs_while_it_starts_is_waited_for_once_and_the_two_go_on() {
+    let scene = Scene::new(Script {
+        never_up: BTreeMap::from([("box", vec![1])]),
+        ..Script::default()
+    });
+    let mut study = one_block(several("w0", 3, Spread::Environments));
+    study.workloads.push(spec("w1", None));
+    (study.blocks_max, study.blocks_per_launch) = (4, 4);
+    let summary = scene.execute(&study).unwrap();
+    assert_eq!(summary.absent, []);
+    let outcomes = |workload: &str| -> Vec<Outcome> {
+        let stored = scene.stored().records.into_iter();
+        let of_box = stored.filter(|record| {
+            let cell = &record.trial.cell;
+            cell.arm.as_str() == "box" && cell.workload.as_str() == workload
+        });
+        of_box.map(|record| record.outcome).collect()
+    };
+    assert_eq!(outcomes("w0").len(), 4);
+    for outcome in outcomes("w0") {
+        let Outcome::Unavailable(Reason::NoEnvironment(why)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            why.contains("instance 2") && why.contains("console"),
+            "{why}"
+        );
+    }
+    let measured = outcomes("w1");
+    let is_measured = |outcome: &Outcome| matches!(outcome, Outcome::Completed(_));
+    assert!(measured.len() == 4 && measured.iter().all(is_measured));
+    assert!(summary.wall_ns < 90_000_000_000, "{}", summary.wall_ns);
+    scene.assert_all_removed();
+}
+
+#[test]
 fn ctrl_c_while_several_run_ends_them_all_and_does_not_count_the_trial() {
     for spread in Spread::ALL {
         let scene = Scene::new(Script {

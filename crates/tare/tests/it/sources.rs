@@ -1,0 +1,169 @@
+//! Studies that repeat publications, as their readers meet them: the authors' own programs where they are, arms that
+//! cannot be had, and what of the publication is told all the same. Never how fast anything is.
+
+use serde_json::Value;
+
+use crate::bad_input::without_docker;
+use crate::product::{Product, assert_valid_dossier};
+use crate::world::skip;
+
+/// The interpreter that the example names.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// What PyBench prints in the end, in its own columns.
+const PYBENCH: &str = r#"
+import sys
+assert sys.argv[1:] == ["-n", "3"], sys.argv
+print("PYBENCH 2.1")
+print("Running 3 round(s) of the suite at warp factor 10:\n")
+for number in (1, 2, 3):
+    print(f"* Round {number} done in 2.97 seconds.")
+print("Test                             minimum  average  operation  overhead")
+print("          BuiltinFunctionCalls:     27ms     28ms    0.05us    0.078ms")
+print("Totals:                           2965ms   2973ms")
+"#;
+
+/// What the estimates of pi print.
+const PI: &str = r#"
+print("Estimating pi using random sampling, n=1000000")
+for number in range(10):
+    print("Estimate of pi: 3.141592")
+print("10 repeats: 0.7120000001 secs = 0.0712 secs/run")
+"#;
+
+/// The example with its programs below this folder instead.
+fn with_programs_in(folder: &std::path::Path) -> String {
+    let example = include_str!("../../../../examples/studies/python-own.toml");
+    let there = |name: &str| folder.join(name).display().to_string();
+    let moved = example
+        .replace("/var/lib/phoronix-test-suite", &there("phoronix"))
+        .replace("/opt/pi", &there("pi"));
+    assert!(moved.matches(&there("")).count() >= 3, "{moved}");
+    moved
+}
+
+#[test]
+fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() {
+    if !std::path::Path::new(PYTHON).exists() {
+        return skip("tools", &format!("`{PYTHON}` is not installed"));
+    }
+    let product = Product::new();
+    let study = product.file("own.toml", with_programs_in(product.folder()));
+    let arguments = [
+        "run", &study, "--env", "host", "--blocks", "1", "--json", "-",
+    ];
+    // Without them each is told by the path at which it was looked for.
+    let dossier = product.run(arguments).expect(0).json();
+    let failures = dossier["failures"].as_array().unwrap();
+    let told: Vec<&str> = failures
+        .iter()
+        .map(|failure| failure["reason"].as_str().unwrap())
+        .collect();
+    for name in ["pybench.py", "estimate_pi.py", "estimate_pi_for_loop.py"] {
+        assert!(told.iter().any(|why| why.contains(name)), "{told:?}");
+    }
+    let suite = "phoronix/installed-tests/pts/pybench-1.1.3/pybench-2018-02-16";
+    for folder in [suite, "pi"] {
+        std::fs::create_dir_all(product.folder().join(folder)).unwrap();
+    }
+    product.file(&format!("{suite}/pybench.py"), PYBENCH);
+    product.file("pi/estimate_pi.py", PI);
+    product.file("pi/estimate_pi_for_loop.py", PI);
+    let dossier = product.run(arguments).expect(0).json();
+    assert_eq!(dossier["failures"], Value::Array(Vec::new()));
+    let picked: Vec<f64> = dossier["aa"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|cell| cell["metric"] == "command.run.picked")
+        .map(|cell| cell["base"]["point"].as_f64().unwrap())
+        .collect();
+    assert_eq!(picked, [2973.0, 0.0712, 0.0712]);
+    product.assert_nothing_left();
+}
+
+/// Half of its arms cannot be had where there is no engine and no such kernel.
+const HALF: &str = r#"
+id = "half"
+[design]
+trial = "10ms"
+[[arm]]
+id = "host"
+[[arm]]
+id = "same"
+driver = "host"
+[[arm]]
+id = "engine"
+driver = "docker"
+[[arm]]
+id = "machine"
+driver = "vm"
+settings = { kernel = "/no/such/kernel" }
+[[workload]]
+id = "getppid"
+[publication]
+title = "t"
+where = "w"
+machine = "m"
+number = [{ printed = "1 us", value = 1.0, unit = "us", at = "a", quantity = "call", arm = "engine" }]
+[[publication.quantity]]
+name = "call"
+label = "a system call"
+metric = "syscall.getppid.time"
+[[publication.claim]]
+id = "here"
+published = "It takes no time at all to be the same."
+at = "a"
+rule = { kind = "cost", quantity = "call", arm = "same", at_most = 1000.0 }
+[[publication.claim]]
+id = "elsewhere"
+published = "It takes longer there."
+at = "a"
+rule = { kind = "between", quantity = "call", arm = "engine", other = "machine", at_least = 1.0 }
+[[publication.table]]
+title = "Calls"
+rows = ["call"]
+columns = [{ label = "host", arm = "host" }, { label = "engine", arm = "engine" }, { label = "machine", arm = "machine" }]
+"#;
+
+#[test]
+fn a_study_of_which_half_the_arms_cannot_be_had_answers_for_the_others_and_tells_why() {
+    let product = Product::new();
+    let file = product.file("half.toml", HALF);
+    let arguments = ["run", file.as_str(), "--blocks", "6", "--json", "-"];
+    let ended = product
+        .finish(without_docker(&product, &arguments))
+        .expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    let claims: Vec<(&str, &str)> = dossier["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|claim| {
+            let text = |name: &str| claim[name].as_str().unwrap();
+            (text("verdict"), text("because"))
+        })
+        .collect();
+    assert_eq!(claims[0].0, "holds", "{claims:?}");
+    assert_eq!(claims[1].0, "not-testable", "{claims:?}");
+    assert!(
+        claims[1].1.contains("`engine` is not available"),
+        "{claims:?}"
+    );
+    let values = dossier["publication"]["tables"][0]["rows"][0]["values"]
+        .as_array()
+        .unwrap();
+    assert!(values[0]["here"]["point"].is_f64(), "{values:#?}");
+    for (value, arm) in values[1..].iter().zip(["engine", "machine"]) {
+        assert!(value["here"].is_null());
+        let reason = value["reason"].as_str().unwrap();
+        assert!(
+            reason.contains(&format!("`{arm}` is not available")),
+            "{reason}"
+        );
+    }
+    // What was published stands there all the same.
+    assert_eq!(values[1]["published"][0], "1 us");
+    product.assert_nothing_left();
+}
