@@ -169,7 +169,9 @@ impl<'a> Analysis<'a> {
             head,
             mut collected,
         } = self;
-        conclude(head, &mut collected)
+        let concluded = conclude(head, &mut collected);
+        collected.release();
+        concluded
     }
 
     /// The dossier, and every reading that entered it.
@@ -180,6 +182,7 @@ impl<'a> Analysis<'a> {
         } = self;
         let (dossier, _) = conclude(head, &mut collected);
         let readings = series::all(&head.study, &collected);
+        collected.release();
         (dossier, readings)
     }
 }
@@ -211,12 +214,9 @@ fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Susp
     } else {
         Vec::new()
     };
-    let evidence: Vec<ArmEvidence> = head
-        .arms
-        .iter()
-        .filter(|arm| arm.available && arm.spec.id.as_str() != A_PRIME)
-        .map(|arm| evidence::of(arm, collected))
-        .collect();
+    let of_causes = |arm: &&ArmData| arm.available && arm.spec.id.as_str() != A_PRIME;
+    let of_causes: Vec<&ArmData> = head.arms.iter().filter(of_causes).collect();
+    let evidence: Vec<ArmEvidence> = parallel::map(&of_causes, |arm| evidence::of(arm, collected));
     let suspected = cause::suspected(&evidence, head.study.baseline.as_str(), &cells);
     let concurrency = concurrency::series(head, collected);
     let failures = failures::listed(head, &collected.tally, &collected.groups);
