@@ -3,9 +3,12 @@
 //! Inside the timed regions, for 64 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
 //! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data moves
 //! at the close); `fs.unlink.time`, removing each by name. Names are relative to an open directory.
-//! Outside: making that directory and the names, one round as warm-up, removing the directory. On Windows
+//! Outside: making that directory and the names, one round as warm-up, removing the directory. The directory is the
+//! quickest of four that the file system was asked to put apart from each other: where it lies, and so which files of
+//! others lie around it, can make creating a file ten or fifty times as slow (ext4 without a journal passes over what
+//! was removed there a moment ago), and would differ between arms from block to block. On Windows
 //! `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in the current directory.
-//! Known bias: nothing is synchronised, so this is the file system's bookkeeping in memory and not the
+//! Known bias: a quiet place is measured, in every arm. Nothing is synchronised, so this is the file system's bookkeeping in memory and not the
 //! device; a journal that fills up or a writeback by others enters as rare slow batches.
 //! Source: the small-file phases of LFS (Rosenblum and Ousterhout, 1992) and lmbench's `lat_fs`.
 
@@ -17,7 +20,7 @@ use crate::meter::{Meter, ProbeError};
 /// The registered probe.
 pub static PROBE: Probe = Probe {
     name: "files",
-    revision: 1,
+    revision: 2,
     about: "creating files, writing 4 KiB to each, and removing them, 64 at a time",
     cut: Cut::KERNEL,
     run,
@@ -189,6 +192,7 @@ mod windows {
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::CString;
+    use std::fs::File;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
     use std::time::Instant;
 
@@ -202,22 +206,66 @@ mod linux {
         open: Vec<OwnedFd>,
     }
 
+    /// Places to choose from.
+    const PLACES: usize = 4;
+    /// Files by which they are compared.
+    const TRIED: usize = 16;
+
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        let mut round = Round {
-            folder: Folder::new(meter.workdir(), "tare-files")?,
-            names: (0..FILES)
-                .map(|number| {
-                    CString::new(format!("file-{number:02}")).expect("there is no zero byte in it")
-                })
-                .collect(),
-            open: Vec::with_capacity(FILES),
-        };
-        rounds(meter, || {
-            Ok([round.create()?, round.write()?, round.unlink()?])
-        })
+        // Removed after the folder in it.
+        let around = Folder::new(meter.workdir(), "tare-files")?;
+        put_apart(around.handle());
+        let mut round = quickest(&around)?;
+        round.names = names(FILES);
+        rounds(meter, || round.once())
+    }
+
+    fn names(count: usize) -> Vec<CString> {
+        (0..count)
+            .map(|number| {
+                CString::new(format!("file-{number:02}")).expect("there is no zero byte in it")
+            })
+            .collect()
+    }
+
+    /// Asks the file system to put the folders in this one where little else is, which ext2 and its successors do for
+    /// what stands at the top. The others refuse, and put them where they like.
+    fn put_apart(folder: &File) {
+        /// `FS_TOPDIR_FL` of linux/fs.h.
+        const AT_THE_TOP: libc::c_int = 0x0002_0000;
+        let mut flags: libc::c_int = 0;
+        // SAFETY: the folder is open, and the kernel writes one `int` (ioctl_iflags(2)) to a live one.
+        if unsafe { libc::ioctl(folder.as_raw_fd(), libc::FS_IOC_GETFLAGS, &raw mut flags) } == 0 {
+            flags |= AT_THE_TOP;
+            // SAFETY: the same, and the kernel reads the `int`. What it answers changes nothing here.
+            unsafe { libc::ioctl(folder.as_raw_fd(), libc::FS_IOC_SETFLAGS, &raw const flags) };
+        }
+    }
+
+    /// Of some new folders the one in which files are created quickest, the second time.
+    fn quickest(around: &Folder) -> Result<Round, ProbeError> {
+        let mut best: Option<(f64, Round)> = None;
+        for _ in 0..PLACES {
+            let mut round = Round {
+                folder: Folder::new(around.path(), "tare-files")?,
+                names: names(TRIED),
+                open: Vec::with_capacity(FILES),
+            };
+            round.once()?;
+            let [took, ..] = round.once()?;
+            if best.as_ref().is_none_or(|(least, _)| took < *least) {
+                best = Some((took, round));
+            }
+        }
+        let best = best.map(|(_, round)| round);
+        Ok(best.expect("there are places"))
     }
 
     impl Round {
+        fn once(&mut self) -> Result<[f64; 3], ProbeError> {
+            Ok([self.create()?, self.write()?, self.unlink()?])
+        }
+
         fn directory(&self) -> RawFd {
             self.folder.handle().as_raw_fd()
         }
@@ -285,6 +333,17 @@ mod linux {
         use std::path::Path;
 
         use super::*;
+
+        #[test]
+        fn the_place_that_is_chosen_is_empty_and_the_only_one_that_stays() {
+            let around = Folder::new(&std::env::temp_dir(), "tare-files").unwrap();
+            put_apart(around.handle());
+            let round = quickest(&around).unwrap();
+            let entries = std::fs::read_dir(around.path()).unwrap();
+            let left: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+            assert_eq!(left, [round.folder.path()]);
+            assert_eq!(std::fs::read_dir(round.folder.path()).unwrap().count(), 0);
+        }
 
         #[test]
         fn a_round_makes_whole_files_and_leaves_none() {
