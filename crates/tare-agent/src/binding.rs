@@ -21,6 +21,10 @@ impl Binding {
     /// The processor is not there, or not for this process.
     pub fn to(cpu: u32) -> io::Result<Self> {
         let before = Set::current()?;
+        // The kernel would give one that nobody gave to this process.
+        if !before.has(cpu) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         Set::of(&[cpu as usize])?.apply()?;
         Ok(Self { cpu, before })
     }
@@ -123,6 +127,11 @@ impl Set {
         }
     }
 
+    fn has(&self, cpu: u32) -> bool {
+        // SAFETY: the number was checked to lie within the set.
+        cpu < libc::CPU_SETSIZE as u32 && unsafe { libc::CPU_ISSET(cpu as usize, &self.0) }
+    }
+
     fn apply(&self) -> io::Result<()> {
         let size = size_of::<libc::cpu_set_t>();
         // SAFETY: the set is live and its size is given; 0 means this thread, the only one where this is called.
@@ -166,6 +175,10 @@ impl Set {
         crate::windows::done(answer).map(|()| Self(own))
     }
 
+    fn has(&self, cpu: u32) -> bool {
+        self.0.checked_shr(cpu).is_some_and(|set| set & 1 == 1)
+    }
+
     fn apply(&self) -> io::Result<()> {
         // SAFETY: the pseudo handle of this process is always valid; a set that it may not have is refused.
         crate::windows::done(unsafe { SetProcessAffinityMask(GetCurrentProcess(), self.0) })
@@ -200,6 +213,11 @@ impl Set {
     }
 
     #[allow(clippy::unused_self, reason = "the same signature everywhere")]
+    fn has(&self, _cpu: u32) -> bool {
+        false
+    }
+
+    #[allow(clippy::unused_self, reason = "the same signature everywhere")]
     fn apply(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -218,6 +236,9 @@ mod tests {
         assert_eq!(now(), one);
         assert_eq!(bound.loosened(now).unwrap(), before);
         assert_eq!(now(), one);
+        // Bound to one, it has no other to be bound to.
+        let other = bound.cpu() ^ 1;
+        assert!(Binding::to(other).is_err());
         drop(bound);
         assert_eq!(now(), before);
         assert!(Binding::to(1 << 20).is_err());

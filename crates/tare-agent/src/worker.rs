@@ -38,7 +38,7 @@ pub const CANARY_STEPS: u64 = 1_400_000;
 pub const SHORT_CANARY_STEPS: u64 = 280;
 
 /// Serves one request; `arguments` holds the process id of the agent that started the worker, and on Windows the name of
-/// the job that the worker is put into.
+/// the job that the worker is put into; elsewhere the processor on which it is to wait, if there is one.
 pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     if !is_tied_to_its_agent(arguments) {
         return ExitCode::FAILURE;
@@ -55,8 +55,13 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     prefer_as_victim();
     let timer = Timer::measure();
     let counters = Counters::find();
-    rehearse(timer, &counters);
-    match read_frame::<Request>(&mut input) {
+    let _entry = rehearse(timer, &counters);
+    #[cfg(not(windows))]
+    let meeting = meet(arguments);
+    let request = read_frame::<Request>(&mut input);
+    #[cfg(not(windows))]
+    drop(meeting);
+    match request {
         Ok(Request::Run {
             trial,
             call,
@@ -235,9 +240,16 @@ fn completed(trial: u64, report: &ProbeReport) -> Reply {
     }
 }
 
+/// Waits where the host asks, as its agent does, if it may.
+#[cfg(not(windows))]
+fn meet(arguments: &[String]) -> Option<Binding> {
+    let cpu = arguments.get(1)?.parse().ok()?;
+    Binding::to(cpu).ok()
+}
+
 /// Goes through a trial that does nothing, so that the code and the heap that a report needs are in memory
-/// before the request arrives, and not faulted in while the host waits.
-fn rehearse(timer: Timer, counters: &Counters) {
+/// before the request arrives, and not faulted in while the host waits. What it gives back keeps the heap there.
+fn rehearse(timer: Timer, counters: &Counters) -> Params {
     let meter = Meter::with_timer(timer, 0, Path::new("/"));
     let args = Params::new().with("canary", false);
     if let Ok(report) = run(&probe::null::PROBE, meter, &args, counters, Instant::now()) {
@@ -246,6 +258,7 @@ fn rehearse(timer: Timer, counters: &Counters) {
         let _ = write_frame(&mut frame, &completed(0, &report));
         let _ = black_box(read_frame::<Reply>(&mut frame.as_slice()));
     }
+    args
 }
 
 /// Writes the last frame. Where that went well, the process ends at once: destructors would only delay the

@@ -193,6 +193,65 @@ fn null(trial: u64) -> Request {
     run(trial, "null", args, ANSWER_LIMIT)
 }
 
+/// The processors that a process may use, as the kernel lists them.
+fn allowed(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.unwrap_or_default().trim().to_owned()
+}
+
+/// Waits until a process may use these processors only.
+fn wait_until_allowed(pid: u32, list: &str) {
+    let begin = Instant::now();
+    while allowed(pid) != list {
+        let waited = begin.elapsed();
+        assert!(waited < ANSWER_LIMIT, "{} and not {list}", allowed(pid));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn an_agent_meets_its_host_on_a_processor_and_its_worker_may_use_all_again() {
+    let all = allowed(std::process::id());
+    let first: String = all.chars().take_while(char::is_ascii_digit).collect();
+    let mut agent = Agent::start(&["serve"]);
+    let facts = |agent: &mut Agent| {
+        let reply = agent.ask(&Request::Facts {
+            paths: Vec::new(),
+            tools: Vec::new(),
+        });
+        let Reply::Facts { facts } = reply else {
+            panic!("{reply:?}");
+        };
+        facts[tare_model::fact::CPU_AFFINITY].clone()
+    };
+    let before = facts(&mut agent);
+    agent.send(&Request::Meet {
+        cpu: first.parse().unwrap(),
+    });
+    for trial in 1..3 {
+        assert!(matches!(agent.ask(&null(trial)), Reply::Done { .. }));
+        wait_until_allowed(agent.child.id(), &first);
+        for worker in agent.below(1) {
+            wait_until_allowed(worker, &first);
+        }
+    }
+    agent.send(&fault(3, "hang", ANSWER_LIMIT));
+    for worker in agent.below(1) {
+        wait_until_allowed(worker, &all);
+    }
+    agent.send(&Request::Cancel { trial: 3 });
+    assert!(matches!(agent.reply(), Reply::Failed { .. }));
+    assert_eq!(facts(&mut agent), before, "the place is as it was");
+    // One that is not there is not gone to, and nothing else is lost.
+    agent.send(&Request::Meet { cpu: 1 << 20 });
+    for trial in 4..6 {
+        assert!(matches!(agent.ask(&null(trial)), Reply::Done { .. }));
+    }
+    wait_until_allowed(agent.child.id(), &all);
+}
+
 #[test]
 fn a_null_trial_comes_back_as_a_report() {
     for server in SERVERS {

@@ -42,6 +42,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<ToolQuestion>,
     },
+    /// The host asks from this processor of a machine that both run on: an agent that waits there for the next trial,
+    /// with the worker that it has ready, is reached without waking another processor. No answer.
+    Meet {
+        /// The processor.
+        cpu: u32,
+    },
     /// Run a probe in a fresh worker process.
     Run {
         /// Chosen by the host; comes back in the replies.

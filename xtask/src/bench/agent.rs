@@ -1,4 +1,5 @@
-//! The agent itself, spoken to as the host does: over pipes, with frames.
+//! The agent itself, spoken to as the host does: over pipes, with frames. The ways between host and workers are
+//! measured by programs that use the host's and the agent's own code (`examples/dispatch.rs`, `examples/hand_over.rs`).
 
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request, read_frame, write_frame};
 use tare_model::{Params, ProbeCall, ProbeReport};
 
 use super::Row;
+use crate::shell::cargo;
 
 /// A resident agent of this machine.
 pub(super) struct Agent {
@@ -129,46 +131,14 @@ pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
         drop(agent);
     }
     let mut agent = Agent::start(file, workdir)?;
-    let (mut begun_us, mut done_us) = (Vec::new(), Vec::new());
     for _ in 0..500 {
-        // The next worker is started meanwhile, as it is between the trials of a run.
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let begin = Instant::now();
-        let args = Params::new().with("canary", false).with("announce", true);
-        let begun = agent.trial("null", args, 0)?;
-        begun_us.push(begin.elapsed().as_secs_f64() * 1e6);
-        let done: Reply = read_frame(&mut agent.stdout)?;
-        done_us.push(begin.elapsed().as_secs_f64() * 1e6);
-        if !matches!(
-            (&begun, &done),
-            (Reply::Listening { .. }, Reply::Done { .. })
-        ) {
-            bail!("the null trial ended with {begun:?}, {done:?}");
-        }
+        agent.probe("null", Params::new().with("canary", false), 0)?;
     }
     let resident = agent.resident_bytes()?;
-    let (begun, done) = (median(&mut begun_us), median(&mut done_us));
     let start = median(&mut starts_ms);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    Ok(vec![
-        Row {
-            promise: "dispatching a trial to a warm local arm, until its worker's word that it has begun is back, p50",
-            bound: "≤ 100 µs",
-            figure: format!(
-                "{begun:.0} µs (p90 {:.0} µs)",
-                begun_us[begun_us.len() * 9 / 10]
-            ),
-            is_kept: Some(begun <= 100.0),
-        },
-        Row {
-            promise: "the same until the worker has ended and was reaped, p50",
-            bound: "none",
-            figure: format!(
-                "{done:.0} µs (p90 {:.0} µs)",
-                done_us[done_us.len() * 9 / 10]
-            ),
-            is_kept: None,
-        },
+    let mut rows = ways(file)?;
+    rows.extend([
         Row {
             promise: "agent: size",
             bound: "≤ 2 MiB",
@@ -187,5 +157,84 @@ pub(super) fn rows(file: &Path, workdir: &Path) -> Result<Vec<Row>> {
             figure: format!("{start:.2} ms"),
             is_kept: Some(start <= 2.0),
         },
+    ]);
+    Ok(rows)
+}
+
+/// Dispatch, preparation and hand-over, with what this machine's wake-ups alone cost.
+fn ways(file: &Path) -> Result<Vec<Row>> {
+    let example = |package: &str, name: &str, arguments: &[&str]| {
+        let run = ["run", "--quiet", "--release", "--package", package];
+        cargo(&[&run[..], &["--example", name, "--"], arguments].concat()).output()
+    };
+    let file = file.to_string_lossy();
+    let ways = example("tare", "dispatch", &[&file])?;
+    let hand_over = example("tare-agent", "hand_over", &[])?;
+    let [begun, done, near, prepared] =
+        ["begun", "done", "near", "prepared"].map(|what| figures(&ways, what));
+    let (begun, done, near, prepared) = (begun?, done?, near?, prepared?);
+    let over = figures(&hand_over, "hand-over")?;
+    let far = figures(&ways, "far").map_or_else(
+        |_| "there is one processor".to_owned(),
+        |far| {
+            format!(
+                "on two {:.0} µs, of which it is {:.2}",
+                far.0,
+                begun.0 / far.0
+            )
+        },
+    );
+    let row = |promise, bound, (p50, p90): (f64, f64), more: &str, most: Option<f64>| Row {
+        promise,
+        bound,
+        figure: format!("{p50:.0} µs (p90 {p90:.0} µs){more}"),
+        is_kept: most.map(|most| p50 <= most),
+    };
+    let alone = format!(
+        "; four hand-overs of a byte between two threads, in turn: on one processor {:.0} µs, of which it is {:.1}, {far}",
+        near.0,
+        begun.0 / near.0
+    );
+    Ok(vec![
+        row(
+            "dispatching a trial to a warm local arm, until its worker's word that it has begun is back, p50",
+            "≤ 100 µs",
+            begun,
+            &alone,
+            Some(100.0),
+        ),
+        row(
+            "the same until the worker has ended and was reaped, p50",
+            "none",
+            done,
+            "",
+            None,
+        ),
+        row(
+            "preparing a block of two arms that take turns, until both workers are ready, p50",
+            "none",
+            prepared,
+            "",
+            None,
+        ),
+        row(
+            "hand-over between prepared workers on one processor, p50",
+            "≤ 30 µs",
+            over,
+            "",
+            Some(30.0),
+        ),
     ])
+}
+
+/// The p50 and p90 behind this word, in the unit that they are printed in.
+fn figures(text: &str, what: &str) -> Result<(f64, f64)> {
+    let line = text.lines().find(|line| line.starts_with(what));
+    let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    let after = |word: &str| {
+        let place = words.iter().position(|found| *found == word)?;
+        words.get(place + 1)?.parse().ok()
+    };
+    let both = after("p50").zip(after("p90"));
+    both.with_context(|| format!("no `{what}` in what was measured: {text}"))
 }

@@ -1,4 +1,4 @@
-//! Signals and the ends of child processes.
+//! Workers' processes: their start, signals and their ends.
 //!
 //! Signals arrive through a pipe that a handler writes to (the self-pipe trick, D. J. Bernstein): unlike
 //! `signalfd` and `pidfd` it works in every kernel and under every system-call filter. Handlers are reset
@@ -9,16 +9,68 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_model::outcome::Exit;
 
+use super::frames::Frames;
 use crate::probe::command::left;
 
 /// How long to wait for killed processes of a worker's group to be gone.
 const STRAYS_LIMIT: Duration = Duration::from_secs(1);
+
+/// A started worker: waiting for its request, or at work.
+pub(super) struct Worker {
+    pub(super) pid: libc::pid_t,
+    /// Closed when the last request has been written, so that a probe that reads finds the end.
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<File>,
+    pub(super) stderr: Option<File>,
+    pub(super) frames: Frames,
+    pub(super) tail: Vec<u8>,
+}
+
+/// Starts a worker from this very program: its own bytes, whatever has become of its file. It waits on the processor
+/// `near`, if it may.
+pub(super) fn start_worker(near: Option<u32>) -> io::Result<Worker> {
+    let program = if cfg!(target_os = "linux") && std::fs::exists("/proc/self/exe").unwrap_or(false)
+    {
+        "/proc/self/exe".into()
+    } else {
+        std::env::current_exe()?
+    };
+    #[allow(
+        clippy::zombie_processes,
+        reason = "children are reaped by number, in `reap`"
+    )]
+    let mut child = Command::new(program)
+        .arg0("tare-agent")
+        .arg("worker")
+        .arg(std::process::id().to_string())
+        .args(near.map(|cpu| cpu.to_string()))
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take().map(OwnedFd::from).map(File::from);
+    let stderr = child.stderr.take().map(OwnedFd::from).map(File::from);
+    for stream in [&stdout, &stderr].into_iter().flatten() {
+        do_not_block(stream.as_raw_fd())?;
+    }
+    Ok(Worker {
+        pid: child.id() as libc::pid_t,
+        stdin: child.stdin.take(),
+        stdout,
+        stderr,
+        frames: Frames::default(),
+        tail: Vec::new(),
+    })
+}
 
 /// Makes reading from this descriptor return at once when there is nothing.
 pub(super) fn do_not_block(fd: RawFd) -> io::Result<()> {

@@ -9,6 +9,8 @@ use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError, Json};
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
+    /// How many of them are the frame that was given out last.
+    given: usize,
 }
 
 impl Frames {
@@ -19,7 +21,12 @@ impl Frames {
 
     /// Whether the stream could end here: nothing is left over.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.len() == self.given
+    }
+
+    /// The frame that was given out last, as it arrived; to be asked for before anything else is.
+    pub fn last(&self) -> &[u8] {
+        &self.bytes[..self.given]
     }
 
     /// The next whole frame; `None` when more must arrive first.
@@ -27,6 +34,7 @@ impl Frames {
     /// # Errors
     /// [`FrameError::Garbled`] when this is not a frame; the stream is useless from here on.
     pub fn take<T: Json>(&mut self) -> Result<Option<T>, FrameError> {
+        self.bytes.drain(..std::mem::take(&mut self.given));
         let Some(head) = self.bytes.first_chunk::<4>() else {
             return Ok(None);
         };
@@ -40,7 +48,7 @@ impl Frames {
             return Ok(None);
         };
         let frame = T::from_json(body).map_err(|error| FrameError::Garbled(error.to_string()))?;
-        self.bytes.drain(..end);
+        self.given = end;
         Ok(Some(frame))
     }
 }
@@ -57,10 +65,15 @@ mod tests {
         write_frame(&mut stream, &Request::Bye).unwrap();
         let mut frames = Frames::default();
         let mut out = Vec::new();
-        for byte in stream {
-            frames.push(&[byte]);
-            out.extend(frames.take::<Request>().unwrap());
+        let mut passed_on = Vec::new();
+        for byte in &stream {
+            frames.push(&[*byte]);
+            if let Some(request) = frames.take::<Request>().unwrap() {
+                out.push(request);
+                passed_on.extend_from_slice(frames.last());
+            }
         }
+        assert_eq!(passed_on, stream);
         assert_eq!(out, [Request::Cancel { trial: 1 }, Request::Bye]);
         assert!(frames.is_empty());
     }

@@ -1,22 +1,24 @@
 //! The server where there is `poll`: one thread that waits for the host, its workers and signals at once.
 //!
 //! A worker leads a process group of its own; when it has ended, what is left of the group, and what left the
-//! group, is killed before the trial is reported. Signals and reaping are in `children`.
+//! group, is killed before the trial is reported. Starting, signals and reaping are in `children`.
+//! The server and the worker that waits are bound to the processor from which the host asks, if it says so: to wake
+//! a processor that is idle takes a virtual machine a hundred microseconds, and a trial's way has four wake-ups. A
+//! worker that has its request may use all processors again.
 //! What it cannot see: time that the host needs to take a reply off the pipe; while it does not, the
 //! server waits.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::{ChildStdin, Command, Stdio};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
+use tare_model::Params;
 use tare_model::outcome::Exit;
 use tare_model::wire::{Reply, Request, write_frame};
 
 use super::children::{
-    adopt_orphans, do_not_block, end_adopted, ended_child, kill_group, reap, take_signals,
+    Worker, adopt_orphans, end_adopted, ended_child, kill_group, reap, start_worker, take_signals,
     wait_for_strays,
 };
 use super::frames::Frames;
@@ -24,19 +26,9 @@ use super::{
     Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
     keep, not_started, sort,
 };
+use crate::binding::Binding;
 use crate::facts;
 use crate::probe::Probe;
-
-/// A started worker: waiting for its request, or at work.
-struct Worker {
-    pid: libc::pid_t,
-    /// Closed when the last request has been written, so that a probe that reads finds the end.
-    stdin: Option<ChildStdin>,
-    stdout: Option<File>,
-    stderr: Option<File>,
-    frames: Frames,
-    tail: Vec<u8>,
-}
 
 /// A trial that is under way.
 struct Active {
@@ -65,6 +57,13 @@ struct Server<'a> {
     signals: File,
     spare: Option<Worker>,
     active: Vec<Active>,
+    /// The processor from which the host asks.
+    near: Option<u32>,
+    /// Bound to it, while nothing has to be started or found out.
+    meeting: Option<Binding>,
+    /// An entry like a request's. Without one that stays, each request would have the allocator ask the kernel for a
+    /// page, and give it back.
+    _entry: Params,
     options: &'a ServeOptions,
     extra: &'a [&'static Probe],
 }
@@ -90,6 +89,9 @@ pub fn serve(
         signals,
         spare: None,
         active: Vec::new(),
+        near: None,
+        meeting: None,
+        _entry: Params::new().with("", false),
         options,
         extra,
     };
@@ -281,11 +283,26 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Starts the next worker if no trial is under way. A failure shows when the worker is needed.
+    /// Starts the next worker if no trial is under way, and goes to where the host is. A failure shows when the worker
+    /// is needed.
     fn refill(&mut self) {
-        if self.options.has_spare && self.active.is_empty() && self.spare.is_none() {
-            self.spare = start_worker().ok();
+        if !self.active.is_empty() {
+            return;
         }
+        if self.options.has_spare && self.spare.is_none() {
+            self.spare = self.start_worker().ok();
+        }
+        if self.meeting.as_ref().map(Binding::cpu) != self.near {
+            // The one before must have gone: its processors would count as those of before this one.
+            self.meeting = None;
+            self.meeting = self.near.and_then(|cpu| Binding::to(cpu).ok());
+        }
+    }
+
+    /// Starts a worker that may use every processor that this agent was given.
+    fn start_worker(&mut self) -> io::Result<Worker> {
+        self.meeting = None;
+        start_worker(self.near)
     }
 
     fn read_requests(&mut self) -> Result<Next, ServeError> {
@@ -307,9 +324,12 @@ impl Server<'_> {
                     self.refill();
                 }
                 Request::Facts { paths, tools } => {
+                    // They tell which processors there are.
+                    self.meeting = None;
                     let facts = facts::collect(&paths, &tools);
                     write_frame(&mut self.output, &Reply::Facts { facts })?;
                 }
+                Request::Meet { cpu } => self.near = Some(cpu),
                 Request::Run { .. } => self.dispatch(&request)?,
                 Request::Go { .. } => self.let_go(&request),
                 Request::Turn { trial } => self.give_turn(&request, trial),
@@ -342,7 +362,7 @@ impl Server<'_> {
         }
         let started = match self.spare.take() {
             Some(worker) => Ok(worker),
-            None => start_worker(),
+            None => self.start_worker(),
         };
         let mut worker = match started {
             Ok(worker) => worker,
@@ -350,7 +370,7 @@ impl Server<'_> {
         };
         if let Some(mut stdin) = worker.stdin.take() {
             // A worker that is gone already is reaped and reported like one that ended at work.
-            let _ = write_frame(&mut stdin, request);
+            let _ = stdin.write_all(self.requests.last());
             worker.stdin = is_held.then_some(stdin);
         }
         self.active.push(Active {
@@ -426,42 +446,6 @@ impl Server<'_> {
 struct Ready {
     input: bool,
     signals: bool,
-}
-
-/// Starts a worker from this very program: its own bytes, whatever has become of its file.
-fn start_worker() -> io::Result<Worker> {
-    let program = if cfg!(target_os = "linux") && std::fs::exists("/proc/self/exe").unwrap_or(false)
-    {
-        "/proc/self/exe".into()
-    } else {
-        std::env::current_exe()?
-    };
-    #[allow(
-        clippy::zombie_processes,
-        reason = "children are reaped by number, in `reap`"
-    )]
-    let mut child = Command::new(program)
-        .arg0("tare-agent")
-        .arg("worker")
-        .arg(std::process::id().to_string())
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let stdout = child.stdout.take().map(OwnedFd::from).map(File::from);
-    let stderr = child.stderr.take().map(OwnedFd::from).map(File::from);
-    for stream in [&stdout, &stderr].into_iter().flatten() {
-        do_not_block(stream.as_raw_fd())?;
-    }
-    Ok(Worker {
-        pid: child.id() as libc::pid_t,
-        stdin: child.stdin.take(),
-        stdout,
-        stderr,
-        frames: Frames::default(),
-        tail: Vec::new(),
-    })
 }
 
 /// Reads until the stream would block; closes it at its end.

@@ -191,6 +191,8 @@ impl Server<'_> {
                 let facts = facts::collect(paths, tools);
                 write_frame(&mut self.output, &Reply::Facts { facts })?;
             }
+            // Threads of several processors serve here.
+            Request::Meet { .. } => {}
             Request::Run {
                 trial,
                 limit_ns,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::arriving::Arriving;
 #[cfg(unix)]
 use super::patient::Patient;
 use super::{Cancel, vars};
@@ -159,6 +160,10 @@ pub trait Running: Send {
     }
     /// Its standard output; `Some` once.
     fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>>;
+    /// The same for whoever waits a while and no longer, where that can be.
+    fn take_arriving_stdout(&mut self) -> Option<Box<dyn Arriving>> {
+        None
+    }
     /// Its process id.
     fn id(&self) -> u32;
     /// Waits until it ends, at most `limit`; `None` when it is still running.
@@ -388,6 +393,12 @@ impl Running for SystemRunning {
             .stdout
             .take()
             .map(|stdout| Box::new(stdout) as Box<dyn Read + Send>)
+    }
+
+    #[cfg(unix)]
+    fn take_arriving_stdout(&mut self) -> Option<Box<dyn Arriving>> {
+        let stdout = self.child.stdout.take()?;
+        Some(Box::new(stdout))
     }
 
     fn id(&self) -> u32 {

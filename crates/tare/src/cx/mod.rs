@@ -11,6 +11,7 @@ use std::time::Duration;
 use tare_model::RunId;
 
 pub mod agent;
+pub mod arriving;
 pub mod begun;
 pub mod cancel;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod observer;
 pub mod owner;
 #[cfg(unix)]
 mod patient;
+pub mod processor;
 #[cfg(unix)]
 pub mod relay;
 mod sealed;

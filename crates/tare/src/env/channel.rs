@@ -1,36 +1,67 @@
-//! A channel over a pair of byte streams, with a thread that reads replies; and one over the pipes of a process,
-//! whose last words explain why a pipe ended.
+//! A channel over a pair of byte streams; and one over the pipes of a process, whose last words explain why a pipe
+//! ended.
 //!
-//! A thread rather than `poll`: it works the same on every system and over any stream. Its hand-over costs
-//! a wake-up after the worker has ended, outside of every timed region. The thread is a few frames ahead of
-//! whoever receives them and no more, so that a peer without end fills its own pipe and not this machine's memory;
-//! how long one frame may be, the wire format says.
+//! Where the stream of replies can be waited for, whoever waits for a reply reads it. Elsewhere a thread reads and
+//! hands over, which costs a wake-up after the worker has ended, outside of every timed region; it is a few frames
+//! ahead of whoever receives them and no more, so that a peer without end fills its own pipe and not this machine's
+//! memory. How long one frame may be, the wire format says.
+//! An agent beside Tare, on this machine's kernel, is told from which processor it is asked, and the answer is waited
+//! for there: then a trial's way there and back wakes no other processor. A trial that lasts longer than the first
+//! wait ends on whichever processor is free.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError, Reply, Request, read_frame, write_frame};
 
 use super::{Channel, ChannelError, text};
+use crate::cx::arriving::Arriving;
+use crate::cx::processor::{self, Stay};
 use crate::cx::{Cancel, Running};
 
 /// How long an agent may read nothing of a request that its pipe has no room for.
 pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
 
-/// How many replies are read that nobody has asked for yet: more than any agent sends unasked.
+/// How many replies a thread reads that nobody has asked for yet: more than any agent sends unasked.
 const QUEUED_REPLIES: usize = 4;
 
 /// A channel over two streams.
 pub struct StreamChannel {
     writer: Box<dyn Write + Send>,
-    replies: mpsc::Receiver<Result<Reply, FrameError>>,
+    replies: Replies,
     /// Why nothing can be sent any more: part of a frame may be on its way.
     broken: Option<String>,
+    /// The agent's place relative to this process.
+    meeting: Meeting,
+}
+
+/// Where replies come from.
+enum Replies {
+    /// The stream itself; `None` after its end.
+    Stream {
+        stream: Option<Box<dyn Arriving>>,
+        pending: Vec<u8>,
+    },
+    /// A thread that reads it.
+    Thread(mpsc::Receiver<Result<Reply, FrameError>>),
+}
+
+/// Whether host and agent meet on one processor.
+#[derive(PartialEq)]
+enum Meeting {
+    /// The agent is elsewhere, or behind other programs.
+    None,
+    /// It is beside this process, and was told of this processor last.
+    Beside {
+        told: Option<u32>,
+        /// Whether its answer has not been waited for yet.
+        is_asked: bool,
+    },
 }
 
 impl StreamChannel {
-    /// Takes over both streams; the reading thread ends with the stream.
+    /// Takes over both streams; a thread reads the second and ends with it.
     pub fn new(writer: Box<dyn Write + Send>, mut reader: Box<dyn Read + Send>) -> Self {
         let (sender, replies) = mpsc::sync_channel(QUEUED_REPLIES);
         std::thread::spawn(move || {
@@ -44,10 +75,113 @@ impl StreamChannel {
         });
         Self {
             writer,
-            replies,
+            replies: Replies::Thread(replies),
             broken: None,
+            meeting: Meeting::None,
         }
     }
+
+    /// Takes over the pipes of a process; `None` if they were taken already.
+    pub(super) fn of(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
+        let writer = running.take_patient_stdin(SEND_LIMIT, cancel)?;
+        let Some(stream) = running.take_arriving_stdout() else {
+            return Some(Self::new(writer, running.take_stdout()?));
+        };
+        Some(Self {
+            writer,
+            replies: Replies::Stream {
+                stream: Some(stream),
+                pending: Vec::new(),
+            },
+            broken: None,
+            meeting: Meeting::None,
+        })
+    }
+
+    /// The same for an agent that is the process, or what became of it, on this machine's kernel.
+    fn beside(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
+        let meeting = Meeting::Beside {
+            told: None,
+            is_asked: false,
+        };
+        Some(Self {
+            meeting,
+            ..Self::of(running, cancel)?
+        })
+    }
+
+    /// Writes a request, and before a trial the processor from which it is asked, if that is another one.
+    fn write(&mut self, request: &Request) -> Result<(), FrameError> {
+        let mut bytes = Vec::new();
+        if let Meeting::Beside { told, is_asked } = &mut self.meeting {
+            *is_asked = true;
+            let here = processor::current().filter(|_| matches!(request, Request::Run { .. }));
+            if let Some(cpu) = here.filter(|cpu| *told != Some(*cpu)) {
+                *told = Some(cpu);
+                write_frame(&mut bytes, &Request::Meet { cpu })?;
+            }
+        }
+        write_frame(&mut bytes, request)?;
+        self.writer.write_all(&bytes)?;
+        Ok(self.writer.flush()?)
+    }
+}
+
+impl Replies {
+    /// The next reply; `None` when none came in time.
+    fn next(&mut self, limit: Duration) -> Result<Option<Reply>, FrameError> {
+        let (stream, pending) = match self {
+            Self::Stream { stream, pending } => (stream, pending),
+            Self::Thread(replies) => {
+                return match replies.recv_timeout(limit) {
+                    Ok(reply) => reply.map(Some),
+                    Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => Err(FrameError::Closed),
+                };
+            }
+        };
+        let mut left = limit;
+        loop {
+            if let Some(reply) = next_frame(pending)? {
+                return Ok(Some(reply));
+            }
+            let Some(open) = stream else {
+                return Err(FrameError::Closed);
+            };
+            if !open.wait(&mut left)? {
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let mut bytes = [0u8; 16 << 10];
+            match open.read(&mut bytes) {
+                Ok(0) => {
+                    *stream = None;
+                    // Says what was left unfinished, if anything was.
+                    return read_frame(&mut pending.as_slice()).map(Some);
+                }
+                Ok(count) => pending.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Takes one whole frame off the front of `pending`; `None` when more must arrive first.
+pub(super) fn next_frame(pending: &mut Vec<u8>) -> Result<Option<Reply>, FrameError> {
+    let Some(head) = pending.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(*head);
+    let whole = length as usize + 4;
+    if length <= FRAME_LIMIT_BYTES && pending.len() < whole {
+        return Ok(None);
+    }
+    let reply = read_frame::<Reply>(&mut pending.as_slice())?;
+    pending.drain(..whole);
+    Ok(Some(reply))
 }
 
 impl Channel for StreamChannel {
@@ -55,7 +189,7 @@ impl Channel for StreamChannel {
         if let Some(why) = &self.broken {
             return Err(ChannelError::Closed(why.clone()));
         }
-        write_frame(&mut self.writer, request).map_err(|error| {
+        self.write(request).map_err(|error| {
             let why = match error {
                 FrameError::Io(error) if error.kind() == ErrorKind::TimedOut => {
                     format!("its agent takes no request: {error}")
@@ -68,14 +202,16 @@ impl Channel for StreamChannel {
     }
 
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
-        match self.replies.recv_timeout(limit) {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(FrameError::Garbled(text))) => Err(ChannelError::Garbled(text)),
-            Ok(Err(error)) => Err(ChannelError::Closed(error.to_string())),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(ChannelError::Timeout(limit)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                Err(ChannelError::Closed("its stream ended".into()))
-            }
+        // Who wakes up a second time does so beside a trial, and is not to take the worker's processor.
+        let _stay = match &mut self.meeting {
+            Meeting::Beside { is_asked, .. } => std::mem::take(is_asked).then(Stay::here).flatten(),
+            Meeting::None => None,
+        };
+        match self.replies.next(limit) {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => Err(ChannelError::Timeout(limit)),
+            Err(FrameError::Garbled(text)) => Err(ChannelError::Garbled(text)),
+            Err(error) => Err(ChannelError::Closed(error.to_string())),
         }
     }
 }
@@ -95,7 +231,7 @@ pub(super) fn wait_for_last_words(running: &mut dyn Running, limit: Duration) ->
     status
 }
 
-/// The two pipes of a process that an agent listens behind; `None` if they were taken already.
+/// The two pipes of a process that something other than an agent speaks first behind; `None` if they were taken already.
 pub(super) fn pipes(
     running: &mut dyn Running,
     cancel: &Cancel,
@@ -136,14 +272,11 @@ impl ProcessChannel {
         mut running: Box<dyn Running>,
         cancel: &Cancel,
     ) -> Result<Self, ChannelError> {
-        let Some((writer, reader)) = pipes(running.as_mut(), cancel) else {
+        let Some(stream) = StreamChannel::beside(running.as_mut(), cancel) else {
             running.kill();
             return Err(ChannelError::Closed("it has no pipes".to_owned()));
         };
-        Ok(Self {
-            stream: StreamChannel::new(writer, reader),
-            running,
-        })
+        Ok(Self { stream, running })
     }
 }
 
@@ -164,6 +297,7 @@ impl Explaining for ProcessChannel {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::io;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -239,5 +373,113 @@ mod tests {
             };
             assert!(why.contains("takes no request"), "{why}");
         }
+    }
+
+    /// A stream that comes in pieces: a pause for each `None`, and then the end.
+    struct Pieces(VecDeque<Option<Vec<u8>>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(Some(piece)) = self.0.pop_front() else {
+                return Ok(0);
+            };
+            buffer[..piece.len()].copy_from_slice(&piece);
+            Ok(piece.len())
+        }
+    }
+
+    impl Arriving for Pieces {
+        fn wait(&mut self, left: &mut Duration) -> io::Result<bool> {
+            let is_pause = matches!(self.0.front(), Some(None));
+            if is_pause {
+                self.0.pop_front();
+                *left = Duration::ZERO;
+            }
+            Ok(!is_pause)
+        }
+    }
+
+    fn over(pieces: Vec<Option<Vec<u8>>>) -> StreamChannel {
+        StreamChannel {
+            writer: Box::new(io::sink()),
+            replies: Replies::Stream {
+                stream: Some(Box::new(Pieces(pieces.into()))),
+                pending: Vec::new(),
+            },
+            broken: None,
+            meeting: Meeting::None,
+        }
+    }
+
+    #[test]
+    fn a_reply_that_comes_in_pieces_is_waited_for_as_long_as_was_said_and_its_beginning_kept() {
+        let mut frame = Vec::new();
+        write_frame(&mut frame, &Reply::Ready { trial: 7 }).unwrap();
+        for cut in 1..frame.len() {
+            let (begin, rest) = frame.split_at(cut);
+            let mut channel = over(vec![
+                Some(begin.to_vec()),
+                None,
+                Some([rest, begin].concat()),
+            ]);
+            let mut receive = || channel.receive(Duration::from_secs(60));
+            assert!(matches!(receive(), Err(ChannelError::Timeout(_))));
+            assert_eq!(receive().unwrap(), Reply::Ready { trial: 7 });
+            let Err(ChannelError::Garbled(_) | ChannelError::Closed(_)) = receive() else {
+                panic!("half a frame was taken for one");
+            };
+            assert!(matches!(receive(), Err(ChannelError::Closed(_))));
+        }
+    }
+
+    #[test]
+    fn an_agent_beside_is_told_of_a_processor_before_a_trial_and_once_only() {
+        #[derive(Clone, Default)]
+        struct Kept(Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for Kept {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let kept = Kept::default();
+        let mut channel = over(Vec::new());
+        channel.writer = Box::new(kept.clone());
+        channel.meeting = Meeting::Beside {
+            told: None,
+            is_asked: false,
+        };
+        // The thread must not be moved between the two.
+        let stay = Stay::here();
+        let run = Request::Run {
+            trial: 1,
+            call: tare_model::ProbeCall {
+                name: "null".into(),
+                args: tare_model::Params::new(),
+            },
+            target_ns: 0,
+            limit_ns: 0,
+            workdir: String::new(),
+            hold: false,
+            turns: None,
+            cpu: None,
+        };
+        for request in [&Request::Go { trial: 1 }, &run, &run] {
+            channel.send(request).unwrap();
+        }
+        let bytes = kept.0.lock().unwrap().clone();
+        let (mut rest, mut requests) = (bytes.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            requests.push(read_frame::<Request>(&mut rest).unwrap());
+        }
+        let meet = stay.and_then(|_| processor::current().map(|cpu| Request::Meet { cpu }));
+        let mut expected = vec![Request::Go { trial: 1 }];
+        expected.extend(meet);
+        expected.extend([run.clone(), run]);
+        assert_eq!(requests, expected);
     }
 }

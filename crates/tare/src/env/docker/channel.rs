@@ -11,10 +11,10 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
 use futures_util::{Stream, StreamExt};
-use tare_model::wire::{FRAME_LIMIT_BYTES, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{Reply, Request, write_frame};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::super::{Channel, ChannelError};
+use super::super::{Channel, ChannelError, channel};
 use super::api::Api;
 use super::errors::printable;
 
@@ -95,18 +95,8 @@ impl EngineChannel {
 
 /// Takes one whole frame off the front of `pending`.
 fn next_frame(pending: &mut Vec<u8>) -> Result<Option<Reply>, ChannelError> {
-    let Some(head) = pending.first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let length = u32::from_le_bytes(*head);
-    let whole = length as usize + 4;
-    if length <= FRAME_LIMIT_BYTES && pending.len() < whole {
-        return Ok(None);
-    }
-    let reply = read_frame::<Reply>(&mut pending.as_slice())
-        .map_err(|error| ChannelError::Garbled(printable(&error.to_string())))?;
-    pending.drain(..whole);
-    Ok(Some(reply))
+    channel::next_frame(pending)
+        .map_err(|error| ChannelError::Garbled(printable(&error.to_string())))
 }
 
 fn keep_tail(tail: &mut Vec<u8>, bytes: &[u8]) {

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, pipes, wait_for_last_words};
+use super::super::channel::{StreamChannel, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
 use super::caller::Caller;
@@ -211,12 +211,12 @@ impl PodmanInstance {
         belongings: Belongings,
         ends: Result<(IpAddr, IpAddr), Reason>,
     ) -> Result<Self, ChannelError> {
-        let Some((writer, reader)) = pipes(running.as_mut(), cancel) else {
+        let Some(stream) = StreamChannel::of(running.as_mut(), cancel) else {
             return Err(ChannelError::Closed("it has no pipes".into()));
         };
         Ok(Self {
             channel: CommandChannel {
-                stream: StreamChannel::new(writer, reader),
+                stream,
                 running,
                 ended: None,
             },

@@ -564,8 +564,8 @@ impl Channel for FakeChannel {
                         .push_back((1_000, Reply::Failed { trial, failure }));
                 }
             }
-            // Its probes cannot be cut, so that nobody takes turns.
-            Request::Turn { .. } | Request::Bye => {}
+            // Its probes cannot be cut, so that nobody takes turns; and it is in no place.
+            Request::Turn { .. } | Request::Meet { .. } | Request::Bye => {}
         }
         Ok(())
     }
