@@ -32,19 +32,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let cells = case.costs(&[
-        Kind::Compute,
-        Kind::Interpreted,
-        Kind::Matrix,
-        Kind::Memory,
-        Kind::Touch,
-        Kind::Kernel,
-        Kind::Clock,
-        Kind::Metadata,
-        Kind::Disk,
-        Kind::Network,
-        Kind::StartUp,
-    ]);
+    let cells = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::Output]));
     let image = case.fact(fact::IMAGE_ARCHITECTURE).map(machine);
     let native = case.fact(fact::ENGINE_ARCHITECTURE).map(machine);
     let by_image = image.zip(native).filter(|(image, native)| image != native);
@@ -63,18 +51,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .find(|name| name.contains(foreign) || *name == "rosetta")
         });
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.97 * case
                 .fit(
                     &cells,
                     &[Family::OtherCode, Family::Spin, Family::CostlierCalls],
                 )
                 .max(0.8),
-            format!(
-                "Programs for `{foreign}` are translated on a machine that is `{native}`, and {}.",
-                case.told(&cells)
-            ),
+            format!("Programs for `{foreign}` are translated on a machine that is `{native}`"),
         )
         .seen(format!(
             "the arm's programs are for `{foreign}`, the machine is `{native}`"

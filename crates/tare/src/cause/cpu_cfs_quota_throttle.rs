@@ -12,19 +12,6 @@ use super::look::quota;
 use super::triage::Family;
 use super::{Case, switch};
 
-const KINDS: &[Kind] = &[
-    Kind::Compute,
-    Kind::Interpreted,
-    Kind::Matrix,
-    Kind::Memory,
-    Kind::Touch,
-    Kind::Kernel,
-    Kind::Clock,
-    Kind::Metadata,
-    Kind::Network,
-    Kind::Output,
-];
-
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.cfs-quota-throttle",
     title: "A processor quota stops the group in the middle of its work",
@@ -52,7 +39,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if quota(&case.baseline.facts).is_some_and(|there| there <= here) {
         return None;
     }
-    let cells = case.costs(KINDS);
+    let cells = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::Disk, Kind::StartUp]));
     let leads = case.leads(&cells);
     let is_stopped = leads.iter().any(|lead| lead.family == Family::Quota);
     let likelihood = if is_stopped {
@@ -72,11 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         })
         .collect();
     let cells = if stopped.is_empty() { cells } else { stopped };
-    let found = Found::new(
-        cells.clone(),
-        likelihood,
-        format!("A quota of {here} processors stops the arm, and {}.", case.told(&cells)),
-    )
+    let found = case.found(&cells, likelihood, format!("A quota of {here} processors stops the arm"))
     .seen(match quota(&case.baseline.facts) {
         Some(there) => format!("a quota of {here} processors, in the baseline {there}"),
         None => format!("a quota of {here} processors, in the baseline none"),

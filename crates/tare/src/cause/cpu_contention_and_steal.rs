@@ -34,19 +34,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let all = case.costs(&[
-        Kind::Compute,
-        Kind::Interpreted,
-        Kind::Matrix,
-        Kind::Memory,
-        Kind::Touch,
-        Kind::Kernel,
-        Kind::Clock,
-        Kind::Metadata,
-        Kind::Disk,
-        Kind::Network,
-        Kind::Output,
-    ]);
+    let all = case.costs(&Kind::all_but(&[Kind::CopyUp, Kind::StartUp]));
     let cells: Vec<usize> = all
         .into_iter()
         .filter(|index| {
@@ -67,16 +55,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         "other work on this kernel had the processor"
     };
     Some(
-        Found::new(
-            cells.clone(),
-            0.75,
-            format!(
-                "While the arm was measured, {who}, and {}.",
-                case.told(&cells)
-            ),
-        )
-        .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::other_cpus(case)),
+        case.found(&cells, 0.75, format!("While the arm was measured, {who}"))
+            .seen_all(case.because(&cells, FAMILIES))
+            .by(switch::other_cpus(case)),
     )
 }
 

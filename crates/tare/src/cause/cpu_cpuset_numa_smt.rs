@@ -7,15 +7,10 @@ use tare_model::fact;
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
 use super::look::cpus_in;
-use super::triage::Family;
+use super::triage::Family::{self, Contention, OtherCode, Spin, Waiting};
 use super::{Case, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::OtherCode,
-    Family::Contention,
-    Family::Spin,
-    Family::Waiting,
-];
+const FAMILIES: &[Family] = &[OtherCode, Contention, Spin, Waiting];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.cpuset-numa-smt",

@@ -74,13 +74,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         _ => switch::not_here("the clock is the machine's"),
     };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood,
-            format!(
-                "The processor's clock, or the kind of core, differs between the sides, and {}.",
-                case.told(&cells)
-            ),
+            "The processor's clock, or the kind of core, differs between the sides",
         )
         .seen_if((!confounded.is_empty()).then(|| {
             "a fixed loop ahead of the trials did not take equally long on both sides".to_owned()

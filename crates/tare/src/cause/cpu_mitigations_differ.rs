@@ -35,13 +35,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let cells = case.costs(&[Kind::Kernel, Kind::Metadata, Kind::Network, Kind::Clock]);
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.45 * case.fit(&cells, FAMILIES),
             format!(
-                "{} mitigations differ between the two kernels, and {}.",
-                differing.len(),
-                case.told(&cells)
+                "{} mitigations differ between the two kernels",
+                differing.len()
             ),
         )
         .seen_all(differing.iter().take(4).map(|(name, there, here)| {

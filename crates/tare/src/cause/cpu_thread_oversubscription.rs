@@ -101,29 +101,28 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || "the processors that may be used".to_owned(),
         |usable| format!("{usable} usable processors"),
     );
-    let found = Found::new(
-        which.clone(),
-        likelihood,
-        format!(
-            "More compute threads run than fit on {allowed}, and {}.",
-            case.told(&which)
-        ),
-    )
-    .seen_if(unfair.map(|(_, line)| line))
-    .seen_if(
-        crowded
-            .map(|(threads, usable)| format!("{threads:.0} threads on {usable} usable processors")),
-    )
-    .seen_if(quota(&case.arm.facts).map(|quota| {
-        format!(
-            "a quota of {quota} processors, while {} are visible to a library",
-            case.fact(fact::CPU_AFFINITY)
-                .and_then(cpus_in)
-                .map_or_else(|| "more".to_owned(), |count| count.to_string())
+    let found = case
+        .found(
+            &which,
+            likelihood,
+            format!("More compute threads run than fit on {allowed}"),
         )
-    }))
-    .seen_if(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
-    .seen_all(case.because(&which, &[Family::Spin]));
+        .seen_if(unfair.map(|(_, line)| line))
+        .seen_if(
+            crowded.map(|(threads, usable)| {
+                format!("{threads:.0} threads on {usable} usable processors")
+            }),
+        )
+        .seen_if(quota(&case.arm.facts).map(|quota| {
+            format!(
+                "a quota of {quota} processors, while {} are visible to a library",
+                case.fact(fact::CPU_AFFINITY)
+                    .and_then(cpus_in)
+                    .map_or_else(|| "more".to_owned(), |count| count.to_string())
+            )
+        }))
+        .seen_if(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
+        .seen_all(case.because(&which, &[Family::Spin]));
     let pairs: Vec<(&str, String)> = VARIABLES
         .iter()
         .map(|name| (*name, format!("{size:.0}")))

@@ -7,15 +7,10 @@ use tare_model::fact;
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, Device, MoreCalls, Waiting};
 use super::{Case, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::CostlierCalls,
-    Family::MoreCalls,
-    Family::Device,
-    Family::Waiting,
-];
+const FAMILIES: &[Family] = &[CostlierCalls, MoreCalls, Device, Waiting];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.overlay-copy-up",
@@ -66,13 +61,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         "the first write copies the whole file out of the image"
     };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood,
-            format!(
-                "The files lie on an overlay, where {what}, and {}.",
-                case.told(&cells)
-            ),
+            format!("The files lie on an overlay, where {what}"),
         )
         .seen(format!(
             "the file system under the files is `overlay`, in the baseline `{}`",

@@ -92,22 +92,14 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             let options = options.unwrap_or_default();
             let is_drive = options.contains("aname=drvfs") || fstype == "drvfs";
             let whose = if is_drive { " of a Windows drive" } else { "" };
-            Found::new(
-                cells.clone(),
-                0.95 * fit,
-                format!("The files lie on `{fstype}`{whose}, which another system serves, and {}.", case.told(&cells)),
-            )
+            case.found(&cells, 0.95 * fit, format!("The files lie on `{fstype}`{whose}, which another system serves"))
             .seen(format!(
                 "the file system {} is `{fstype}`, in the baseline `{}`",
                 place.map(Place::words).unwrap_or_default(),
                 there.unwrap_or("not recorded")
             ))
         }
-        None if is_bound(case) && runs_in_a_machine(case) => Found::new(
-            cells.clone(),
-            0.8 * fit,
-            format!("The files lie in a bound folder of the other side of a virtual machine, and {}.", case.told(&cells)),
-        )
+        None if is_bound(case) && runs_in_a_machine(case) => case.found(&cells, 0.8 * fit, "The files lie in a bound folder of the other side of a virtual machine")
         .seen("the folder is bound from the system outside of the engine's virtual machine; its file system was not recorded"),
         // Known and of another kind, or nothing that speaks for it.
         _ => return None,

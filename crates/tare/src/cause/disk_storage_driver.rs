@@ -67,13 +67,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         _ => 0.35,
     };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             strength,
-            format!(
-                "The engine's storage driver `{name}` {why}, and {}.",
-                case.told(&cells)
-            ),
+            format!("The engine's storage driver `{name}` {why}"),
         )
         .seen(format!("the storage driver is `{name}`"))
         .seen_if(fstype.map(|name| format!("the files lie on `{name}`")))

@@ -3,6 +3,8 @@
 //! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace
 //! them where the safest remedy depends on it.
 
+use std::fmt::Display;
+
 use super::{Case, Counterfactual, Suspicion};
 
 /// A cause as its file declares it: a reason why an environment may cost more.
@@ -93,6 +95,14 @@ impl Found {
     pub fn at_price(mut self, price: impl Into<String>) -> Self {
         self.price = Some(price.into());
         self
+    }
+}
+
+impl Case<'_> {
+    /// What makes these cells cost more, this likely: `claim` is a clause that is followed by what they cost.
+    pub fn found(&self, cells: &[usize], likelihood: f64, claim: impl Display) -> Found {
+        let claim = format!("{claim}, and {}.", self.told(cells));
+        Found::new(cells.to_vec(), likelihood, claim)
     }
 }
 

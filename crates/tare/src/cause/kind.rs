@@ -124,6 +124,12 @@ impl Kind {
             .find(|(prefix, _)| cell.metric.starts_with(prefix));
         by_metric.map_or(Self::Any, |(_, kind)| *kind)
     }
+
+    /// Every kind but these and a command of which nothing is known.
+    pub fn all_but(left_out: &[Self]) -> Vec<Self> {
+        let known = BY_METRIC.iter().map(|(_, kind)| *kind);
+        known.filter(|kind| !left_out.contains(kind)).collect()
+    }
 }
 
 #[cfg(test)]

@@ -59,13 +59,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let likelihood = if here >= 1e8 { 0.6 } else { 0.3 };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood * case.fit(&cells, FAMILIES),
             format!(
-                "A loop over all {here:.0} descriptors would take {} each time, and {}.",
-                seconds(here * CLOSE_NS),
-                case.told(&cells)
+                "A loop over all {here:.0} descriptors would take {} each time",
+                seconds(here * CLOSE_NS)
             ),
         )
         .seen(format!(

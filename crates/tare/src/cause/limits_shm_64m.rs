@@ -40,17 +40,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let wanted =
         number(&case.baseline.facts, fact::COMMAND_SHARED_MEMORY).filter(|wanted| *wanted > here);
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             match wanted {
                 Some(_) => WANTS_MORE,
                 None => 0.25 * case.fit(&cells, FAMILIES),
             },
             format!(
-                "The arm has {} of shared memory where the baseline has {}, and {}.",
+                "The arm has {} of shared memory where the baseline has {}",
                 bytes(here),
-                bytes(there),
-                case.told(&cells)
+                bytes(there)
             ),
         )
         .seen(format!(

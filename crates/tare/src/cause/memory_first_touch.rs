@@ -55,13 +55,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .iter()
         .any(|index| Kind::of(&case.cells[*index]) == Kind::Any);
     Some(
-        Found::new(
-            which.clone(),
+        case.found(
+            &which,
             likelihood,
-            format!(
-                "Making pages at their first touch costs more in the arm, and {}.",
-                case.told(&which)
-            ),
+            "Making pages at their first touch costs more in the arm",
         )
         .seen(match faults {
             Some((there, here)) => {

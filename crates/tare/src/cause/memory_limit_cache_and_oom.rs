@@ -46,11 +46,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         None => 0.45 * case.fit(&cells, FAMILIES),
     };
     Some(
-        Found::new(
-            cells.clone(),
-            likelihood,
-            format!("The arm reaches its memory limit of {}, and {}.", bytes(here as f64), case.told(&cells)),
-        )
+        case.found(&cells, likelihood, format!("The arm reaches its memory limit of {}", bytes(here as f64)))
         .seen(format!("a memory limit of {}, which page cache counts towards", bytes(here as f64)))
         .seen_if(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
         .seen_all(case.because(&cells, FAMILIES))

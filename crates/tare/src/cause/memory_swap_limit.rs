@@ -40,13 +40,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.5 * case.fit(&cells, FAMILIES),
-            format!(
-                "The arm reaches its memory limit with no swap behind it, and {}.",
-                case.told(&cells)
-            ),
+            "The arm reaches its memory limit with no swap behind it",
         )
         .seen(format!(
             "the limit was reached {here:.2} times per unit of work, and no swap is allowed"

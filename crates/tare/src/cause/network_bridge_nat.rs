@@ -6,16 +6,11 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
 use crate::env::mechanism::Kind as Mechanism;
 
-const FAMILIES: &[Family] = &[
-    Family::Waiting,
-    Family::CostlierCalls,
-    Family::MoreCalls,
-    Family::OtherCode,
-];
+const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "network.bridge-nat",
@@ -78,13 +73,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     let likelihood = if only_own.is_empty() { 0.35 } else { 0.85 };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood * case.fit(&cells, FAMILIES).max(0.7),
-            format!(
-                "Packets cross a pair of virtual devices and a bridge, and {}.",
-                case.told(&cells)
-            ),
+            "Packets cross a pair of virtual devices and a bridge",
         )
         .seen_if(
             case.differs(fact::NS_NET)

@@ -63,13 +63,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         })
         .collect();
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             (if own.is_some() { 0.9 } else { 0.6 }) * case.fit(&cells, FAMILIES),
             format!(
-                "The queue of `{}` holds packets back, and {}.",
-                own.unwrap_or_else(|| outer.first().copied().unwrap_or_default()),
-                case.told(&cells)
+                "The queue of `{}` holds packets back",
+                own.unwrap_or_else(|| outer.first().copied().unwrap_or_default())
             ),
         )
         .seen_if(own.map(|queue| format!("inside, the queue of a device holds back: `{queue}`")))

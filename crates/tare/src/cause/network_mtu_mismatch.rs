@@ -74,7 +74,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         0.85
     };
     Some(
-        Found::new(cells.clone(), likelihood, format!("The arm sends packets of up to {here} bytes where the machine's link takes {uplink}, and {}.", case.told(&cells)))
+        case.found(&cells, likelihood, format!("The arm sends packets of up to {here} bytes where the machine's link takes {uplink}"))
             .seen(format!("the arm's default route has an MTU of {here}, the machine's of {uplink}"))
             .seen_all(counted)
             .by(switch::host_network(case)),
@@ -92,19 +92,18 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
                 || leads.iter().any(|lead| FAMILIES.contains(&lead.family))
         })
         .collect();
-    Found::new(
-            cells.clone(),
-            0.7 * case.fit(&cells, FAMILIES).max(0.7),
-            format!(
-                "The arm sends packets of at most {here} bytes where the machine's link takes {uplink}, and {}.",
-                case.told(&cells)
-            ),
-        )
-        .seen(format!(
-            "the arm's default route has an MTU of {here}, the machine's of {uplink}"
-        ))
-        .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::default_network(case))
+    case.found(
+        &cells,
+        0.7 * case.fit(&cells, FAMILIES).max(0.7),
+        format!(
+            "The arm sends packets of at most {here} bytes where the machine's link takes {uplink}"
+        ),
+    )
+    .seen(format!(
+        "the arm's default route has an MTU of {here}, the machine's of {uplink}"
+    ))
+    .seen_all(case.because(&cells, FAMILIES))
+    .by(switch::default_network(case))
 }
 
 #[cfg(test)]

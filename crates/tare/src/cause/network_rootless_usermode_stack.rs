@@ -6,15 +6,10 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::Waiting,
-    Family::CostlierCalls,
-    Family::MoreCalls,
-    Family::OtherCode,
-];
+const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "network.rootless-usermode-stack",
@@ -54,16 +49,15 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells = case.costs_only(&[Kind::Network]);
     let helper = stack.or_else(|| case.fact(fact::ENGINE_ROOTLESS_NETWORK).map(str::to_owned));
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             (if tap || helper.is_some() { 0.92 } else { 0.7 })
                 * case.fit(&cells, FAMILIES).max(0.8),
             format!(
-                "{} carries the arm's packets in user space, and {}.",
+                "{} carries the arm's packets in user space",
                 helper
                     .as_deref()
-                    .map_or_else(|| "A helper".to_owned(), |name| format!("`{name}`")),
-                case.told(&cells)
+                    .map_or_else(|| "A helper".to_owned(), |name| format!("`{name}`"))
             ),
         )
         .seen(if rootless {

@@ -6,17 +6,12 @@
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
 use tare_model::End;
 use tare_model::fact;
 
-const FAMILIES: &[Family] = &[
-    Family::Waiting,
-    Family::CostlierCalls,
-    Family::MoreCalls,
-    Family::OtherCode,
-];
+const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "network.userland-proxy",
@@ -61,15 +56,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .filter(|index| busy.is_none() || is_proxied || Kind::of(&case.cells[*index]) != Kind::Any)
         .collect();
     Some(
-        Found::new(
-            cells.clone(),
-            0.9 * case.fit(&cells, FAMILIES).max(0.7),
-            format!(
-                "Connections to {} are copied by the engine's proxy, and {}.",
-                if is_published { "the published port" } else { "a published port" },
-                case.told(&cells)
-            ),
-        )
+        case.found(&cells, 0.9 * case.fit(&cells, FAMILIES).max(0.7), format!("Connections to {} are copied by the engine's proxy", if is_published { "the published port" } else { "a published port" }))
         .seen_if(
             is_published.then(|| "the arm's port is published on the loopback address".to_owned()),
         )

@@ -4,7 +4,7 @@
 
 use super::entry::{Entry, Found};
 use super::look::{memory_limit, usable_cpus};
-use super::triage::Family;
+use super::triage::Family::{self, Contention, Faults, OtherCode, Quota, Spin};
 use super::{Case, switch};
 use tare_model::fact;
 use tare_model::unit::bytes;
@@ -12,13 +12,7 @@ use tare_model::unit::bytes;
 /// Below these a JVM takes itself for a client and collects its garbage with one thread.
 const CLIENT_CPUS: f64 = 2.0;
 const CLIENT_BYTES: u64 = 1792 << 20;
-const FAMILIES: &[Family] = &[
-    Family::OtherCode,
-    Family::Spin,
-    Family::Quota,
-    Family::Contention,
-    Family::Faults,
-];
+const FAMILIES: &[Family] = &[OtherCode, Spin, Quota, Contention, Faults];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "runtime.ergonomics",
@@ -52,7 +46,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let count = here.map_or(1.0, |here| here.ceil().max(1.0));
     Some(
-        Found::new(cells.clone(), 0.3 * case.fit(&cells, FAMILIES), format!("The arm's limits are those at which language runtimes choose other collectors and pools, and {}.", case.told(&cells)))
+        case.found(&cells, 0.3 * case.fit(&cells, FAMILIES), "The arm's limits are those at which language runtimes choose other collectors and pools")
             .seen_if(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
             .seen_if(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
             .seen_all(case.because(&cells, FAMILIES))

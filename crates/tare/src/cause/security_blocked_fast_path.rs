@@ -7,15 +7,10 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::MoreCalls,
-    Family::CostlierCalls,
-    Family::Waiting,
-    Family::OtherCode,
-];
+const FAMILIES: &[Family] = &[MoreCalls, CostlierCalls, Waiting, OtherCode];
 const REFUSED: &[&str] = &["EPERM", "ENOSYS", "EACCES", "killed"];
 
 pub(super) static CAUSE: Entry = Entry {
@@ -88,13 +83,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .map(|(name, ..)| format!("`{name}`"))
         .collect();
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood * case.fit(&cells, FAMILIES),
             format!(
-                "The arm refuses {}, so that programs may take a slower way, and {}.",
-                names.join(", "),
-                case.told(&cells)
+                "The arm refuses {}, so that programs may take a slower way",
+                names.join(", ")
             ),
         )
         .seen_all(

@@ -93,10 +93,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         Kind::StartUp,
     ]);
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.93 * case.fit(&cells, FAMILIES).max(0.8),
-            format!("The arm runs under {what}, and {}.", case.told(&cells)),
+            format!("The arm runs under {what}"),
         )
         .seen(format!("the runtime is `{name}`"))
         .seen_if(

@@ -45,13 +45,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         switch::not_here("the driver has no setting for it")
     };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.25 * case.fit(&cells, &[Family::CostlierCalls]),
-            format!(
-                "A security module confines the arm, and {}.",
-                case.told(&cells)
-            ),
+            "A security module confines the arm",
         )
         .seen(format!(
             "confined as `{here}`, in the baseline as `{there}`"

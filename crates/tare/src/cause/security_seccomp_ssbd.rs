@@ -106,21 +106,21 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if let Some(text) = policy {
         evidence.push(format!("the kernel's policy: `{text}`"));
     }
-    let found = Found::new(
-        cells.clone(),
-        likelihood,
-        format!(
-            "Speculation mitigations {}slow user code down, and {}.",
-            if is_tied {
-                "that came with the seccomp filter "
-            } else {
-                ""
-            },
-            case.told(&cells)
-        ),
-    )
-    .seen_all(evidence)
-    .by(counterfactual(case, is_tied));
+    let found = case
+        .found(
+            &cells,
+            likelihood,
+            format!(
+                "Speculation mitigations {}slow user code down",
+                if is_tied {
+                    "that came with the seccomp filter "
+                } else {
+                    ""
+                }
+            ),
+        )
+        .seen_all(evidence)
+        .by(counterfactual(case, is_tied));
     Some(if is_tied {
         found
     } else {

@@ -87,28 +87,24 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         _ => "a pipe and the engine's log",
     };
     Some(
-        Found::new(
-            cells.clone(),
-            likelihood,
-            format!("Output passes {way}, and {}.", case.told(&cells)),
-        )
-        .seen(logged.unwrap_or_else(|| {
-            format!(
-                "standard output is {}, in the baseline {}",
-                here.unwrap_or("not recorded"),
-                there.unwrap_or("not recorded")
+        case.found(&cells, likelihood, format!("Output passes {way}"))
+            .seen(logged.unwrap_or_else(|| {
+                format!(
+                    "standard output is {}, in the baseline {}",
+                    here.unwrap_or("not recorded"),
+                    there.unwrap_or("not recorded")
+                )
+            }))
+            .seen_if(
+                case.fact(fact::ENGINE_LOG_DRIVER)
+                    .map(|driver| format!("the engine's log driver is `{driver}`")),
             )
-        }))
-        .seen_if(
-            case.fact(fact::ENGINE_LOG_DRIVER)
-                .map(|driver| format!("the engine's log driver is `{driver}`")),
-        )
-        .seen_all(case.because(&cells, FAMILIES))
-        .by(if terminal {
-            switch::engine(case, "tty", false)
-        } else {
-            switch::no_log(case)
-        }),
+            .seen_all(case.because(&cells, FAMILIES))
+            .by(if terminal {
+                switch::engine(case, "tty", false)
+            } else {
+                switch::no_log(case)
+            }),
     )
 }
 

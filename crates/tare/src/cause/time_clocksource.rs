@@ -60,13 +60,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         0.95
     };
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             likelihood,
-            format!(
-                "Reading the time takes a system call in the arm, and {}.",
-                case.told(&cells)
-            ),
+            "Reading the time takes a system call in the arm",
         )
         .seen_if(slow.map(|(there, here)| {
             format!("the kernel's clock is `{here}`, in the baseline `{there}`")

@@ -36,33 +36,19 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         (None, Some(_)) => 0.3,
         (None, None) => return None,
     };
-    let cells = case.differences(&[
-        Kind::Compute,
-        Kind::Interpreted,
-        Kind::Matrix,
-        Kind::Memory,
-        Kind::Touch,
-        Kind::Kernel,
-        Kind::Clock,
-        Kind::Metadata,
-        Kind::Disk,
-        Kind::Network,
-        Kind::Output,
-    ]);
+    let cells = case.differences(&Kind::all_but(&[Kind::CopyUp, Kind::StartUp]));
     let what = if os.is_some() {
         "operating systems"
     } else {
         "kernels"
     };
     Some(
-        Found::new(
-            cells.clone(),
-            likelihood,
-            format!("Two {what} are compared, and {}.", case.told(&cells)),
-        )
-        .seen_if(os.map(|(there, here)| format!("`{here}`, in the baseline `{there}`")))
-        .seen_if(release.map(|(there, here)| format!("kernel `{here}`, in the baseline `{there}`")))
-        .by(switch::not_here("a platform is not a setting of an arm")),
+        case.found(&cells, likelihood, format!("Two {what} are compared"))
+            .seen_if(os.map(|(there, here)| format!("`{here}`, in the baseline `{there}`")))
+            .seen_if(
+                release.map(|(there, here)| format!("kernel `{here}`, in the baseline `{there}`")),
+            )
+            .by(switch::not_here("a platform is not a setting of an arm")),
     )
 }
 

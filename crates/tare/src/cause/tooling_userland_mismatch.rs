@@ -9,15 +9,10 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
-use super::triage::Family;
+use super::triage::Family::{self, Faster, MoreCalls, OtherCode, Spin};
 use super::{Case, Counterfactual, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::OtherCode,
-    Family::MoreCalls,
-    Family::Spin,
-    Family::Faster,
-];
+const FAMILIES: &[Family] = &[OtherCode, MoreCalls, Spin, Faster];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.userland-mismatch",

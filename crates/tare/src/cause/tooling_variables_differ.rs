@@ -5,15 +5,10 @@
 use tare_model::fact;
 
 use super::entry::{Entry, Found};
-use super::triage::Family;
+use super::triage::Family::{self, MoreCalls, OtherCode, Spin, Waiting};
 use super::{Case, switch};
 
-const FAMILIES: &[Family] = &[
-    Family::OtherCode,
-    Family::MoreCalls,
-    Family::Waiting,
-    Family::Spin,
-];
+const FAMILIES: &[Family] = &[OtherCode, MoreCalls, Waiting, Spin];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.variables-differ",
@@ -62,17 +57,16 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.2 * case.fit(&cells, FAMILIES),
             format!(
-                "{} set otherwise in the arm, and {}.",
+                "{} set otherwise in the arm",
                 if names.len() == 1 {
                     format!("{} is", names[0])
                 } else {
                     format!("{} are", names.join(", "))
-                },
-                case.told(&cells)
+                }
             ),
         )
         .seen_all(

@@ -62,13 +62,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let cells = case.costs(&[Kind::Compute, Kind::Interpreted, Kind::Matrix, Kind::Memory]);
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             (0.25 + 0.1 * hidden.len() as f64).min(0.8) * case.fit(&cells, FAMILIES),
             format!(
-                "The arm's processor hides {} instruction set features, and {}.",
-                hidden.len(),
-                case.told(&cells)
+                "The arm's processor hides {} instruction set features",
+                hidden.len()
             ),
         )
         .seen(format!("missing: {}", hidden.join(" ")))

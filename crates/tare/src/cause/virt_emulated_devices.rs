@@ -8,7 +8,7 @@ use tare_model::fact;
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::look::of_work_mount;
-use super::triage::Family;
+use super::triage::Family::{self, CostlierCalls, Device, OnBehalf, Steal, Waiting};
 use super::{Case, switch};
 
 const NETWORK: &[&str] = &[
@@ -23,13 +23,7 @@ const DISK: &[&str] = &[
     "ide",
 ];
 const IMITATED_MODELS: &[&str] = &["QEMU HARDDISK", "VBOX HARDDISK", "VMware Virtual"];
-const FAMILIES: &[Family] = &[
-    Family::CostlierCalls,
-    Family::Waiting,
-    Family::Device,
-    Family::Steal,
-    Family::OnBehalf,
-];
+const FAMILIES: &[Family] = &[CostlierCalls, Waiting, Device, Steal, OnBehalf];
 
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.emulated-devices",
@@ -82,13 +76,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells = case.costs_only(&kinds);
     let device = card.or(disk)?;
     Some(
-        Found::new(
-            cells.clone(),
+        case.found(
+            &cells,
             0.85 * case.fit(&cells, FAMILIES).max(0.8),
-            format!(
-                "The guest's `{device}` device is imitated by the hypervisor, and {}.",
-                case.told(&cells)
-            ),
+            format!("The guest's `{device}` device is imitated by the hypervisor"),
         )
         .seen_if(card.map(|driver| format!("the network device is driven by `{driver}`")))
         .seen_if(disk.map(|name| format!("the disk is `{name}`")))

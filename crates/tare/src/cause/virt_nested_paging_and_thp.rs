@@ -52,20 +52,18 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         "A miss of the translation cache takes two walks in the arm"
     };
     Some(
-        Found::new(
-            cells.clone(),
-            likelihood * case.fit(&cells, FAMILIES),
-            format!("{why}, and {}.", case.told(&cells)),
-        )
-        .seen_if(
-            pages.map(|(there, here)| format!("large pages: `{here}`, in the baseline `{there}`")),
-        )
-        .seen_if(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
-        .seen_all(case.because(&cells, FAMILIES))
-        .by(switch::variables(&[(
-            "GLIBC_TUNABLES",
-            "glibc.malloc.hugetlb=1".to_owned(),
-        )])),
+        case.found(&cells, likelihood * case.fit(&cells, FAMILIES), why)
+            .seen_if(
+                pages.map(|(there, here)| {
+                    format!("large pages: `{here}`, in the baseline `{there}`")
+                }),
+            )
+            .seen_if(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
+            .seen_all(case.because(&cells, FAMILIES))
+            .by(switch::variables(&[(
+                "GLIBC_TUNABLES",
+                "glibc.malloc.hugetlb=1".to_owned(),
+            )])),
     )
 }
 

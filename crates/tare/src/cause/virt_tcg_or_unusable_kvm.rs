@@ -37,47 +37,26 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if by_driver.is_none() && !by_processor {
         return None;
     }
-    let cells = case.costs(&[
-        Kind::Compute,
-        Kind::Interpreted,
-        Kind::Matrix,
-        Kind::Memory,
-        Kind::Touch,
-        Kind::Kernel,
-        Kind::Clock,
-        Kind::Metadata,
-        Kind::CopyUp,
-        Kind::Disk,
-        Kind::Network,
-        Kind::StartUp,
-        Kind::Output,
-    ]);
+    let cells = case.costs(&Kind::all_but(&[]));
     Some(
-        Found::new(
-            cells.clone(),
-            0.98,
-            format!(
-                "Software imitates the arm's processor, and {}.",
-                case.told(&cells)
-            ),
-        )
-        .seen_if(by_driver.map(|how| format!("the arm is emulated: {how}")))
-        .seen_if(by_processor.then(|| {
-            format!(
-                "the processor names `{}`",
-                case.fact(fact::HYPERVISOR_VENDOR).unwrap_or_default()
+        case.found(&cells, 0.98, "Software imitates the arm's processor")
+            .seen_if(by_driver.map(|how| format!("the arm is emulated: {how}")))
+            .seen_if(by_processor.then(|| {
+                format!(
+                    "the processor names `{}`",
+                    case.fact(fact::HYPERVISOR_VENDOR).unwrap_or_default()
+                )
+            }))
+            .seen_if(
+                case.fact(fact::VM_NO_KVM)
+                    .map(|why| format!("no acceleration: {why}")),
             )
-        }))
-        .seen_if(
-            case.fact(fact::VM_NO_KVM)
-                .map(|why| format!("no acceleration: {why}")),
-        )
-        .by(match case.fact(fact::VM_NO_KVM) {
-            Some(why) => {
-                switch::not_here(format!("acceleration is not usable on this machine: {why}"))
-            }
-            None => switch::machine(case, "accel", "kvm"),
-        }),
+            .by(match case.fact(fact::VM_NO_KVM) {
+                Some(why) => {
+                    switch::not_here(format!("acceleration is not usable on this machine: {why}"))
+                }
+                None => switch::machine(case, "accel", "kvm"),
+            }),
     )
 }
 
