@@ -21,7 +21,7 @@ pub(crate) struct Report {
     run: String,
     /// The form.
     #[arg(long, value_name = "NAME", default_value = "table", value_parser = formats())]
-    format: &'static dyn Format,
+    format: &'static Format,
     #[command(flatten)]
     compared: Compared,
     /// The file to write, or for a form of several files their folder; without it standard output, or the current
@@ -35,15 +35,15 @@ pub(crate) struct Report {
 
 impl std::fmt::Debug for Report {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "report {} as {}", self.run, self.format.name())
+        write!(out, "report {} as {}", self.run, self.format.name)
     }
 }
 
 /// The names of the forms with what each is for, as help prints them.
-fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+fn formats() -> impl TypedValueParser<Value = &'static Format> {
     let names = FORMATS
         .iter()
-        .map(|format| PossibleValue::new(format.name()).help(format.about()));
+        .map(|format| PossibleValue::new(format.name).help(format.about));
     PossibleValuesParser::new(names)
         .try_map(|name| report::find(&name).ok_or("there is no such form"))
 }
@@ -56,7 +56,7 @@ impl Report {
             files::write_output(file, &bundle::of_run(&store, &run)?)?;
             return Ok(Exit::Done);
         }
-        let (dossier, readings) = if self.format.needs_readings() {
+        let (dossier, readings) = if self.format.needs_readings {
             // Every arm's own, whatever it is held against.
             recount::readings(&store, &run)?
         } else {
@@ -69,12 +69,12 @@ impl Report {
 
 /// Writes a form to where it is wanted.
 fn write(
-    format: &dyn Format,
+    format: &Format,
     dossier: &Dossier,
     readings: &[Series],
     to: Option<&Path>,
 ) -> Result<(), Failed> {
-    let fonts = if format.needs_fonts() {
+    let fonts = if format.needs_fonts {
         fonts::faces()
     } else {
         Vec::new()
@@ -95,7 +95,7 @@ fn write(
             None if output::is_terminal() => {
                 return Err(Failed::new(
                     Exit::Usage,
-                    format!("`{}` is nothing for a terminal to show", format.name()),
+                    format!("`{}` is nothing for a terminal to show", format.name),
                 )
                 .hint("name a file with `-o FILE`, or pass it on with `|`"));
             }

@@ -9,32 +9,25 @@ use super::format::{Format, Made, Material};
 use super::terminal::harmless;
 use crate::analyze::Series;
 
-/// The table of readings.
-pub struct Csv;
-
 /// The columns.
 const COLUMNS: &str = "run,arm,workload,params,path,instances,metric,unit,better,block,launch,position,slice,value,best";
 
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
+/// The table of readings.
+pub static CSV: Format = Format {
+    needs_readings: true,
+    ..Format::new(
+        "csv",
+        "every block and slice of every arm, one row each, for spreadsheets and data frames",
+        make,
+    )
+};
 
-    fn about(&self) -> &'static str {
-        "every block and slice of every arm, one row each, for spreadsheets and data frames"
+fn make(material: &Material<'_>) -> Made {
+    let mut out = format!("{COLUMNS}\n");
+    for series in material.readings {
+        rows(&mut out, &material.dossier.run, series);
     }
-
-    fn needs_readings(&self) -> bool {
-        true
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        let mut out = format!("{COLUMNS}\n");
-        for series in material.readings {
-            rows(&mut out, &material.dossier.run, series);
-        }
-        Made::Text(out)
-    }
+    Made::Text(out)
 }
 
 fn rows(out: &mut String, run: &str, series: &Series) {

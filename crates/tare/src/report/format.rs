@@ -40,22 +40,40 @@ pub enum Made {
     Nothing(String),
 }
 
-/// One form in which a run is told. A pure function: the same material is the same text everywhere.
-pub trait Format: Sync {
+/// One form in which a run is told.
+#[derive(Debug)]
+pub struct Format {
     /// What it is called on the command line.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// What it is for, in a line.
-    fn about(&self) -> &'static str;
+    pub about: &'static str,
     /// Whether it tells more than the dossier holds: every reading, and the slices of those that took turns.
-    fn needs_readings(&self) -> bool {
-        false
-    }
+    pub needs_readings: bool,
     /// Whether it draws letters itself.
-    fn needs_fonts(&self) -> bool {
-        false
+    pub needs_fonts: bool,
+    pub(super) make: fn(&Material<'_>) -> Made,
+}
+
+impl Format {
+    /// A form of the dossier alone. `make` is a pure function: the same material is the same text everywhere.
+    pub const fn new(
+        name: &'static str,
+        about: &'static str,
+        make: fn(&Material<'_>) -> Made,
+    ) -> Self {
+        Self {
+            name,
+            about,
+            needs_readings: false,
+            needs_fonts: false,
+            make,
+        }
     }
+
     /// Tells the run.
-    fn make(&self, material: &Material<'_>) -> Made;
+    pub fn make(&self, material: &Material<'_>) -> Made {
+        (self.make)(material)
+    }
 }
 
 /// What is said of a form that this `tare` was built without.

@@ -7,20 +7,14 @@ use tare_model::dossier::Dossier;
 use super::format::{Format, Made, Material};
 
 /// The dossier.
-pub struct Json;
+pub static JSON: Format = Format::new(
+    "json",
+    "everything that was found out, for programs; schema/dossier-1.schema.json describes it",
+    make,
+);
 
-impl Format for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn about(&self) -> &'static str {
-        "everything that was found out, for programs; schema/dossier-1.schema.json describes it"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Text(to_string(material.dossier))
-    }
+fn make(material: &Material<'_>) -> Made {
+    Made::Text(to_string(material.dossier))
 }
 
 /// The dossier as indented JSON, with a line feed at its end.

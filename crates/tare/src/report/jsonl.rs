@@ -8,9 +8,6 @@ use tare_model::{Better, Params};
 
 use super::format::{Format, Made, Material};
 
-/// The lines.
-pub struct JsonLines;
-
 #[derive(Serialize)]
 struct Line<'a> {
     run: &'a str,
@@ -31,45 +28,41 @@ struct Line<'a> {
     slices: &'a [f32],
 }
 
-impl Format for JsonLines {
-    fn name(&self) -> &'static str {
-        "jsonl"
-    }
+/// The lines.
+pub static JSON_LINES: Format = Format {
+    needs_readings: true,
+    ..Format::new(
+        "jsonl",
+        "every block of every arm with its slices, one JSON object a line, for programs",
+        make,
+    )
+};
 
-    fn about(&self) -> &'static str {
-        "every block of every arm with its slices, one JSON object a line, for programs"
-    }
-
-    fn needs_readings(&self) -> bool {
-        true
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        let mut out = String::new();
-        for series in material.readings {
-            for point in &series.points {
-                let line = Line {
-                    run: &material.dossier.run,
-                    arm: &series.arm,
-                    workload: &series.workload,
-                    params: &series.params,
-                    path: series.path.map(|path| path.to_string()),
-                    instances: series.instances,
-                    metric: series.metric,
-                    unit: series.unit,
-                    better: series.better,
-                    block: point.block,
-                    launch: point.launch,
-                    position: point.position,
-                    value: point.typical,
-                    best: point.best,
-                    slices: &point.slices,
-                };
-                let line = serde_json::to_string(&line);
-                out.push_str(&line.expect("texts, finite numbers and maps with text keys"));
-                out.push('\n');
-            }
+fn make(material: &Material<'_>) -> Made {
+    let mut out = String::new();
+    for series in material.readings {
+        for point in &series.points {
+            let line = Line {
+                run: &material.dossier.run,
+                arm: &series.arm,
+                workload: &series.workload,
+                params: &series.params,
+                path: series.path.map(|path| path.to_string()),
+                instances: series.instances,
+                metric: series.metric,
+                unit: series.unit,
+                better: series.better,
+                block: point.block,
+                launch: point.launch,
+                position: point.position,
+                value: point.typical,
+                best: point.best,
+                slices: &point.slices,
+            };
+            let line = serde_json::to_string(&line);
+            out.push_str(&line.expect("texts, finite numbers and maps with text keys"));
+            out.push('\n');
         }
-        Made::Text(out)
     }
+    Made::Text(out)
 }

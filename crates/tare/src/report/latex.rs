@@ -16,30 +16,24 @@ use super::terminal::harmless;
 use super::words::{self, Names};
 
 /// The files for a paper.
-pub struct Latex;
+pub static LATEX: Format = Format::new(
+    "latex",
+    "for papers: tables with booktabs and siunitx, a paragraph on the method, references as BibTeX",
+    make,
+);
 
-impl Format for Latex {
-    fn name(&self) -> &'static str {
-        "latex"
-    }
-
-    fn about(&self) -> &'static str {
-        "for papers: tables with booktabs and siunitx, a paragraph on the method, references as BibTeX"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        let dossier = material.dossier;
-        let file = |name: &str, content: String| File {
-            name: name.to_owned(),
-            content: content.into_bytes(),
-        };
-        Made::Files(vec![
-            file("report.tex", document(dossier)),
-            file("costs.tex", tables(dossier)),
-            file("method.tex", method(dossier)),
-            file("references.bib", references()),
-        ])
-    }
+fn make(material: &Material<'_>) -> Made {
+    let dossier = material.dossier;
+    let file = |name: &str, content: String| File {
+        name: name.to_owned(),
+        content: content.into_bytes(),
+    };
+    Made::Files(vec![
+        file("report.tex", document(dossier)),
+        file("costs.tex", tables(dossier)),
+        file("method.tex", method(dossier)),
+        file("references.bib", references()),
+    ])
 }
 
 fn document(dossier: &Dossier) -> String {

@@ -16,20 +16,14 @@ use super::terminal::{NO_BREAK, applied_told, both, harmless};
 use super::words::{self, Names};
 
 /// The summary.
-pub struct Markdown;
+pub static MARKDOWN: Format = Format::new(
+    "markdown",
+    "a summary for pull requests and CI: the answer, what costs in a table, the rest folded",
+    make,
+);
 
-impl Format for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
-    }
-
-    fn about(&self) -> &'static str {
-        "a summary for pull requests and CI: the answer, what costs in a table, the rest folded"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Text(summary(material.dossier))
-    }
+fn make(material: &Material<'_>) -> Made {
+    Made::Text(summary(material.dossier))
 }
 
 fn summary(dossier: &Dossier) -> String {

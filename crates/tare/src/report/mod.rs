@@ -26,23 +26,23 @@ mod words;
 pub use format::{File, Format, Made, Material};
 
 /// Every form, in the order in which help lists them.
-pub static FORMATS: &[&dyn Format] = &[
-    &terminal::Table,
-    &terminal::Full,
-    &html::Html,
-    &markdown::Markdown,
-    &latex::Latex,
-    &svg::Svg,
-    &png::Png,
-    &csv::Csv,
-    &jsonl::JsonLines,
-    &parquet::Parquet,
-    &json::Json,
+pub static FORMATS: &[&Format] = &[
+    &terminal::TABLE,
+    &terminal::FULL,
+    &html::HTML,
+    &markdown::MARKDOWN,
+    &latex::LATEX,
+    &svg::SVG,
+    &png::PNG,
+    &csv::CSV,
+    &jsonl::JSON_LINES,
+    &parquet::PARQUET,
+    &json::JSON,
 ];
 
 /// The form of this name.
-pub fn find(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().copied().find(|format| format.name == name)
 }
 
 #[cfg(test)]
@@ -52,10 +52,10 @@ mod tests {
     #[test]
     fn every_form_is_listed_once_and_found_by_its_name() {
         for format in FORMATS {
-            let same = FORMATS.iter().filter(|it| it.name() == format.name());
-            assert_eq!(same.count(), 1, "{}", format.name());
-            assert!(find(format.name()).is_some());
-            assert!(format.about().len() > 10 && !format.about().ends_with('.'));
+            let same = FORMATS.iter().filter(|it| it.name == format.name);
+            assert_eq!(same.count(), 1, "{}", format.name);
+            assert!(find(format.name).is_some());
+            assert!(format.about.len() > 10 && !format.about.ends_with('.'));
         }
         assert!(find("word").is_none());
     }

@@ -5,30 +5,23 @@
 use super::format::{Format, Made, Material};
 
 /// The file.
-pub struct Parquet;
+pub static PARQUET: Format = Format {
+    needs_readings: true,
+    ..Format::new(
+        "parquet",
+        "the rows of `csv` with their types in a file of columns, for data frames and data bases",
+        make,
+    )
+};
 
-impl Format for Parquet {
-    fn name(&self) -> &'static str {
-        "parquet"
-    }
+#[cfg(feature = "parquet")]
+fn make(material: &Material<'_>) -> Made {
+    Made::Bytes(written::file(material))
+}
 
-    fn about(&self) -> &'static str {
-        "the rows of `csv` with their types in a file of columns, for data frames and data bases"
-    }
-
-    fn needs_readings(&self) -> bool {
-        true
-    }
-
-    #[cfg(feature = "parquet")]
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Bytes(written::file(material))
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn make(&self, _: &Material<'_>) -> Made {
-        super::format::left_out("parquet")
-    }
+#[cfg(not(feature = "parquet"))]
+fn make(_: &Material<'_>) -> Made {
+    super::format::left_out("parquet")
 }
 
 #[cfg(feature = "parquet")]

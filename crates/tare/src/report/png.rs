@@ -6,30 +6,23 @@
 use super::format::{Format, Made, Material};
 
 /// The pictures.
-pub struct Png;
+pub static PNG: Format = Format {
+    needs_fonts: cfg!(feature = "png"),
+    ..Format::new(
+        "png",
+        "the figures of `svg` as pictures of twice their size, for slides and word processors",
+        make,
+    )
+};
 
-impl Format for Png {
-    fn name(&self) -> &'static str {
-        "png"
-    }
+#[cfg(feature = "png")]
+fn make(material: &Material<'_>) -> Made {
+    drawn::files(material)
+}
 
-    fn about(&self) -> &'static str {
-        "the figures of `svg` as pictures of twice their size, for slides and word processors"
-    }
-
-    fn needs_fonts(&self) -> bool {
-        cfg!(feature = "png")
-    }
-
-    #[cfg(feature = "png")]
-    fn make(&self, material: &Material<'_>) -> Made {
-        drawn::files(material)
-    }
-
-    #[cfg(not(feature = "png"))]
-    fn make(&self, _: &Material<'_>) -> Made {
-        super::format::left_out("png")
-    }
+#[cfg(not(feature = "png"))]
+fn make(_: &Material<'_>) -> Made {
+    super::format::left_out("png")
 }
 
 #[cfg(feature = "png")]

@@ -23,25 +23,19 @@ pub(super) use course::figures as courses;
 pub use published::figures;
 
 /// The figures.
-pub struct Svg;
+pub static SVG: Format = Format::new(
+    "svg",
+    "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, courses of trials, and those of a repeated publication",
+    make,
+);
 
-impl Format for Svg {
-    fn name(&self) -> &'static str {
-        "svg"
-    }
-
-    fn about(&self) -> &'static str {
-        "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, courses of trials, and those of a repeated publication"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        files_of(material.dossier, |figure| {
-            Ok(File {
-                name: format!("{}.svg", figure.name),
-                content: figure.svg.into_bytes(),
-            })
+fn make(material: &Material<'_>) -> Made {
+    files_of(material.dossier, |figure| {
+        Ok(File {
+            name: format!("{}.svg", figure.name),
+            content: figure.svg.into_bytes(),
         })
-    }
+    })
 }
 
 /// A drawing.

@@ -139,7 +139,7 @@ fn without_style(page: &str) -> String {
 fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
     for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
         for form in FORMATS {
-            match made(form.name(), &run) {
+            match made(form.name, &run) {
                 Made::Text(text) => assert!(text.ends_with('\n') && text.len() > 20),
                 Made::Bytes(bytes) => assert!(bytes.len() > 20),
                 Made::Files(files) => {

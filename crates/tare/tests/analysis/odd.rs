@@ -38,7 +38,7 @@ fn failed() -> RunData {
 /// What every form that is text makes of a dossier, with its name.
 fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)> {
     let readings = run.map_or_else(Vec::new, |run| readings(run, &find));
-    let made = |form: &&'static dyn tare::report::Format| {
+    let made = |form: &&'static tare::report::Format| {
         let made = form.make(&Material {
             dossier,
             readings: &readings,
@@ -54,10 +54,9 @@ fn forms(dossier: &Dossier, run: Option<&RunData>) -> Vec<(&'static str, String)
                 .collect(),
             Made::Nothing(reason) => reason,
         };
-        (form.name(), text)
+        (form.name, text)
     };
-    let is_text =
-        |form: &&&'static dyn tare::report::Format| !matches!(form.name(), "png" | "parquet");
+    let is_text = |form: &&&'static tare::report::Format| !matches!(form.name, "png" | "parquet");
     FORMATS.iter().filter(is_text).map(made).collect()
 }
 

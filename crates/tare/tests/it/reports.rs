@@ -39,10 +39,10 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
     let product = measured();
     let help = product.run(["report", "--help"]).expect(0).stdout;
     for format in tare::report::FORMATS {
-        let name = format.name();
+        let name = format.name;
         assert!(help.contains(name), "{name}: {help}");
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains(format.about()), "{name}: {help}");
+        assert!(words.contains(format.about), "{name}: {help}");
         let told = product.run(["report", "--format", name, "-o", &format!("out-{name}")]);
         let is_left_out = match name {
             "png" => !cfg!(feature = "png") || tare::cx::fonts::faces().is_empty(),

@@ -31,20 +31,14 @@ const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
 /// The page.
-pub struct Html;
+pub static HTML: Format = Format::new(
+    "html",
+    "one page for a browser or a printer, complete in itself: answer, costs, causes, every block, method",
+    make,
+);
 
-impl Format for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn about(&self) -> &'static str {
-        "one page for a browser or a printer, complete in itself: answer, costs, causes, every block, method"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Text(page(material.dossier))
-    }
+fn make(material: &Material<'_>) -> Made {
+    Made::Text(page(material.dossier))
 }
 
 /// The page of a dossier.

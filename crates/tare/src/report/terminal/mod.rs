@@ -32,7 +32,7 @@ pub(in crate::report) use why::{CHARGED, added, applied_told, counters};
 pub use why::{time, why};
 
 use super::answer::{self, trust};
-use super::format::{Format, Made, Material};
+use super::format::{Format, Made};
 use super::number::{
     Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit,
 };
@@ -51,38 +51,18 @@ pub struct Style {
 }
 
 /// What a run says at its end.
-pub struct Table;
-
-impl Format for Table {
-    fn name(&self) -> &'static str {
-        "table"
-    }
-
-    fn about(&self) -> &'static str {
-        "the answer and one row a metric with its interval drawn, for the terminal"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Text(told(material.dossier, material.style, brief))
-    }
-}
+pub static TABLE: Format = Format::new(
+    "table",
+    "the answer and one row a metric with its interval drawn, for the terminal",
+    |material| Made::Text(told(material.dossier, material.style, brief)),
+);
 
 /// Everything that a terminal is told.
-pub struct Full;
-
-impl Format for Full {
-    fn name(&self) -> &'static str {
-        "full"
-    }
-
-    fn about(&self) -> &'static str {
-        "all values, verdicts in full, remarks, causes and what differs, for the terminal"
-    }
-
-    fn make(&self, material: &Material<'_>) -> Made {
-        Made::Text(told(material.dossier, material.style, table))
-    }
-}
+pub static FULL: Format = Format::new(
+    "full",
+    "all values, verdicts in full, remarks, causes and what differs, for the terminal",
+    |material| Made::Text(told(material.dossier, material.style, table)),
+);
 
 /// An answer of `tare why`, or else what `otherwise` makes of the dossier.
 pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
