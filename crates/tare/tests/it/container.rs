@@ -8,7 +8,7 @@ use tare_model::{ArmId, Params, Reason};
 
 use crate::contract::contract;
 use crate::talk::inner_facts;
-use crate::world::{Snapshot, World, skip, turn};
+use crate::world::{Snapshot, World, skip, turn_where};
 
 /// Whether containers can be made here; says why not.
 fn is_available(world: &World) -> bool {
@@ -53,11 +53,9 @@ fn container_keeps_the_contract_with_relayed_streams_and_limits() {
 
 #[test]
 fn the_agent_inside_sees_what_was_asked_for() {
-    let _turn = turn();
-    let world = World::new("facts");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("facts", is_available) else {
         return;
-    }
+    };
     let settings = Params::new()
         .with("no_new_privileges", true)
         .with("network", "none");
@@ -82,11 +80,9 @@ fn the_agent_inside_sees_what_was_asked_for() {
 
 #[test]
 fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
-    let _turn = turn();
-    let world = World::new("addresses");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("addresses", is_available) else {
         return;
-    }
+    };
     let mut environment = configure(&Params::new().with("network", "veth"));
     match environment.start(&world.cx(), StartMode::Once) {
         Ok(instance) => {
@@ -115,11 +111,9 @@ fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
 
 #[test]
 fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
-    let _turn = turn();
-    let world = World::new("impossible");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("impossible", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new().with("cpuset", "99"));
     let error = environment
@@ -136,11 +130,9 @@ fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
 
 #[test]
 fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_environment() {
-    let _turn = turn();
-    let world = World::new("dropped");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("dropped", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new());
     drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
@@ -150,11 +142,9 @@ fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_enviro
 
 #[test]
 fn the_environment_inside_is_small_and_its_own_unless_it_is_asked_for() {
-    let _turn = turn();
-    let world = World::new("environment");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("environment", is_available) else {
         return;
-    }
+    };
     let bytes = |settings: &Params| -> usize {
         let mut environment = configure(settings);
         environment.prepare(&world.cx()).unwrap();

@@ -16,7 +16,7 @@ use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
 use crate::talk::{LIMIT, hello, inner_facts};
-use crate::world::{World, note_skipped_contract, skip, system_mounts, turn};
+use crate::world::{World, note_skipped_contract, skip, system_mounts, turn, turn_where};
 
 /// Whether a runtime works here; says why not. The machine is asked once for all tests.
 pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
@@ -259,11 +259,9 @@ fn a_prepared_pair_leads_from_the_host_to_the_container() {
 
 #[test]
 fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
-    let _turn = turn();
-    let world = World::new("overlay");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("overlay", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     look(
         &world,
         &Params::new().with("rootfs", "overlay-host"),

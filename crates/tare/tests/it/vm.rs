@@ -14,7 +14,7 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason};
 
 use crate::contract::contract;
-use crate::world::{Snapshot, World, labelled, skip, turn, wait_until};
+use crate::world::{Snapshot, World, labelled, skip, turn_where, wait_until};
 
 /// A guest of a loaded machine in software emulation answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -93,11 +93,9 @@ fn vm_keeps_the_contract_of_drivers_in_software_emulation() {
 
 #[test]
 fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
-    let _turn = turn();
-    let world = World::new("ten");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("ten", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("cpu", "qemu64"));
     environment.prepare(&world.cx()).unwrap();
@@ -153,11 +151,9 @@ fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
 
 #[test]
 fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
-    let _turn = turn();
-    let world = World::new("tap");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("tap", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("network", "tap"));
     let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
@@ -212,11 +208,9 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
 
 #[test]
 fn a_disk_on_each_bus_holds_the_work_and_a_stack_of_its_own_has_no_way_in() {
-    let _turn = turn();
-    let world = World::new("disk");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("disk", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     // Two of the four buses, each with another cache mode: the others differ in a word.
     for (disk, cache) in [("virtio", "writeback"), ("ide", "unsafe")] {
@@ -274,11 +268,9 @@ fn refused(world: &World, settings: &Params) -> EnvError {
 
 #[test]
 fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
-    let _turn = turn();
-    let world = World::new("bad");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("bad", is_available) else {
         return;
-    }
+    };
     let said = |settings: &Params| refused(&world, settings).to_string();
 
     let folder = tempfile::Builder::new()
@@ -310,11 +302,9 @@ fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
 
 #[test]
 fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
-    let _turn = turn();
-    let world = World::new("never");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("never", is_available) else {
         return;
-    }
+    };
     let error = refused(&world, &tcg().with("boot_limit", 0.3));
     let EnvError::Timeout { phase, limit } = &error else {
         panic!("{error}");
@@ -325,11 +315,9 @@ fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
 
 #[test]
 fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
-    let _turn = turn();
-    let world = World::new("kvm");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("kvm", is_available) else {
         return;
-    }
+    };
     let mut environment = configure(&Params::new().with("accel", "kvm"));
     let begin = Instant::now();
     let prepared = environment.prepare(&world.cx());
@@ -347,11 +335,9 @@ fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
 
 #[test]
 fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
-    let _turn = turn();
-    let world = World::new("killed");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("killed", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -384,11 +370,9 @@ fn kill(pid: u32) {
 
 #[test]
 fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_refuses_a_start() {
-    let _turn = turn();
-    let world = World::new("shared");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("shared", is_available) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
     environment.gather(2);
@@ -459,11 +443,9 @@ fn a_leashed_program_ends_with_whoever_asked_for_it(world: &World) {
 
 #[test]
 fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
-    let _turn = turn();
-    let world = World::new("sweep");
-    if !is_available(&world) {
+    let Some((_turn, world)) = turn_where("sweep", is_available) else {
         return;
-    }
+    };
     let mut environment = configure(&tcg().with("nic", "none"));
     let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     let swept = Vm.sweep(&world.cx(), world.run.as_str()).unwrap();

@@ -90,6 +90,16 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A turn and a world of one's own, where what the test needs is there.
+pub(crate) fn turn_where(
+    name: &str,
+    is_there: impl Fn(&World) -> bool,
+) -> Option<(MutexGuard<'static, ()>, World)> {
+    let turn = turn();
+    let world = World::new(name);
+    is_there(&world).then_some((turn, world))
+}
+
 /// The agent of the present sources, built once for each test program.
 pub(crate) fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();

@@ -11,7 +11,7 @@ use tare_model::Params;
 use tare_model::wire::Request;
 
 use super::{LIMIT, configure, facts, is_available, look, runsc, with};
-use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, wait_until};
+use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, turn_where, wait_until};
 
 /// A runtime that is a script.
 fn script(folder: &Path, name: &str, body: &str) -> String {
@@ -64,11 +64,9 @@ fn may_make_namespaces(world: &World) -> bool {
 
 #[test]
 fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
-    let _turn = turn();
-    let world = World::new("noruntime");
-    if !may_make_namespaces(&world) {
+    let Some((_turn, world)) = turn_where("noruntime", may_make_namespaces) else {
         return;
-    }
+    };
     for name in [
         "/no/such/runtime",
         "/etc",
@@ -89,11 +87,9 @@ fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
 
 #[test]
 fn a_runtimes_last_words_are_told_escaped() {
-    let _turn = turn();
-    let world = World::new("words");
-    if !may_make_namespaces(&world) {
+    let Some((_turn, world)) = turn_where("words", may_make_namespaces) else {
         return;
-    }
+    };
     let own = tempfile::tempdir().unwrap();
     let body = "test \"$1\" = --version && exit 0\nprintf 'level=error \\033[31mno such luck\\n' >&2\nexit 3";
     let runtime = script(own.path(), "run'time \"x\"\n", body);
@@ -115,11 +111,9 @@ fn a_runtimes_last_words_are_told_escaped() {
 
 #[test]
 fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
-    let _turn = turn();
-    let world = World::new("hangs");
-    if !may_make_namespaces(&world) {
+    let Some((_turn, world)) = turn_where("hangs", may_make_namespaces) else {
         return;
-    }
+    };
     let own = tempfile::tempdir().unwrap();
     let runtime = script(
         own.path(),
@@ -196,11 +190,9 @@ fn limits_that_a_runtime_does_not_set_are_refused() {
 
 #[test]
 fn a_limit_that_cannot_be_is_refused_in_the_runtimes_words() {
-    let _turn = turn();
-    let world = World::new("impossible");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("impossible", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let error = start_error(&world, &Params::new().with("cpuset", "900"));
     assert!(error.to_string().contains("cpuset"), "{error}");
 }
@@ -232,11 +224,9 @@ fn a_folder_with_quotes_spaces_and_control_characters_is_a_folder() {
 
 #[test]
 fn an_instance_that_was_dropped_is_removed_with_its_environment() {
-    let _turn = turn();
-    let world = World::new("dropped");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("dropped", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new());
     drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
@@ -320,11 +310,9 @@ fn when_the_host_is_killed_nothing_survives() {
 
 #[test]
 fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
-    let _turn = turn();
-    let world = World::new("sweeper");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("sweeper", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let (mut child, run) = host_with_container("runc", world.folder.path());
     let supervisors: Vec<u32> = labelled(&run)
         .into_iter()
@@ -352,11 +340,9 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
 
 #[test]
 fn an_ordinary_user_is_told_to_be_root() {
-    let _turn = turn();
-    let world = World::new("user");
-    if !may_make_namespaces(&world) {
+    let Some((_turn, world)) = turn_where("user", may_make_namespaces) else {
         return;
-    }
+    };
     let own = tempfile::tempdir().unwrap();
     std::fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let agent = own.path().join("agent");
@@ -374,11 +360,9 @@ fn an_ordinary_user_is_told_to_be_root() {
 
 #[test]
 fn what_a_program_mounts_and_leaves_running_ends_with_it() {
-    let _turn = turn();
-    let world = World::new("private");
-    if !may_make_namespaces(&world) {
+    let Some((_turn, world)) = turn_where("private", may_make_namespaces) else {
         return;
-    }
+    };
     let before = Snapshot::take(&world);
     let folder = tempfile::tempdir().unwrap();
     let body = "mount -t tmpfs x \"$0\" && touch \"$0/inside\" && (setsid sleep 300 &) && exit 7";
@@ -396,11 +380,9 @@ fn what_a_program_mounts_and_leaves_running_ends_with_it() {
 
 #[test]
 fn an_agent_that_is_told_goodbye_ends_the_runtime_by_itself() {
-    let _turn = turn();
-    let world = World::new("bye");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("bye", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let mut environment = configure(&Params::new());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     facts(instance.as_mut());

@@ -9,7 +9,7 @@ use tare::env::{Availability, Driver, EnvError, StartMode};
 use tare_model::{ArmId, Params};
 
 use super::{configure, facts, is_available, look, own_namespaces};
-use crate::world::{Snapshot, World, skip, turn};
+use crate::world::{Snapshot, World, skip, turn, turn_where};
 
 /// Writes a specification that reaches for the host: its namespaces, its root cgroup, a hook.
 fn reaching_out(folder: &Path, trace: &Path) -> String {
@@ -79,11 +79,9 @@ fn a_users_specification_is_used_but_cannot_reach_the_host() {
 
 #[test]
 fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
-    let _turn = turn();
-    let world = World::new("nospec");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("nospec", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let own = tempfile::tempdir().unwrap();
     let before = Snapshot::take(&world);
     let file = |name: &str, text: &str| {
@@ -124,11 +122,9 @@ fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
 
 #[test]
 fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
-    let _turn = turn();
-    let world = World::new("refused");
-    if !is_available(&world, "runc") {
+    let Some((_turn, world)) = turn_where("refused", |world| is_available(world, "runc")) else {
         return;
-    }
+    };
     let own = tempfile::tempdir().unwrap();
     let path = own.path().join("config.json");
     let spec = json!({
