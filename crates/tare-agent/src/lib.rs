@@ -40,6 +40,9 @@ mod moment;
 pub mod probe;
 pub mod program;
 pub mod region;
+#[cfg(test)]
+#[path = "../tests/common/registered.rs"]
+mod registered;
 #[cfg(target_os = "linux")]
 pub mod ring;
 pub mod serve;

@@ -87,6 +87,33 @@ pub struct MetricSpec {
     pub doc: &'static str,
 }
 
+/// Declares metrics as a table, a row each: `"id", Unit, Better, ResourceClass: "what is inside";`, with `floor`
+/// behind the class where the best value of a trial may carry a verdict. With `NAME = ` before them the rows are
+/// constants.
+#[macro_export]
+macro_rules! metrics {
+    (@) => { false };
+    (@ floor) => { true };
+    ($(
+        $(#[$of:meta])*
+        $vis:vis $name:ident = $id:tt, $unit:ident, $better:ident, $class:ident $(, $floor:ident)?: $doc:literal;
+    )+) => {$(
+        $(#[$of])*
+        $vis const $name: $crate::MetricSpec =
+            $crate::metrics! { $id, $unit, $better, $class $(, $floor)?: $doc; }[0];
+    )+};
+    ($($id:tt, $unit:ident, $better:ident, $class:ident $(, $floor:ident)?: $doc:literal;)+) => {
+        &[$($crate::MetricSpec {
+            id: $id,
+            unit: $crate::Unit::$unit,
+            better: $crate::Better::$better,
+            class: $crate::ResourceClass::$class,
+            floor_ok: $crate::metrics!(@ $($floor)?),
+            doc: $doc,
+        }),+]
+    };
+}
+
 /// A number of bytes for people, in powers of 1024.
 #[must_use]
 pub fn bytes(count: f64) -> String {

@@ -14,6 +14,9 @@ pub mod cx;
 pub mod env;
 mod parity;
 pub mod plan;
+#[cfg(test)]
+#[path = "../../tare-agent/tests/common/registered.rs"]
+mod registered;
 pub mod report;
 pub mod run;
 #[cfg(test)]

@@ -58,10 +58,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })
 }
 
-#[cfg(not(target_os = "linux"))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("the vDSO and direct system calls"))
-}
+super::needs!(linux, "the vDSO and direct system calls");
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

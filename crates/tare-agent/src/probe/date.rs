@@ -23,10 +23,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("localtime_r"))
-}
+super::needs!(linux or windows, "localtime_r");
 
 #[cfg(windows)]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

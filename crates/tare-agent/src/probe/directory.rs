@@ -26,20 +26,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("mkdirat and getdents64"))
-}
-
-#[cfg(target_os = "linux")]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    linux::run(meter)
-}
-
-#[cfg(windows)]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    windows::run(meter)
-}
+super::by_system!("mkdirat and getdents64");
 
 /// Directories to a batch.
 #[cfg(any(target_os = "linux", windows))]

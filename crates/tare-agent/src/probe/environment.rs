@@ -28,20 +28,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("getenv of the C library"))
-}
-
-#[cfg(target_os = "linux")]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    linux::run(meter)
-}
-
-#[cfg(windows)]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    windows::run(meter)
-}
+super::by_system!("getenv of the C library");
 
 /// How many variables there are while it is measured.
 #[cfg(any(target_os = "linux", windows))]

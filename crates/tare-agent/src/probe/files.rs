@@ -26,20 +26,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(target_os = "linux")]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    linux::run(meter)
-}
-
-#[cfg(windows)]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    windows::run(meter)
-}
-
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("openat and unlinkat"))
-}
+super::by_system!("openat and unlinkat");
 
 /// Files to a batch.
 #[cfg(any(target_os = "linux", windows))]

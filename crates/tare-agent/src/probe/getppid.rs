@@ -35,7 +35,4 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })
 }
 
-#[cfg(not(target_os = "linux"))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("direct system calls"))
-}
+super::needs!(linux, "direct system calls");

@@ -179,6 +179,40 @@ pub(crate) fn linux_only(what: &str) -> ProbeError {
     )))
 }
 
+/// `run` of a probe where there is no Linux, or neither Linux nor Windows: it needs this.
+macro_rules! needs {
+    (linux, $what:literal) => {
+        $crate::probe::needs!(@ not(target_os = "linux"), $what);
+    };
+    (linux or windows, $what:literal) => {
+        $crate::probe::needs!(@ not(any(target_os = "linux", windows)), $what);
+    };
+    (@ $elsewhere:meta, $what:literal) => {
+        #[cfg($elsewhere)]
+        fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+            Err($crate::probe::linux_only($what))
+        }
+    };
+}
+use needs;
+
+/// `run` of a probe whose modules `linux` and `windows` do the same; elsewhere it needs this.
+macro_rules! by_system {
+    ($what:literal) => {
+        super::needs!(linux or windows, $what);
+
+        #[cfg(any(target_os = "linux", windows))]
+        fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+            #[cfg(target_os = "linux")]
+            use linux as system;
+            #[cfg(windows)]
+            use windows as system;
+            system::run(meter)
+        }
+    };
+}
+use by_system;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,23 +220,7 @@ mod tests {
     #[test]
     fn every_file_in_this_folder_is_a_registered_probe_of_the_same_name() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/probe");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .filter_map(|entry| {
-                entry
-                    .unwrap()
-                    .file_name()
-                    .into_string()
-                    .unwrap()
-                    .strip_suffix(".rs")
-                    .map(str::to_owned)
-            })
-            .filter(|name| name != "mod")
-            .map(|name| name.replace('_', "-"))
-            .collect();
-        let mut names: Vec<&str> = PROBES.iter().map(|probe| probe.name).collect();
-        files.sort();
-        names.sort_unstable();
-        assert_eq!(files, names);
+        let names = PROBES.iter().map(|probe| probe.name);
+        crate::registered::assert_registered(folder, ".rs", |name| name == "mod", names);
     }
 }

@@ -22,10 +22,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("/proc/self/mountinfo"))
-}
+super::needs!(linux or windows, "/proc/self/mountinfo");
 
 #[cfg(windows)]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

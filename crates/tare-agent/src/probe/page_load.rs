@@ -24,10 +24,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(target_os = "linux"))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("openat and getdents64"))
-}
+super::needs!(linux, "openat and getdents64");
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {

@@ -27,10 +27,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     linux::run(meter, params)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("binding two processes to one processor"))
-}
+super::needs!(linux, "binding two processes to one processor");
 
 #[cfg(target_os = "linux")]
 mod linux {

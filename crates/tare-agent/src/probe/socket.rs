@@ -24,10 +24,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("epoll"))
-}
+super::needs!(linux or windows, "epoll");
 
 /// How long to wait for a byte that was sent, milliseconds.
 #[cfg(any(target_os = "linux", windows))]

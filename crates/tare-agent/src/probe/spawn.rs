@@ -26,10 +26,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter, c"/proc/self/exe")
 }
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("fork"))
-}
+super::needs!(linux or windows, "fork");
 
 #[cfg(windows)]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

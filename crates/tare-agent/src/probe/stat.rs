@@ -60,10 +60,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     })
 }
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("stat as a system call"))
-}
+super::needs!(linux or windows, "stat as a system call");
 
 #[cfg(windows)]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

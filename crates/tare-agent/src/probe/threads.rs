@@ -25,20 +25,7 @@ pub static PROBE: Probe = Probe {
     run,
 };
 
-#[cfg(not(any(target_os = "linux", windows)))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("futexes"))
-}
-
-#[cfg(target_os = "linux")]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    linux::run(meter)
-}
-
-#[cfg(windows)]
-fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    windows::run(meter)
-}
+super::by_system!("futexes");
 
 /// Starting threads that return at once, one after the other.
 #[cfg(any(target_os = "linux", windows))]

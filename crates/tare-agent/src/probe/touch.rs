@@ -26,10 +26,7 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
     linux::run(meter)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn run(_meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
-    Err(super::linux_only("madvise"))
-}
+super::needs!(linux, "madvise");
 
 #[cfg(target_os = "linux")]
 mod linux {

@@ -64,14 +64,7 @@ mod tests {
     use crate::analyze::pairs::{Level, Pair};
     use crate::analyze::reading::Reading;
 
-    const METRIC: MetricSpec = MetricSpec {
-        id: "disk.fio-read.rate",
-        unit: tare_model::Unit::BytePerSecond,
-        better: tare_model::Better::Higher,
-        class: tare_model::ResourceClass::Disk,
-        floor_ok: false,
-        doc: "Bytes.",
-    };
+    tare_model::metrics! { METRIC = "disk.fio-read.rate", BytePerSecond, Higher, Disk: "Bytes."; }
 
     fn kept(remarks: Vec<Remark>) -> Kept {
         Kept {

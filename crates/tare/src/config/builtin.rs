@@ -50,26 +50,13 @@ pub fn find(id: &str) -> Option<BuiltinStudy> {
 mod tests {
     use super::*;
     use crate::config::{Adjustments, parse};
+    use crate::registered::assert_registered;
 
     #[test]
     fn every_file_in_the_studies_folder_is_registered_and_valid() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .filter_map(|entry| {
-                entry
-                    .unwrap()
-                    .file_name()
-                    .into_string()
-                    .unwrap()
-                    .strip_suffix(".toml")
-                    .map(str::to_owned)
-            })
-            .collect();
-        let mut ids: Vec<&str> = STUDIES.iter().map(|study| study.id).collect();
-        files.sort();
-        ids.sort_unstable();
-        assert_eq!(files, ids);
+        let ids = STUDIES.iter().map(|study| study.id);
+        assert_registered(folder, ".toml", |_| false, ids);
         for builtin in STUDIES {
             let study = parse(builtin.id, builtin.text, &Adjustments::default())
                 .unwrap_or_else(|error| panic!("{error}"));

@@ -37,8 +37,8 @@ use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, Setting,
-    SettingsError, StartMode, TURN_PAGE, docker,
+    Availability, Configured, Declared, Driver, EnvError, Environment, Files, Instance, StartMode,
+    TURN_PAGE, docker,
 };
 use crate::cx::{Context, Running, files, turn_page};
 
@@ -63,32 +63,19 @@ const SHARED: &str = "/tare-shared";
 pub struct Container;
 
 impl Driver for Container {
-    fn id(&self) -> &'static str {
-        "container"
-    }
-
-    fn about(&self) -> &'static str {
-        "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn files(&self) -> Files {
-        Files::Hosts
-    }
-
-    fn links(&self) -> &'static [&'static str] {
-        &["tare"]
-    }
-
-    fn choice(&self) -> Option<u8> {
-        Some(3)
-    }
-
-    fn mechanisms(&self) -> &'static Mechanisms {
-        &mechanisms::MECHANISMS
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            mechanisms: &mechanisms::MECHANISMS,
+            files: Files::Hosts,
+            links: &["tare"],
+            choice: Some(3),
+            ..Declared::new(
+                "container",
+                "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -98,17 +85,10 @@ impl Driver for Container {
                 fix: None,
             };
         }
-        match try_out(cx) {
-            Ok(report) => Availability::Ready(report_facts(&report)),
-            Err(error) => error.into(),
-        }
+        try_out(cx).map(|report| report_facts(&report)).into()
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         Ok(Box::new(ContainerEnvironment {
             arm,
             settings: Settings::read(settings)?,

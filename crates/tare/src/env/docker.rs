@@ -17,7 +17,7 @@ use tare_model::{ArmId, Facts, Params};
 
 use super::own::{Changed, Own, Wish};
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, SettingsError};
+use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
@@ -266,28 +266,18 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
 }
 
 impl Driver for Docker {
-    fn id(&self) -> &'static str {
-        "docker"
-    }
-
-    fn about(&self) -> &'static str {
-        "a container of a Docker engine, made through its API from an image that holds only the agent"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn links(&self) -> &'static [&'static str] {
-        &["docker", "br-", "veth"]
-    }
-
-    fn choice(&self) -> Option<u8> {
-        Some(1)
-    }
-
-    fn mechanisms(&self) -> &'static Mechanisms {
-        &mechanisms::MECHANISMS
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            mechanisms: &mechanisms::MECHANISMS,
+            links: &["docker", "br-", "veth"],
+            choice: Some(1),
+            ..Declared::new(
+                "docker",
+                "a container of a Docker engine, made through its API from an image that holds only the agent",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -298,17 +288,10 @@ impl Driver for Docker {
             engine.system.agent(cx.agents, &engine.architecture)?;
             Ok(engine.facts)
         });
-        match found {
-            Ok(facts) => Availability::Ready(facts),
-            Err(error) => error.into(),
-        }
+        found.into()
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         let settings = Settings::read(settings)?;
         let driver = self.within(settings.context.as_deref());
         if let Some(container) = settings.inside {

@@ -19,8 +19,8 @@ use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
 use super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Files, Instance, Published,
-    PublishedAt, Setting, SettingsError, StartMode,
+    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Files,
+    Instance, Published, PublishedAt, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
@@ -37,20 +37,12 @@ const DETECT_LIMIT: Duration = Duration::from_secs(5);
 pub struct Host;
 
 impl Driver for Host {
-    fn id(&self) -> &'static str {
-        "host"
-    }
-
-    fn about(&self) -> &'static str {
-        "a plain process on this machine"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn files(&self) -> Files {
-        Files::Hosts
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            files: Files::Hosts,
+            ..Declared::new("host", "a plain process on this machine", SETTINGS)
+        };
+        &DECLARED
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -74,11 +66,7 @@ impl Driver for Host {
         }
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         let read = Reader::new(self.id(), SETTINGS, settings)?;
         let cpus = cpu_list(&read)?;
         let variables = read.list(&VARIABLES).iter();

@@ -13,6 +13,7 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
+pub use declared::{Declared, Files};
 pub use image::host_files::Wanted;
 pub use mechanism::{Mechanism, Mechanisms};
 pub use setting::Setting;
@@ -21,6 +22,7 @@ pub mod channel;
 mod charged;
 mod common;
 pub mod container;
+mod declared;
 pub mod docker;
 mod grammar;
 pub mod host;
@@ -58,14 +60,17 @@ pub fn mechanisms(id: &str) -> &'static Mechanisms {
 
 /// What the devices begin with that drivers put between their environments and the network of the host.
 pub fn links() -> impl Iterator<Item = &'static str> {
-    DRIVERS.iter().flat_map(|driver| driver.links()).copied()
+    DRIVERS
+        .iter()
+        .flat_map(|driver| driver.declared().links)
+        .copied()
 }
 
 /// The drivers that are asked about where none is named, the first choice first.
 pub fn usual() -> Vec<&'static dyn Driver> {
     let mut usual: Vec<_> = DRIVERS
         .iter()
-        .filter_map(|driver| Some((driver.choice()?, *driver)))
+        .filter_map(|driver| Some((driver.declared().choice?, *driver)))
         .collect();
     usual.sort_unstable_by_key(|(choice, _)| *choice);
     usual.into_iter().map(|(_, driver)| driver).collect()
@@ -112,51 +117,33 @@ impl SettingsError {
     }
 }
 
-/// Whose files are found inside an environment, where no setting says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Files {
-    /// The host's own.
-    Hosts,
-    /// Those of an image or a root of its own.
-    Image,
-    /// None but those that were asked for.
-    Packed,
-    /// Those of another machine.
-    Elsewhere,
-}
+/// An environment with the settings that were asked for.
+pub type Configured = Result<Box<dyn Environment>, SettingsError>;
 
 /// A kind of environment.
 pub trait Driver: Sync {
-    /// Its name: that of its file.
-    fn id(&self) -> &'static str;
+    /// What it declares of itself.
+    fn declared(&self) -> &Declared;
+    /// Its name.
+    fn id(&self) -> &'static str {
+        self.declared().id
+    }
     /// One sentence.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.declared().about
+    }
     /// The settings it takes.
-    fn settings(&self) -> &'static [Setting];
+    fn settings(&self) -> &'static [Setting] {
+        self.declared().settings
+    }
     /// What its environments are made of, and how each part is switched off.
     fn mechanisms(&self) -> &'static Mechanisms {
-        &mechanism::UNKNOWN
-    }
-    /// Whose files are inside.
-    fn files(&self) -> Files {
-        Files::Image
-    }
-    /// What the devices begin with that it puts between its environments and the network of the host.
-    fn links(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// How early it is asked about where no environment is named, 1 first; `None` if it never is.
-    fn choice(&self) -> Option<u8> {
-        None
+        self.declared().mechanisms
     }
     /// Whether it can be used here: by doing it, quickly, leaving nothing.
     fn detect(&self, cx: &Context<'_>) -> Availability;
     /// An environment with these settings; touches nothing outside.
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError>;
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured;
     /// Whether a command is a line for its engine's client that would make a container.
     fn knows_line(&self, _command: &[String]) -> bool {
         false
@@ -404,9 +391,16 @@ impl From<EnvError> for Availability {
     }
 }
 
+impl From<Result<Facts, EnvError>> for Availability {
+    fn from(found: Result<Facts, EnvError>) -> Self {
+        found.map_or_else(Self::from, Self::Ready)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registered::assert_registered;
 
     #[test]
     fn engines_are_asked_first_and_the_built_in_container_last() {
@@ -447,27 +441,13 @@ mod tests {
             "siblings",
             "text",
             "common",
+            "declared",
             "setting",
             "mechanism",
             "own",
         ];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .filter_map(|entry| {
-                entry
-                    .unwrap()
-                    .file_name()
-                    .into_string()
-                    .unwrap()
-                    .strip_suffix(".rs")
-                    .map(str::to_owned)
-            })
-            .filter(|name| !helpers.contains(&name.as_str()))
-            .collect();
-        let mut ids: Vec<&str> = DRIVERS.iter().map(|driver| driver.id()).collect();
-        files.sort();
-        ids.sort_unstable();
-        assert_eq!(files, ids);
+        let ids = DRIVERS.iter().map(|driver| driver.id());
+        assert_registered(folder, ".rs", |name| helpers.contains(&name), ids);
     }
 }

@@ -35,8 +35,8 @@ use super::charged;
 use super::private;
 use super::text::and_cleanup;
 use super::{
-    Availability, Driver, EnvError, Environment, Files, Instance, Mechanisms, Setting,
-    SettingsError, StartMode, TURN_PAGE, Wanted, container, docker,
+    Availability, Configured, Declared, Driver, EnvError, Environment, Files, Instance, StartMode,
+    TURN_PAGE, Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files, turn_page};
 
@@ -54,24 +54,17 @@ const STEP: Duration = Duration::from_micros(200);
 pub struct Oci;
 
 impl Driver for Oci {
-    fn id(&self) -> &'static str {
-        "oci"
-    }
-
-    fn about(&self) -> &'static str {
-        "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn files(&self) -> Files {
-        Files::Hosts
-    }
-
-    fn mechanisms(&self) -> &'static Mechanisms {
-        &mechanisms::MECHANISMS
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            mechanisms: &mechanisms::MECHANISMS,
+            files: Files::Hosts,
+            ..Declared::new(
+                "oci",
+                "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
@@ -115,11 +108,7 @@ impl Driver for Oci {
         }
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         Ok(Box::new(OciEnvironment {
             arm,
             settings: Settings::read(settings)?,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Mechanisms, Setting, SettingsError};
+use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::Context;
 
 mod account;
@@ -60,28 +60,18 @@ impl Podman {
 }
 
 impl Driver for Podman {
-    fn id(&self) -> &'static str {
-        "podman"
-    }
-
-    fn about(&self) -> &'static str {
-        "a container of podman, rootful or rootless, from an image that holds only the agent"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn links(&self) -> &'static [&'static str] {
-        &["podman", "cni", "veth"]
-    }
-
-    fn choice(&self) -> Option<u8> {
-        Some(2)
-    }
-
-    fn mechanisms(&self) -> &'static Mechanisms {
-        &mechanisms::MECHANISMS
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            mechanisms: &mechanisms::MECHANISMS,
+            links: &["podman", "cni", "veth"],
+            choice: Some(2),
+            ..Declared::new(
+                "podman",
+                "a container of podman, rootful or rootless, from an image that holds only the agent",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     fn knows_line(&self, command: &[String]) -> bool {
@@ -115,11 +105,7 @@ impl Driver for Podman {
         detect::detect(cx, self, &Settings::default())
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         let settings = Settings::read(settings)?;
         Ok(Box::new(PodmanEnvironment::new(
             self.clone(),

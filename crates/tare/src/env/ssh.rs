@@ -15,7 +15,7 @@ use tare_model::fact;
 use tare_model::{ArmId, Facts, Params};
 
 use super::record;
-use super::{Availability, Driver, EnvError, Environment, Files, Setting, SettingsError};
+use super::{Availability, Configured, Declared, Driver, EnvError, Files};
 use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
@@ -72,20 +72,16 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
 }
 
 impl Driver for Ssh {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "a process on another machine that your own `ssh` reaches without questions"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn files(&self) -> Files {
-        Files::Elsewhere
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            files: Files::Elsewhere,
+            ..Declared::new(
+                ID,
+                "a process on another machine that your own `ssh` reaches without questions",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     /// Whether `ssh` is here; only settings can name a host.
@@ -98,11 +94,7 @@ impl Driver for Ssh {
         }
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         let settings = Settings::read(settings)?;
         Ok(Box::new(SshEnvironment::new(arm, settings)))
     }

@@ -29,7 +29,7 @@ use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
-use super::{Availability, Driver, EnvError, Environment, Files, Setting, SettingsError};
+use super::{Availability, Configured, Declared, Driver, EnvError, Files};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
@@ -40,38 +40,24 @@ const VERSION_LIMIT: Duration = Duration::from_secs(10);
 pub struct Vm;
 
 impl Driver for Vm {
-    fn id(&self) -> &'static str {
-        "vm"
-    }
-
-    fn about(&self) -> &'static str {
-        "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent and the programs to run"
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        SETTINGS
-    }
-
-    fn files(&self) -> Files {
-        Files::Packed
-    }
-
-    fn links(&self) -> &'static [&'static str] {
-        &["tare"]
+    fn declared(&self) -> &Declared {
+        static DECLARED: Declared = Declared {
+            files: Files::Packed,
+            links: &["tare"],
+            ..Declared::new(
+                "vm",
+                "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent and the programs to run",
+                SETTINGS,
+            )
+        };
+        &DECLARED
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {
-        match detected(cx) {
-            Ok(facts) => Availability::Ready(facts),
-            Err(error) => error.into(),
-        }
+        detected(cx).into()
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         let settings = Settings::read(settings)?;
         Ok(Box::new(VmEnvironment::new(arm, settings)))
     }

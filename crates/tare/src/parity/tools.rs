@@ -13,7 +13,7 @@ use tare_model::tool::{NOT_INSTALLED, ToolAnswer};
 use tare_model::{CheckResult, Facts, Params, Reason};
 
 use super::{Finding, Side};
-use crate::env::{self, Driver, Files};
+use crate::env::{self, Files};
 
 /// How many digits of a hash tell two programs apart for a reader.
 const DIGITS: usize = 12;
@@ -119,9 +119,13 @@ pub(crate) fn missing(facts: &Facts, program: &str) -> Option<Reason> {
 /// What brings a missing tool into an arm of this driver with these settings.
 pub(crate) fn fix(program: &str, driver: &str, settings: &Params) -> String {
     match settings.text("image") {
-        None if env::find(driver).map(Driver::files) == Some(Files::Packed) => format!(
-            "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
-        ),
+        None if env::find(driver)
+            .is_some_and(|driver| driver.declared().files == Files::Packed) =>
+        {
+            format!(
+                "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
+            )
+        }
         Some(image) => format!(
             "install `{program}` in the image `{}`, or leave `image` out: then the host's own `{program}` is packed",
             image.escape_debug()

@@ -191,7 +191,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
     if !can {
         return settings.clone();
     }
-    let has_own_root = driver.files() != Files::Hosts && settings.value("image").is_none();
+    let has_own_root = driver.declared().files != Files::Hosts && settings.value("image").is_none();
     let mut binds = settings.words("binds");
     let taken: Vec<String> = binds
         .iter()
@@ -225,7 +225,7 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
         let mut told = carried.told.clone();
-        if driver.files() == Files::Hosts {
+        if driver.declared().files == Files::Hosts {
             // Nothing has to be shown there: its root is made of the host's files.
             for line in &mut told {
                 *line = line.replace(
@@ -242,7 +242,7 @@ pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         .filter_map(|bind| bind.split(':').next())
         .map(|path| format!("`{path}`"))
         .collect();
-    let instead = match driver.files() {
+    let instead = match driver.declared().files {
         Files::Elsewhere => "what that machine has under the same paths is used",
         _ => "inside there is nothing under the same paths",
     };

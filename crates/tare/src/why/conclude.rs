@@ -318,7 +318,7 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
     ];
     let of = |arm: &str| {
         let mut all = readings.counters(arm);
-        all.remove(workload::Workload::id(&user_command::ENTRY))
+        all.remove(workload::Workload::id(&user_command::UserCommand))
             .unwrap_or_default()
     };
     let (base, env) = (of(baseline), of(env));

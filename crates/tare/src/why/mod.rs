@@ -157,7 +157,7 @@ impl Ask {
         WorkloadSpec {
             instances: 1,
             spread: None,
-            id: id(user_command::ENTRY.id()),
+            id: id(user_command::UserCommand.id()),
             params: Params::new().with(user_command::CALL, call),
             path: None,
         }

@@ -227,7 +227,7 @@ pub fn put_together(
 }
 
 pub(super) fn user_command_id() -> String {
-    workload::Workload::id(&user_command::ENTRY).to_owned()
+    workload::Workload::id(&user_command::UserCommand).to_owned()
 }
 
 /// Of rates the negative, so that more is always worse.

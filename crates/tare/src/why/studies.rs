@@ -146,7 +146,7 @@ fn start_up() -> WorkloadSpec {
     WorkloadSpec {
         instances: 1,
         spread: None,
-        id: id(workload::start_up::WORKLOAD.id()),
+        id: id(workload::start_up::StartUp.id()),
         params: Params::new(),
         path: None,
     }

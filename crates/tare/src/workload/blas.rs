@@ -11,7 +11,9 @@ use tare_model::{CommandCall, Params, RawOutput, Recipe, SpanClock, Value, WorkS
 
 use super::command_output::{report, stdout};
 use super::sanity::MORE_THREADS_THAN_CPUS;
-use super::{DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, unreadable};
+use super::{
+    Accepts, DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, unreadable,
+};
 
 /// What the programs import.
 pub(super) const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
@@ -30,6 +32,7 @@ const MOST_THREADS: i64 = 1024;
 pub(super) const THREADS: ParamSpec = ParamSpec {
     name: "threads",
     default: DefaultValue::Text(DEFAULT_THREADS),
+    accepts: Accepts::Any,
     doc: "threads of the library's pool: `default` for its own choice, or 1 to 1024",
 };
 
@@ -37,6 +40,7 @@ pub(super) const THREADS: ParamSpec = ParamSpec {
 pub(super) const PYTHON: ParamSpec = ParamSpec {
     name: "python",
     default: DefaultValue::Text(INTERPRETER),
+    accepts: Accepts::Any,
     doc: "the interpreter, by its path or its name on the search path; it must find NumPy",
 };
 

@@ -15,20 +15,12 @@
 //! What it cannot see: which kernel the library chose for the processor.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit, WorkSpan,
-};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample, WorkSpan, metrics};
 
 use super::blas::{self, Pool, THREADS};
 use super::command_output::sample;
-use super::probe_output::{Accepts, checked};
-use super::python_tool;
-use super::{
-    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, one_end,
-};
-
-/// The workload.
-pub static WORKLOAD: BlasInverse = BlasInverse;
+use super::declared::declared;
+use super::{DecodeError, Demand, ParamError, Remark, Tool, Workload, python_tool};
 
 /// The program that is run, beside the interpreter.
 const SCRIPT: &str = concat!(
@@ -36,61 +28,29 @@ const SCRIPT: &str = concat!(
     include_str!("blas_inverse.py")
 );
 
-const METRIC: MetricSpec = MetricSpec {
-    id: "blas.inverse.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: true,
-    doc: "Time of one inversion of a dense matrix of 64-bit floating-point numbers by NumPy.",
-};
-const ALL: MetricSpec = MetricSpec {
-    id: "blas.inversions.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Time of all inversions of a trial together, the pauses among them left out.",
-};
+metrics! {
+    METRIC = "blas.inverse.time", Nanosecond, Lower, Compute, floor: "Time of one inversion of a dense matrix of 64-bit floating-point numbers by NumPy.";
+    ALL = "blas.inversions.time", Nanosecond, Lower, Compute: "Time of all inversions of a trial together, the pauses among them left out.";
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct BlasInverse;
 
 impl Workload for BlasInverse {
-    fn id(&self) -> &'static str {
-        "blas-inverse"
-    }
-
-    fn about(&self) -> &'static str {
-        "Inversions of a dense matrix by NumPy, with the BLAS library's own pool of threads."
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "size",
-                default: DefaultValue::Int(200),
-                doc: "order of the matrix, 2 to 8000",
-            },
-            ParamSpec {
-                name: "repeats",
-                default: DefaultValue::Int(300),
-                doc: "inversions in one trial, 1 to 100000",
-            },
-            THREADS,
-            blas::PYTHON,
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[METRIC, ALL]
+    declared! {
+        "blas-inverse": "Inversions of a dense matrix by NumPy, with the BLAS library's own pool of threads.";
+        params {
+            "size" = Int(200), Between(2, 8_000): "order of the matrix, 2 to 8000";
+            "repeats" = Int(300), Between(1, 100_000): "inversions in one trial, 1 to 100000";
+            + THREADS;
+            + blas::PYTHON;
+        }
+        metrics &[METRIC, ALL];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
-        let numbers = [Accepts::Between(2, 8_000), Accepts::Between(1, 100_000)];
-        let params = checked(self.id(), params, self.params(), &numbers)?;
+        let params = self.complete(params, path)?;
         blas::recipe(&params, SCRIPT, &["size", "repeats"])
     }
 
@@ -137,21 +97,25 @@ mod tests {
 
     #[test]
     fn every_inversion_is_an_observation() {
-        let samples = WORKLOAD.decode(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let samples = BlasInverse.decode(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!(samples[0].observations, [1000.0, 3000.0, 2000.0]);
         assert_eq!(samples[1].metric.as_str(), ALL.id);
         assert_eq!(samples[1].observations, [6000.0]);
-        let demand = WORKLOAD.demand(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let demand = BlasInverse.demand(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!((demand.threads, demand.cpus, demand.quota), (2, 2, None));
-        let span = WORKLOAD.span(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let span = BlasInverse.span(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (10, 7_000));
-        assert!(WORKLOAD.remarks(&raw(0, OUTPUT.as_bytes(), b"")).is_empty());
+        assert!(
+            BlasInverse
+                .remarks(&raw(0, OUTPUT.as_bytes(), b""))
+                .is_empty()
+        );
     }
 
     #[test]
     fn a_pool_that_is_larger_than_what_it_may_run_on_is_remarked() {
         let limited = OUTPUT.replace("\"quota\": null", "\"quota\": 1.5");
-        let remarks = WORKLOAD.remarks(&raw(0, limited.as_bytes(), b""));
+        let remarks = BlasInverse.remarks(&raw(0, limited.as_bytes(), b""));
         assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
         assert_eq!(remarks[0].detail, "2 threads on 1.5 CPUs");
     }
@@ -159,10 +123,18 @@ mod tests {
     #[test]
     fn a_program_that_ended_badly_or_printed_something_else_is_no_reading() {
         for (code, output) in [(1, OUTPUT), (0, "Illegal instruction"), (0, "{}")] {
-            assert!(WORKLOAD.decode(&raw(code, output.as_bytes(), b"")).is_err());
-            assert_eq!(WORKLOAD.demand(&raw(code, output.as_bytes(), b"")), None);
+            assert!(
+                BlasInverse
+                    .decode(&raw(code, output.as_bytes(), b""))
+                    .is_err()
+            );
+            assert_eq!(BlasInverse.demand(&raw(code, output.as_bytes(), b"")), None);
         }
         let nothing = OUTPUT.replace("[1000, 3000, 2000]", "[]");
-        assert!(WORKLOAD.decode(&raw(0, nothing.as_bytes(), b"")).is_err());
+        assert!(
+            BlasInverse
+                .decode(&raw(0, nothing.as_bytes(), b""))
+                .is_err()
+        );
     }
 }

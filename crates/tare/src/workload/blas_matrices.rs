@@ -10,20 +10,12 @@
 //! What it cannot see: which kernel the library chose for the processor; memory that the kernel holds for the program.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit, WorkSpan,
-};
+use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, WorkSpan, metrics};
 
 use super::blas::{self, Pool, THREADS};
 use super::command_output::sample;
-use super::probe_output::{Accepts, checked};
-use super::python_tool;
-use super::{
-    DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload, one_end,
-};
-
-/// The workload.
-pub static WORKLOAD: BlasMatrices = BlasMatrices;
+use super::declared::declared;
+use super::{DecodeError, Demand, ParamError, Remark, Tool, Workload, python_tool};
 
 /// The program that is run, beside the interpreter.
 const SCRIPT: &str = concat!(
@@ -31,93 +23,34 @@ const SCRIPT: &str = concat!(
     include_str!("blas_matrices.py")
 );
 
-const fn metric(id: &'static str, unit: Unit, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: false,
-        doc,
-    }
-}
-
-static METRICS: [MetricSpec; 7] = [
-    metric(
-        "blas.matrices.time",
-        Unit::Nanosecond,
-        "Time of all four operations on all matrices.",
-    ),
-    metric(
-        "blas.matrices-transpose.time",
-        Unit::Nanosecond,
-        "Time of turning all matrices, which NumPy does without moving an element.",
-    ),
-    metric(
-        "blas.matrices-inverse.time",
-        Unit::Nanosecond,
-        "Time of inverting all matrices, one after the other.",
-    ),
-    metric(
-        "blas.matrices-add.time",
-        Unit::Nanosecond,
-        "Time of adding the matrices of all pairs.",
-    ),
-    metric(
-        "blas.matrices-multiply.time",
-        Unit::Nanosecond,
-        "Time of multiplying the matrices of all pairs, element by element.",
-    ),
-    metric(
-        "blas.matrices.processors",
-        Unit::Ratio,
-        "How many processors the operations kept busy: processor time of all threads over time passed.",
-    ),
-    metric(
-        "blas.matrices.memory",
-        Unit::Byte,
-        "The most memory that the program held at once, interpreter and library included.",
-    ),
-];
+static METRICS: &[MetricSpec] = metrics! {
+    "blas.matrices.time", Nanosecond, Lower, Compute: "Time of all four operations on all matrices.";
+    "blas.matrices-transpose.time", Nanosecond, Lower, Compute: "Time of turning all matrices, which NumPy does without moving an element.";
+    "blas.matrices-inverse.time", Nanosecond, Lower, Compute: "Time of inverting all matrices, one after the other.";
+    "blas.matrices-add.time", Nanosecond, Lower, Compute: "Time of adding the matrices of all pairs.";
+    "blas.matrices-multiply.time", Nanosecond, Lower, Compute: "Time of multiplying the matrices of all pairs, element by element.";
+    "blas.matrices.processors", Ratio, Lower, Compute: "How many processors the operations kept busy: processor time of all threads over time passed.";
+    "blas.matrices.memory", Byte, Lower, Compute: "The most memory that the program held at once, interpreter and library included.";
+};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct BlasMatrices;
 
 impl Workload for BlasMatrices {
-    fn id(&self) -> &'static str {
-        "blas-matrices"
-    }
-
-    fn about(&self) -> &'static str {
-        "transposes, inverses, sums and products of several matrices by NumPy, with processors and memory used"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "size",
-                default: DefaultValue::Int(500),
-                doc: "order of the matrices, 16 to 8000",
-            },
-            ParamSpec {
-                name: "pairs",
-                default: DefaultValue::Int(8),
-                doc: "pairs of matrices, 1 to 64",
-            },
-            THREADS,
-            blas::PYTHON,
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &METRICS
+    declared! {
+        "blas-matrices": "transposes, inverses, sums and products of several matrices by NumPy, with processors and memory used";
+        params {
+            "size" = Int(500), Between(16, 8_000): "order of the matrices, 16 to 8000";
+            "pairs" = Int(8), Between(1, 64): "pairs of matrices, 1 to 64";
+            + THREADS;
+            + blas::PYTHON;
+        }
+        metrics METRICS;
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
-        let numbers = [Accepts::Between(16, 8_000), Accepts::Between(1, 64)];
-        let params = checked(self.id(), params, self.params(), &numbers)?;
+        let params = self.complete(params, path)?;
         blas::recipe(&params, SCRIPT, &["size", "pairs"])
     }
 
@@ -189,7 +122,7 @@ mod tests {
     #[test]
     fn operations_add_up_and_processors_and_memory_stand_beside_them() {
         let raw = raw(0, OUTPUT.as_bytes(), b"");
-        let samples = WORKLOAD.decode(&raw).unwrap();
+        let samples = BlasMatrices.decode(&raw).unwrap();
         assert_eq!(samples.len(), METRICS.len());
         assert_eq!(value(&samples, "blas.matrices.time"), Some(100_000.0));
         assert_eq!(
@@ -198,16 +131,18 @@ mod tests {
         );
         assert_eq!(value(&samples, "blas.matrices.processors"), Some(1.5));
         assert_eq!(value(&samples, "blas.matrices.memory"), Some(52_428_800.0));
-        let span = WORKLOAD.span(&raw).unwrap();
+        let span = BlasMatrices.span(&raw).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (10, 110_000));
-        let remarks = WORKLOAD.remarks(&raw);
+        let remarks = BlasMatrices.remarks(&raw);
         assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
     }
 
     #[test]
     fn memory_that_the_system_does_not_tell_is_absent_and_the_rest_stays() {
         let without = OUTPUT.replace("52428800", "null");
-        let samples = WORKLOAD.decode(&raw(0, without.as_bytes(), b"")).unwrap();
+        let samples = BlasMatrices
+            .decode(&raw(0, without.as_bytes(), b""))
+            .unwrap();
         assert_eq!(value(&samples, "blas.matrices.memory"), None);
         assert_eq!(samples.len(), METRICS.len() - 1);
     }
@@ -216,7 +151,11 @@ mod tests {
     fn a_program_that_failed_or_printed_something_else_is_no_reading() {
         let backwards = OUTPUT.replace("\"inverse_ns\": 80000", "\"inverse_ns\": -1");
         for (code, output) in [(1, OUTPUT), (0, "Killed"), (0, "{}"), (0, &*backwards)] {
-            assert!(WORKLOAD.decode(&raw(code, output.as_bytes(), b"")).is_err());
+            assert!(
+                BlasMatrices
+                    .decode(&raw(code, output.as_bytes(), b""))
+                    .is_err()
+            );
         }
     }
 }

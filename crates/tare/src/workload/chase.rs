@@ -4,21 +4,10 @@
 //! interpreters suffer from; other processor work barely does. What it cannot see: where the processor or the
 //! kernel never speculates, both arms are equally slow.
 
-use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+use super::probe_output::probe;
 
-use super::probe_output::ProbeWorkload;
-
-pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
-    id: "chase",
-    about: "dependent loads behind stores of late address: what disabling memory speculation costs",
-    params: &[],
-    accepts: &[],
-    metrics: &[MetricSpec {
-        id: "cpu.chase.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: true,
-        doc: "One load whose address is the last load's value, behind a store whose address is known later; all in the first-level cache.",
-    }],
-};
+probe! {
+    "chase": "dependent loads behind stores of late address: what disabling memory speculation costs";
+    "cpu.chase.time", Nanosecond, Lower, Compute, floor:
+        "One load whose address is the last load's value, behind a store whose address is known later; all in the first-level cache.";
+}

@@ -11,106 +11,41 @@ use regex::Regex;
 use tare_model::command::Pick;
 use tare_model::counter;
 use tare_model::{
-    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
-    Sample, Unit, Value, command,
+    CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample, Value, command, metrics,
 };
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::tool_text::{garbled, is_argument, number, said, text};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "command";
 
-const WALL: MetricSpec = MetricSpec {
-    id: "command.run.wall",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Time from the request to start the command until it has ended.",
-};
-const CPU: MetricSpec = MetricSpec {
-    id: "command.run.cpu",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Processor time in user space and kernel of the command and of those of its children that it waited for.",
-};
-const PICKED: MetricSpec = MetricSpec {
-    id: "command.run.picked",
-    unit: Unit::Count,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "The number that `pick` found in the command's output, for which smaller is better.",
-};
-const PICKED_RATE: MetricSpec = MetricSpec {
-    id: "command.run.picked-rate",
-    unit: Unit::Count,
-    better: Better::Higher,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "The number that `pick` found in the command's output, for which larger is better.",
-};
+metrics! {
+    WALL = "command.run.wall", Nanosecond, Lower, Compute: "Time from the request to start the command until it has ended.";
+    CPU = "command.run.cpu", Nanosecond, Lower, Compute: "Processor time in user space and kernel of the command and of those of its children that it waited for.";
+    PICKED = "command.run.picked", Count, Lower, Compute: "The number that `pick` found in the command's output, for which smaller is better.";
+    PICKED_RATE = "command.run.picked-rate", Count, Higher, Compute: "The number that `pick` found in the command's output, for which larger is better.";
+}
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct AnyCommand;
 
 impl Workload for AnyCommand {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "a command of your own, from its start to its end"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "better",
-                default: DefaultValue::Text("lower"),
-                doc: "`lower` or `higher`: which picked numbers are the better ones",
-            },
-            ParamSpec {
-                name: "argv",
-                default: DefaultValue::Text("true"),
-                doc: "the program and its arguments, as a list of texts; `{folder}` stands for the fresh folder in which it is started",
-            },
-            ParamSpec {
-                name: "directory",
-                default: DefaultValue::Text(""),
-                doc: "an absolute path in the arm where it is started, if not in a fresh folder",
-            },
-            ParamSpec {
-                name: "pick",
-                default: DefaultValue::Text(""),
-                doc: "a regular expression whose first group is a number in what the command prints; every match is a value",
-            },
-            ParamSpec {
-                name: "tolerated",
-                default: DefaultValue::Text(""),
-                doc: "a list of exit statuses other than 0 that are no failure",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[WALL, CPU, PICKED, PICKED_RATE]
+    declared! {
+        ID: "a command of your own, from its start to its end";
+        params {
+            "better" = Text("lower"), OneOf(&["lower", "higher"]): "`lower` or `higher`: which picked numbers are the better ones";
+            "argv" = Text("true"): "the program and its arguments, as a list of texts; `{folder}` stands for the fresh folder in which it is started";
+            "directory" = Text(""): "an absolute path in the arm where it is started, if not in a fresh folder";
+            "pick" = Text(""): "a regular expression whose first group is a number in what the command prints; every match is a value";
+            "tolerated" = Text(""): "a list of exit statuses other than 0 that are no failure";
+        }
+        metrics &[WALL, CPU, PICKED, PICKED_RATE];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[Accepts::OneOf(&["lower", "higher"])],
-        )?;
+        let params = self.complete(params, path)?;
         let argv = argv(&params)?;
         let pick = text(&params, "pick");
         if !pick.is_empty() {

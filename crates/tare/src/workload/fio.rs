@@ -8,14 +8,13 @@
 //! What it cannot see: caches below the block device, and what the file system does after the last operation.
 
 use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-    Value,
+    CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value, metrics,
 };
 
-use super::probe_output::{Accepts, checked};
+use super::declared::{Declared, params};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    one_end, tool_params, tool_text,
+    DecodeError, ParamError, Remark, Tool, Workload, command_output, one_end, tool_params,
+    tool_text,
 };
 
 mod doubts;
@@ -27,50 +26,34 @@ pub use output::{Direction, Job, Output};
 #[derive(Debug)]
 pub struct Fio;
 
-/// The registered workload.
-pub static WORKLOAD: Fio = Fio;
-
-macro_rules! metrics {
-    ($($id:literal, $unit:ident, $better:ident, $doc:literal;)*) => {
-        &[$(MetricSpec {
-            id: $id,
-            unit: Unit::$unit,
-            better: Better::$better,
-            class: ResourceClass::Disk,
-            floor_ok: false,
-            doc: $doc,
-        }),*]
-    };
-}
-
 static METRICS: &[MetricSpec] = metrics! {
-    "disk.fio-read.rate", OperationPerSecond, Higher, "Reads completed per second of fio's run time.";
-    "disk.fio-read.throughput", BytePerSecond, Higher, "Bytes read per second of fio's run time.";
-    "disk.fio-read.time", Nanosecond, Lower, "Mean time of a read from before its submission to its completion.";
-    "disk.fio-read-p99.time", Nanosecond, Lower, "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
-    "disk.fio-read-submission.time", Nanosecond, Lower, "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
-    "disk.fio-read-completion.time", Nanosecond, Lower, "Mean time of a read from the end of its submission to its completion.";
-    "disk.fio-read-completion-p1.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 1 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the reads did not exceed.";
-    "disk.fio-read-completion-p95.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 95 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
-    "disk.fio-read-completion-p9999.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 9999 of 10000 reads did not exceed.";
-    "disk.fio-write.rate", OperationPerSecond, Higher, "Writes completed per second of fio's run time.";
-    "disk.fio-write.throughput", BytePerSecond, Higher, "Bytes written per second of fio's run time.";
-    "disk.fio-write.time", Nanosecond, Lower, "Mean time of a write from before its submission to its completion.";
-    "disk.fio-write-p99.time", Nanosecond, Lower, "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
-    "disk.fio-write-submission.time", Nanosecond, Lower, "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
-    "disk.fio-write-completion.time", Nanosecond, Lower, "Mean time of a write from the end of its submission to its completion.";
-    "disk.fio-write-completion-p1.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 1 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p50.time", Nanosecond, Lower, "Time from the end of its submission to its completion that half of the writes did not exceed.";
-    "disk.fio-write-completion-p95.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 95 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p99.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
-    "disk.fio-write-completion-p9999.time", Nanosecond, Lower, "Time from the end of its submission to its completion that 9999 of 10000 writes did not exceed.";
-    "disk.fio-user.share", Ratio, Lower, "Share of its time that a job of fio's spent in user code.";
-    "disk.fio-system.share", Ratio, Lower, "Share of its time that a job of fio's spent in the kernel.";
-    "disk.fio-switches.ratio", Ratio, Lower, "Context switches of fio's jobs for each read or write.";
-    "disk.fio-device-operations.ratio", Ratio, Lower, "Operations of the block devices below, while fio ran and warmed up, for each read or write that counts.";
-    "disk.fio-device-busy.share", Ratio, Lower, "Share of the time in which the busiest block device below had something to do.";
+    "disk.fio-read.rate", OperationPerSecond, Higher, Disk: "Reads completed per second of fio's run time.";
+    "disk.fio-read.throughput", BytePerSecond, Higher, Disk: "Bytes read per second of fio's run time.";
+    "disk.fio-read.time", Nanosecond, Lower, Disk: "Mean time of a read from before its submission to its completion.";
+    "disk.fio-read-p99.time", Nanosecond, Lower, Disk: "Time that 99 of 100 reads did not exceed, from before their submission to their completion.";
+    "disk.fio-read-submission.time", Nanosecond, Lower, Disk: "Mean time of handing over a read to the kernel, where the engine has a queue to hand it to.";
+    "disk.fio-read-completion.time", Nanosecond, Lower, Disk: "Mean time of a read from the end of its submission to its completion.";
+    "disk.fio-read-completion-p1.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 1 of 100 reads did not exceed.";
+    "disk.fio-read-completion-p50.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that half of the reads did not exceed.";
+    "disk.fio-read-completion-p95.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 95 of 100 reads did not exceed.";
+    "disk.fio-read-completion-p99.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 99 of 100 reads did not exceed.";
+    "disk.fio-read-completion-p9999.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 9999 of 10000 reads did not exceed.";
+    "disk.fio-write.rate", OperationPerSecond, Higher, Disk: "Writes completed per second of fio's run time.";
+    "disk.fio-write.throughput", BytePerSecond, Higher, Disk: "Bytes written per second of fio's run time.";
+    "disk.fio-write.time", Nanosecond, Lower, Disk: "Mean time of a write from before its submission to its completion.";
+    "disk.fio-write-p99.time", Nanosecond, Lower, Disk: "Time that 99 of 100 writes did not exceed, from before their submission to their completion.";
+    "disk.fio-write-submission.time", Nanosecond, Lower, Disk: "Mean time of handing over a write to the kernel, where the engine has a queue to hand it to.";
+    "disk.fio-write-completion.time", Nanosecond, Lower, Disk: "Mean time of a write from the end of its submission to its completion.";
+    "disk.fio-write-completion-p1.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 1 of 100 writes did not exceed.";
+    "disk.fio-write-completion-p50.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that half of the writes did not exceed.";
+    "disk.fio-write-completion-p95.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 95 of 100 writes did not exceed.";
+    "disk.fio-write-completion-p99.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 99 of 100 writes did not exceed.";
+    "disk.fio-write-completion-p9999.time", Nanosecond, Lower, Disk: "Time from the end of its submission to its completion that 9999 of 10000 writes did not exceed.";
+    "disk.fio-user.share", Ratio, Lower, Disk: "Share of its time that a job of fio's spent in user code.";
+    "disk.fio-system.share", Ratio, Lower, Disk: "Share of its time that a job of fio's spent in the kernel.";
+    "disk.fio-switches.ratio", Ratio, Lower, Disk: "Context switches of fio's jobs for each read or write.";
+    "disk.fio-device-operations.ratio", Ratio, Lower, Disk: "Operations of the block devices below, while fio ran and warmed up, for each read or write that counts.";
+    "disk.fio-device-busy.share", Ratio, Lower, Disk: "Share of the time in which the busiest block device below had something to do.";
 };
 
 /// How many metrics each direction has.
@@ -86,108 +69,6 @@ fn read_and_write() -> [&'static [MetricSpec]; 2] {
 fn of_the_job() -> &'static [MetricSpec] {
     &METRICS[2 * OF_A_DIRECTION..]
 }
-
-static PARAMS: &[ParamSpec] = &[
-    param(
-        "rw",
-        DefaultValue::Text("randread"),
-        "what is done: read, write, randread, randwrite, readwrite or randrw",
-    ),
-    param(
-        "ioengine",
-        DefaultValue::Text("io_uring"),
-        "how it is asked for: io_uring, libaio, posixaio, psync, sync or mmap; libaio is asynchronous only with `direct = 1`",
-    ),
-    param(
-        "iodepth",
-        DefaultValue::Int(1),
-        "requests in flight for each job, 1 to 4096",
-    ),
-    param(
-        "direct",
-        DefaultValue::Int(1),
-        "1: past the page cache (O_DIRECT); 0: through it",
-    ),
-    param(
-        "numjobs",
-        DefaultValue::Int(1),
-        "processes that do the same at once, each on a file of its own, 1 to 256",
-    ),
-    param(
-        "rwmixread",
-        DefaultValue::Int(50),
-        "percentage of reads where both are done, 1 to 99",
-    ),
-    param(
-        "fsync",
-        DefaultValue::Int(0),
-        "fsync after so many writes, 0 to 1000000; 0: never",
-    ),
-    param(
-        "iodepth_batch_submit",
-        DefaultValue::Int(1),
-        "requests that are submitted at once, 1 to 4096",
-    ),
-    param(
-        "iodepth_batch_complete_max",
-        DefaultValue::Int(1),
-        "completions that are taken at once at most, 1 to 4096",
-    ),
-    param(
-        "bs",
-        DefaultValue::Text("4k"),
-        "bytes of one request, such as `4k` or `1m`",
-    ),
-    param(
-        "size",
-        DefaultValue::Text("64m"),
-        "bytes of each job's file, such as `64m` or `4g`",
-    ),
-    param(
-        "runtime",
-        DefaultValue::Text("1s"),
-        "how long it is measured, such as `1s` or `5m`",
-    ),
-    param(
-        "ramp_time",
-        DefaultValue::Text("0s"),
-        "how long it runs before that, such as `2s`",
-    ),
-    param(
-        "preset",
-        DefaultValue::Text("none"),
-        "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win",
-    ),
-    param(
-        "percentiles",
-        DefaultValue::Text("50:99"),
-        "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five",
-    ),
-];
-
-const fn param(name: &'static str, default: DefaultValue, doc: &'static str) -> ParamSpec {
-    ParamSpec { name, default, doc }
-}
-
-/// For the parameters of [`PARAMS`], as far as a list or a range says it.
-static ACCEPTS: &[Accepts] = &[
-    Accepts::OneOf(&[
-        "read",
-        "write",
-        "randread",
-        "randwrite",
-        "readwrite",
-        "randrw",
-    ]),
-    Accepts::OneOf(&["io_uring", "libaio", "posixaio", "psync", "sync", "mmap"]),
-    Accepts::Between(1, 4096),
-    Accepts::Between(0, 1),
-    Accepts::Between(1, 256),
-    Accepts::Between(1, 99),
-    Accepts::Between(0, 1_000_000),
-    Accepts::Between(1, 4096),
-    Accepts::Between(1, 4096),
-];
 
 /// The job of Google Cloud's handbook for random read operations, as published measurements use it:
 /// <https://cloud.google.com/compute/docs/disks/benchmarking-pd-performance-linux>.
@@ -205,21 +86,34 @@ fn read_iops() -> Params {
         .with("ramp_time", "2s")
 }
 
+static DECLARED: Declared = Declared {
+    id: "fio",
+    about: "reads and writes of a file by fio",
+    params: params! {
+        "rw" = Text("randread"), OneOf(&["read", "write", "randread", "randwrite", "readwrite", "randrw"]): "what is done: read, write, randread, randwrite, readwrite or randrw";
+        "ioengine" = Text("io_uring"), OneOf(&["io_uring", "libaio", "posixaio", "psync", "sync", "mmap"]):
+            "how it is asked for: io_uring, libaio, posixaio, psync, sync or mmap; libaio is asynchronous only with `direct = 1`";
+        "iodepth" = Int(1), Between(1, 4096): "requests in flight for each job, 1 to 4096";
+        "direct" = Int(1), Between(0, 1): "1: past the page cache (O_DIRECT); 0: through it";
+        "numjobs" = Int(1), Between(1, 256): "processes that do the same at once, each on a file of its own, 1 to 256";
+        "rwmixread" = Int(50), Between(1, 99): "percentage of reads where both are done, 1 to 99";
+        "fsync" = Int(0), Between(0, 1_000_000): "fsync after so many writes, 0 to 1000000; 0: never";
+        "iodepth_batch_submit" = Int(1), Between(1, 4096): "requests that are submitted at once, 1 to 4096";
+        "iodepth_batch_complete_max" = Int(1), Between(1, 4096): "completions that are taken at once at most, 1 to 4096";
+        "bs" = Text("4k"): "bytes of one request, such as `4k` or `1m`";
+        "size" = Text("64m"): "bytes of each job's file, such as `64m` or `4g`";
+        "runtime" = Text("1s"): "how long it is measured, such as `1s` or `5m`";
+        "ramp_time" = Text("0s"): "how long it runs before that, such as `2s`";
+        "preset" = Text("none"):
+            "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win";
+        "percentiles" = Text("50:99"): "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five";
+    },
+    metrics: METRICS,
+};
+
 impl Workload for Fio {
-    fn id(&self) -> &'static str {
-        "fio"
-    }
-
-    fn about(&self) -> &'static str {
-        "reads and writes of a file by fio"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    fn declared(&self) -> &Declared {
+        &DECLARED
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -326,14 +220,15 @@ fn complete(params: &Params) -> Result<Params, ParamError> {
     };
     // A plan holds every default; over a preset only what differs from the default was chosen.
     for (name, value) in &params.0 {
-        let is_default = PARAMS
+        let is_default = DECLARED
+            .params
             .iter()
             .any(|spec| spec.name == name && Value::from(spec.default) == *value);
         if !(is_default && chosen.value(name).is_some()) {
             chosen.0.insert(name.clone(), value.clone());
         }
     }
-    checked("fio", &chosen, PARAMS, ACCEPTS)
+    DECLARED.complete(&chosen)
 }
 
 fn call(params: &Params) -> Result<CommandCall, ParamError> {
@@ -407,7 +302,7 @@ mod tests {
     use super::*;
 
     fn argv(params: &Params) -> Result<Vec<String>, ParamError> {
-        match WORKLOAD.recipe(params, None)? {
+        match Fio.recipe(params, None)? {
             Recipe::Probe(probe) => Ok(CommandCall::from_args(&probe.args).unwrap().argv),
             other => panic!("{other:?}"),
         }
@@ -415,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_published_job_is_a_preset_and_stays_one_when_the_defaults_are_spelled_out() {
-        let defaults = PARAMS.iter().fold(Params::new(), |params, spec| {
+        let defaults = DECLARED.params.iter().fold(Params::new(), |params, spec| {
             params.with(spec.name, spec.default)
         });
         for params in [Params::new(), defaults] {
@@ -456,7 +351,7 @@ mod tests {
             assert_eq!(error.param, name);
             assert!(error.hint.is_some(), "{name}");
         }
-        let error = WORKLOAD.recipe(&Params::new(), Some(Path::Loopback));
+        let error = Fio.recipe(&Params::new(), Some(Path::Loopback));
         assert_eq!(error.unwrap_err().param, "path");
     }
 }

@@ -2,21 +2,9 @@
 //!
 //! A control: no environment on the same processor should change it. What it cannot see: vector units.
 
-use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+use super::probe_output::probe;
 
-use super::probe_output::ProbeWorkload;
-
-pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
-    id: "float",
-    about: "dependent floating-point operations in registers",
-    params: &[],
-    accepts: &[],
-    metrics: &[MetricSpec {
-        id: "cpu.float.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: true,
-        doc: "One multiplication and one addition in double precision, each needing the one before, in registers.",
-    }],
-};
+probe! {
+    "float": "dependent floating-point operations in registers";
+    "cpu.float.time", Nanosecond, Lower, Compute, floor: "One multiplication and one addition in double precision, each needing the one before, in registers.";
+}

@@ -19,17 +19,13 @@ use std::collections::BTreeMap;
 use tare_model::cluster::{HOSTFILE, NODE, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
 use tare_model::{
-    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
-    Sample, Unit,
+    CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
 };
 
 pub use problem::Problem;
 
-use super::probe_output::{Accepts, checked};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
-
-/// The registered workload.
-pub static WORKLOAD: Hpcc = Hpcc;
+use super::declared::declared;
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -55,125 +51,24 @@ const SSH_CONFIG: &str = "Host *
   LogLevel ERROR
 ";
 
-const PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "nodes",
-        default: DefaultValue::Int(3),
-        doc: "how many instances of the arm, 1 to 64",
-    },
-    ParamSpec {
-        name: "cores",
-        default: DefaultValue::Int(1),
-        doc: "processes on each node, 1 to 256; with `nodes` at least two together",
-    },
-    ParamSpec {
-        name: "memory",
-        default: DefaultValue::Int(1024),
-        doc: "memory of each node in MiB, of which the matrix takes 80 %, 1 to 16777216",
-    },
-    ParamSpec {
-        name: "block",
-        default: DefaultValue::Int(64),
-        doc: "order of the matrix's blocks (NB), 1 to 1024",
-    },
-    ParamSpec {
-        name: "scale",
-        default: DefaultValue::Int(10),
-        doc: "order of the matrix in percent of what the memory allows, for small machines, 1 to 100",
-    },
-];
-
-const ACCEPTS: &[Accepts] = &[
-    Accepts::Between(1, 64),
-    Accepts::Between(1, 256),
-    Accepts::Between(1, 16_777_216),
-    Accepts::Between(1, 1024),
-    Accepts::Between(1, 100),
-];
-
 /// A metric with the summary's key for it and what its unit is in ours.
 struct Entry {
     key: &'static str,
     factor: f64,
 }
 
-const fn rate(id: &'static str, unit: Unit, class: ResourceClass, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit,
-        better: Better::Higher,
-        class,
-        floor_ok: false,
-        doc,
-    }
-}
-
-const METRICS: &[MetricSpec] = &[
-    rate(
-        "hpcc.hpl.rate",
-        Unit::OperationPerSecond,
-        ResourceClass::Compute,
-        "Floating-point operations a second of all processes together while HPL solves the system of equations.",
-    ),
-    rate(
-        "hpcc.dgemm.rate",
-        Unit::OperationPerSecond,
-        ResourceClass::Compute,
-        "Floating-point operations a second of one process in a matrix product, while all processes compute one.",
-    ),
-    rate(
-        "hpcc.ptrans.rate",
-        Unit::BytePerSecond,
-        ResourceClass::Network,
-        "Bytes a second of all processes together in the transposition of a distributed matrix.",
-    ),
-    rate(
-        "hpcc.random-access.rate",
-        Unit::OperationPerSecond,
-        ResourceClass::Network,
-        "Updates a second of all processes together at random places of a distributed table.",
-    ),
-    rate(
-        "hpcc.stream.rate",
-        Unit::BytePerSecond,
-        ResourceClass::Compute,
-        "Bytes a second of one process in the triad of STREAM, while all processes run it.",
-    ),
-    rate(
-        "hpcc.fft.rate",
-        Unit::OperationPerSecond,
-        ResourceClass::Network,
-        "Floating-point operations a second of all processes together in a distributed Fourier transform.",
-    ),
-    rate(
-        "hpcc.ping-pong.rate",
-        Unit::BytePerSecond,
-        ResourceClass::Network,
-        "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.",
-    ),
-    rate(
-        "hpcc.ring.rate",
-        Unit::BytePerSecond,
-        ResourceClass::Network,
-        "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.",
-    ),
-    MetricSpec {
-        id: "hpcc.ping-pong.latency",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc: "Half a round trip of 8 bytes between two processes, mean of the pairs.",
-    },
-    MetricSpec {
-        id: "hpcc.ring.latency",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.",
-    },
-];
+const METRICS: &[MetricSpec] = metrics! {
+    "hpcc.hpl.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of all processes together while HPL solves the system of equations.";
+    "hpcc.dgemm.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of one process in a matrix product, while all processes compute one.";
+    "hpcc.ptrans.rate", BytePerSecond, Higher, Network: "Bytes a second of all processes together in the transposition of a distributed matrix.";
+    "hpcc.random-access.rate", OperationPerSecond, Higher, Network: "Updates a second of all processes together at random places of a distributed table.";
+    "hpcc.stream.rate", BytePerSecond, Higher, Compute: "Bytes a second of one process in the triad of STREAM, while all processes run it.";
+    "hpcc.fft.rate", OperationPerSecond, Higher, Network: "Floating-point operations a second of all processes together in a distributed Fourier transform.";
+    "hpcc.ping-pong.rate", BytePerSecond, Higher, Network: "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.";
+    "hpcc.ring.rate", BytePerSecond, Higher, Network: "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.";
+    "hpcc.ping-pong.latency", Nanosecond, Lower, Network: "Half a round trip of 8 bytes between two processes, mean of the pairs.";
+    "hpcc.ring.latency", Nanosecond, Lower, Network: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.";
+};
 
 /// In the order of [`METRICS`].
 const ENTRIES: &[Entry] = &[
@@ -288,20 +183,16 @@ fn client(problem: &Problem) -> CommandCall {
 }
 
 impl Workload for Hpcc {
-    fn id(&self) -> &'static str {
-        "hpcc"
-    }
-
-    fn about(&self) -> &'static str {
-        "HPC Challenge over MPI on several nodes: linear algebra, memory, and the network between them"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    declared! {
+        "hpcc": "HPC Challenge over MPI on several nodes: linear algebra, memory, and the network between them";
+        params {
+            "nodes" = Int(3), Between(1, 64): "how many instances of the arm, 1 to 64";
+            "cores" = Int(1), Between(1, 256): "processes on each node, 1 to 256; with `nodes` at least two together";
+            "memory" = Int(1024), Between(1, 16_777_216): "memory of each node in MiB, of which the matrix takes 80 %, 1 to 16777216";
+            "block" = Int(64), Between(1, 1024): "order of the matrix's blocks (NB), 1 to 1024";
+            "scale" = Int(10), Between(1, 100): "order of the matrix in percent of what the memory allows, for small machines, 1 to 100";
+        }
+        metrics METRICS;
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -316,7 +207,7 @@ impl Workload for Hpcc {
                 hint: Some(format!("use `{}`", Path::ArmToArm.name())),
             });
         }
-        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let params = self.complete(params, path)?;
         let problem = problem(&params)?;
         let [nodes, cores, ..] = numbers(&params);
         Ok(Recipe::Cluster {

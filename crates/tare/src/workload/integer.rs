@@ -3,21 +3,9 @@
 //! A control: no environment on the same processor should change it, so a difference is one of frequency or of
 //! stolen time. What it cannot see: memory, the kernel.
 
-use tare_model::{Better, MetricSpec, ResourceClass, Unit};
+use super::probe_output::probe;
 
-use super::probe_output::ProbeWorkload;
-
-pub(super) static ENTRY: ProbeWorkload = ProbeWorkload {
-    id: "integer",
-    about: "dependent integer operations in registers",
-    params: &[],
-    accepts: &[],
-    metrics: &[MetricSpec {
-        id: "cpu.integer.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: true,
-        doc: "One step of three shifts, three exclusive ors and a multiplication of 64 bits, each needing the one before.",
-    }],
-};
+probe! {
+    "integer": "dependent integer operations in registers";
+    "cpu.integer.time", Nanosecond, Lower, Compute, floor: "One step of three shifts, three exclusive ors and a multiplication of 64 bits, each needing the one before.";
+}

@@ -8,52 +8,33 @@
 //! What it cannot see: the clock below its own `Time Resolution`.
 
 use tare_model::counter;
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sanity::{self, PAGE_CACHE};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    one_end, probe_output, tool_params,
+    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
 /// The adapter.
 #[derive(Debug)]
 pub struct Iozone;
 
-/// The registered workload.
-pub static WORKLOAD: Iozone = Iozone;
-
-macro_rules! metrics {
-    ($($id:literal, $what:literal;)*) => {
-        &[$(MetricSpec {
-            id: $id,
-            unit: Unit::BytePerSecond,
-            better: Better::Higher,
-            class: ResourceClass::Disk,
-            floor_ok: false,
-            doc: $what,
-        }),*]
-    };
-}
-
 /// The table's columns, in their order.
 static METRICS: &[MetricSpec] = metrics! {
-    "disk.iozone-write.throughput", "Bytes per second of writing a new file.";
-    "disk.iozone-rewrite.throughput", "Bytes per second of writing the file again.";
-    "disk.iozone-read.throughput", "Bytes per second of reading the file.";
-    "disk.iozone-reread.throughput", "Bytes per second of reading the file again.";
-    "disk.iozone-random-read.throughput", "Bytes per second of reading records at random places.";
-    "disk.iozone-random-write.throughput", "Bytes per second of writing records at random places.";
-    "disk.iozone-backward-read.throughput", "Bytes per second of reading the file backwards.";
-    "disk.iozone-record-rewrite.throughput", "Bytes per second of writing one record over and over.";
-    "disk.iozone-stride-read.throughput", "Bytes per second of reading every 17th record.";
-    "disk.iozone-fwrite.throughput", "Bytes per second of writing a new file by fwrite.";
-    "disk.iozone-refwrite.throughput", "Bytes per second of writing the file again by fwrite.";
-    "disk.iozone-fread.throughput", "Bytes per second of reading the file by fread.";
-    "disk.iozone-refread.throughput", "Bytes per second of reading the file again by fread.";
+    "disk.iozone-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file.";
+    "disk.iozone-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again.";
+    "disk.iozone-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file.";
+    "disk.iozone-reread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again.";
+    "disk.iozone-random-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading records at random places.";
+    "disk.iozone-random-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing records at random places.";
+    "disk.iozone-backward-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file backwards.";
+    "disk.iozone-record-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing one record over and over.";
+    "disk.iozone-stride-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading every 17th record.";
+    "disk.iozone-fwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file by fwrite.";
+    "disk.iozone-refwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again by fwrite.";
+    "disk.iozone-fread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file by fread.";
+    "disk.iozone-refread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again by fread.";
 };
 
 /// The columns that each test of `-i` fills, by its number.
@@ -80,60 +61,22 @@ const CHOICES: [(&str, &[&str]); 4] = [
     ("all", &["0", "1", "2", "3", "4", "5", "6", "7"]),
 ];
 
-static PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "tests",
-        default: DefaultValue::Text("sequential"),
-        doc: "`write`; `sequential`: and read; `random`: write, and read and write at random places; `all`",
-    },
-    ParamSpec {
-        name: "direct",
-        default: DefaultValue::Int(1),
-        doc: "1: past the page cache (`-I`); 0: through it",
-    },
-    ParamSpec {
-        name: "fsync",
-        default: DefaultValue::Int(1),
-        doc: "1: the time of a write includes fsync (`-e`); 0: it does not",
-    },
-    ParamSpec {
-        name: "size",
-        default: DefaultValue::Text("64m"),
-        doc: "bytes of the file, such as `64m` or `1g`",
-    },
-    ParamSpec {
-        name: "record",
-        default: DefaultValue::Text("64k"),
-        doc: "bytes of one record, such as `4k` or `1m`",
-    },
-];
-
-static ACCEPTS: &[Accepts] = &[
-    Accepts::OneOf(&["write", "sequential", "random", "all"]),
-    Accepts::Between(0, 1),
-    Accepts::Between(0, 1),
-];
-
 impl Workload for Iozone {
-    fn id(&self) -> &'static str {
-        "iozone"
-    }
-
-    fn about(&self) -> &'static str {
-        "reads and writes of a file by Iozone"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    declared! {
+        "iozone": "reads and writes of a file by Iozone";
+        params {
+            "tests" = Text("sequential"), OneOf(&["write", "sequential", "random", "all"]):
+                "`write`; `sequential`: and read; `random`: write, and read and write at random places; `all`";
+            "direct" = Int(1), Between(0, 1): "1: past the page cache (`-I`); 0: through it";
+            "fsync" = Int(1), Between(0, 1): "1: the time of a write includes fsync (`-e`); 0: it does not";
+            "size" = Text("64m"): "bytes of the file, such as `64m` or `1g`";
+            "record" = Text("64k"): "bytes of one record, such as `4k` or `1m`";
+        }
+        metrics METRICS;
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
-        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let params = self.complete(params, path)?;
         // Iozone counts in KiB, takes no record above 16 MiB, and no file that is less than one record.
         let record = tool_params::size(&params, "record", 1 << 10, 16 << 20)?;
         let size = tool_params::size(&params, "size", record, 1 << 50)?;
@@ -402,7 +345,7 @@ mod tests {
             .with("size", "1g")
             .with("record", "4k")
             .with("fsync", 0);
-        let Recipe::Probe(probe) = WORKLOAD.recipe(&params, None).unwrap() else {
+        let Recipe::Probe(probe) = Iozone.recipe(&params, None).unwrap() else {
             panic!("no probe")
         };
         let argv = CommandCall::from_args(&probe.args).unwrap().argv;
@@ -411,7 +354,7 @@ mod tests {
             "iozone -s1048576k -r4k -ftare.iozone -i 0 -i 2 -I"
         );
         for (name, value) in [("size", "32k"), ("record", "32m"), ("tests", "none")] {
-            let error = WORKLOAD.recipe(&Params::new().with(name, value), None);
+            let error = Iozone.recipe(&Params::new().with(name, value), None);
             assert_eq!(error.unwrap_err().param, name);
         }
     }

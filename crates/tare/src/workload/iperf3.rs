@@ -9,101 +9,24 @@
 use serde_json::Value;
 use tare_model::command::{ADDRESS, BIND, PORT, Transport};
 use tare_model::course::Course;
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sanity::{self, GAPS, LOG_ARITHMETIC, PACKET_LOSS, RETRANSMITS};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    probe_output, tool_params,
+    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
 /// The adapter.
 #[derive(Debug)]
 pub struct Iperf3;
 
-/// The registered workload.
-pub static WORKLOAD: Iperf3 = Iperf3;
-
-const fn metric(id: &'static str, unit: Unit, better: Better, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit,
-        better,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc,
-    }
-}
-
-static METRICS: &[MetricSpec] = &[
-    metric(
-        "net.iperf3.throughput",
-        Unit::BytePerSecond,
-        Better::Higher,
-        "Bytes that the receivers of all streams got per second, slow start included.",
-    ),
-    metric(
-        "net.iperf3-least.throughput",
-        Unit::BytePerSecond,
-        Better::Higher,
-        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.",
-    ),
-    metric(
-        "net.iperf3-resent.count",
-        Unit::Count,
-        Better::Lower,
-        "Segments that the sender's system sent again, of all streams together; not told of UDP.",
-    ),
-];
-
-static PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "protocol",
-        default: DefaultValue::Text("tcp"),
-        doc: "`tcp` or `udp`",
-    },
-    ParamSpec {
-        name: "duration",
-        default: DefaultValue::Int(1),
-        doc: "how long it sends, whole seconds, 1 to 86400",
-    },
-    ParamSpec {
-        name: "streams",
-        default: DefaultValue::Int(1),
-        doc: "streams at once, 1 to 128",
-    },
-    ParamSpec {
-        name: "reverse",
-        default: DefaultValue::Int(0),
-        doc: "0: the client sends; 1: the server sends",
-    },
-    ParamSpec {
-        name: "omit",
-        default: DefaultValue::Int(0),
-        doc: "seconds of the beginning that do not count, 0 to 60",
-    },
-    ParamSpec {
-        name: "bitrate",
-        default: DefaultValue::Text("0"),
-        doc: "bits per second for each stream, such as `100m`; `0`: as fast as it can",
-    },
-    ParamSpec {
-        name: "length",
-        default: DefaultValue::Text("default"),
-        doc: "bytes of one write, such as `128k`; `default`: iperf3's own",
-    },
-];
-
-static ACCEPTS: &[Accepts] = &[
-    Accepts::OneOf(&["tcp", "udp"]),
-    Accepts::Between(1, 86_400),
-    Accepts::Between(1, 128),
-    Accepts::Between(0, 1),
-    Accepts::Between(0, 60),
-];
+static METRICS: &[MetricSpec] = metrics! {
+    "net.iperf3.throughput", BytePerSecond, Higher, Network: "Bytes that the receivers of all streams got per second, slow start included.";
+    "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
+        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
+    "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not told of UDP.";
+};
 
 /// Reports of the client are so long, seconds.
 const INTERVAL_S: f64 = 0.1;
@@ -115,20 +38,18 @@ const RETRANSMIT_SHARE: f64 = 1e-3;
 const SENT_SLACK: f64 = 0.1;
 
 impl Workload for Iperf3 {
-    fn id(&self) -> &'static str {
-        "iperf3"
-    }
-
-    fn about(&self) -> &'static str {
-        "a stream between two ends by iperf3"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    declared! {
+        "iperf3": "a stream between two ends by iperf3";
+        params {
+            "protocol" = Text("tcp"), OneOf(&["tcp", "udp"]): "`tcp` or `udp`";
+            "duration" = Int(1), Between(1, 86_400): "how long it sends, whole seconds, 1 to 86400";
+            "streams" = Int(1), Between(1, 128): "streams at once, 1 to 128";
+            "reverse" = Int(0), Between(0, 1): "0: the client sends; 1: the server sends";
+            "omit" = Int(0), Between(0, 60): "seconds of the beginning that do not count, 0 to 60";
+            "bitrate" = Text("0"): "bits per second for each stream, such as `100m`; `0`: as fast as it can";
+            "length" = Text("default"): "bytes of one write, such as `128k`; `default`: iperf3's own";
+        }
+        metrics METRICS;
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -136,7 +57,7 @@ impl Workload for Iperf3 {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let params = self.complete(params, path)?;
         if path.is_none() {
             return Err(ParamError::needs_path(self.id(), self.paths()));
         }

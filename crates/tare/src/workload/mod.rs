@@ -6,6 +6,7 @@
 use tare_model::course::Course;
 use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan};
 
+pub use declared::{Accepts, Declared, DefaultValue, ParamSpec};
 pub use sanity::Remark;
 
 mod allocate;
@@ -44,6 +45,7 @@ pub mod blas_matrices;
 pub mod command;
 pub mod command_output;
 pub mod copy_up;
+pub mod declared;
 pub mod disk_random;
 pub mod disk_sequential;
 pub mod fio;
@@ -84,40 +86,40 @@ pub mod user_command;
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
     &allocate::ENTRY,
-    &blas_inverse::WORKLOAD,
-    &blas_matrices::WORKLOAD,
+    &blas_inverse::BlasInverse,
+    &blas_matrices::BlasMatrices,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
-    &copy_up::WORKLOAD,
+    &copy_up::ENTRY,
     &date::ENTRY,
     &des::ENTRY,
     &directory::ENTRY,
-    &disk_random::WORKLOAD,
-    &disk_sequential::WORKLOAD,
+    &disk_random::ENTRY,
+    &disk_sequential::ENTRY,
     &environment::ENTRY,
     &files::ENTRY,
-    &fio::WORKLOAD,
+    &fio::Fio,
     &float::ENTRY,
-    &fsync::WORKLOAD,
+    &fsync::ENTRY,
     &getppid::ENTRY,
-    &hpcc::WORKLOAD,
+    &hpcc::Hpcc,
     &integer::ENTRY,
-    &iozone::WORKLOAD,
-    &iperf3::WORKLOAD,
+    &iozone::Iozone,
+    &iperf3::Iperf3,
     &lines::ENTRY,
     &matrix::ENTRY,
     &mounts::ENTRY,
     &mutex::ENTRY,
-    &netcat::WORKLOAD,
+    &netcat::Netcat,
     &page_load::ENTRY,
-    &php_pages::WORKLOAD,
+    &php_pages::PhpPages,
     &pi_loop::PI_LOOP,
     &pi_numpy::PI_NUMPY,
-    &ping::WORKLOAD,
+    &ping::Ping,
     &pipe::ENTRY,
     &pyperf::Pyperf,
-    &python_files::WORKLOAD,
+    &python_files::PythonFiles,
     &python_mix::PythonMix,
     &random::ENTRY,
     &random_access::ENTRY,
@@ -126,22 +128,22 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &regex::ENTRY,
     &socket::ENTRY,
     &spawn::ENTRY,
-    &start_up::WORKLOAD,
+    &start_up::StartUp,
     &stat::ENTRY,
     &stress_ng::StressNg,
     &sysbench_cpu::SysbenchCpu,
     &sysbench_fileio::SysbenchFileio,
     &sysbench_memory::SysbenchMemory,
     &tasks::ENTRY,
-    &tcp_connect::WORKLOAD,
-    &tcp_round_trip::WORKLOAD,
-    &tcp_stream::WORKLOAD,
+    &tcp_connect::ENTRY,
+    &tcp_round_trip::ENTRY,
+    &tcp_stream::ENTRY,
     &threads::ENTRY,
     &timer::ENTRY,
     &touch::ENTRY,
     &triad::ENTRY,
-    &udp_round_trip::WORKLOAD,
-    &user_command::ENTRY,
+    &udp_round_trip::ENTRY,
+    &user_command::UserCommand,
 ];
 
 /// The workload of this name.
@@ -150,35 +152,6 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
         .iter()
         .copied()
         .find(|workload| workload.id() == id)
-}
-
-/// A parameter: the source of help, checks and documentation.
-#[derive(Debug, Clone, Copy)]
-pub struct ParamSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// Its default, as the text that a study file would hold.
-    pub default: DefaultValue,
-    /// What it means, with unit and allowed values.
-    pub doc: &'static str,
-}
-
-/// A default that can stand in a `static`.
-#[derive(Debug, Clone, Copy)]
-pub enum DefaultValue {
-    /// A whole number.
-    Int(i64),
-    /// A text.
-    Text(&'static str),
-}
-
-impl From<DefaultValue> for Value {
-    fn from(default: DefaultValue) -> Self {
-        match default {
-            DefaultValue::Int(value) => Self::Int(value),
-            DefaultValue::Text(text) => Self::Text(text.to_owned()),
-        }
-    }
 }
 
 /// A program that a workload runs inside the arm: what has to be there, and how it tells its version.
@@ -233,14 +206,13 @@ impl ParamError {
 
     /// A workload with two ends was given none of its paths.
     pub fn needs_path(workload: &str, paths: &[Path]) -> Self {
-        let labels: Vec<String> = paths
-            .iter()
-            .map(|path| format!("`{}`", path.name()))
-            .collect();
         Self {
             param: "path".to_owned(),
             problem: format!("`{workload}` has two ends and needs one of its paths"),
-            hint: Some(format!("use one of {}", labels.join(", "))),
+            hint: Some(format!(
+                "use one of {}",
+                declared::listed(paths.iter().map(|path| path.name()))
+            )),
         }
     }
 }
@@ -297,19 +269,37 @@ pub enum DecodeError {
 
 /// What is run.
 pub trait Workload: Sync {
-    /// Its name: that of its file, with `_` as `-`.
-    fn id(&self) -> &'static str;
+    /// What it declares of itself.
+    fn declared(&self) -> &Declared;
+    /// Its name.
+    fn id(&self) -> &'static str {
+        self.declared().id
+    }
     /// One sentence.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.declared().about
+    }
     /// Its parameters.
     fn params(&self) -> &'static [ParamSpec] {
-        &[]
+        self.declared().params
     }
     /// Its metrics.
-    fn metrics(&self) -> &'static [MetricSpec];
+    fn metrics(&self) -> &'static [MetricSpec] {
+        self.declared().metrics
+    }
     /// The paths it can be run over; empty for a workload with one end.
     fn paths(&self) -> &'static [Path] {
         &[]
+    }
+    /// The parameters with the defaults filled in, for a path that it has.
+    ///
+    /// # Errors
+    /// A parameter is unknown or its value not taken, or there is a path where there is one end.
+    fn complete(&self, params: &Params, path: Option<Path>) -> Result<Params, ParamError> {
+        if self.paths().is_empty() {
+            one_end(self.id(), path)?;
+        }
+        self.declared().complete(params)
     }
     /// What to execute, for complete parameters.
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError>;
@@ -359,12 +349,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::registered::assert_registered;
 
     /// Files in this folder that are no workload.
     const SHARED: &[&str] = &[
         "mod",
         "blas",
         "command-output",
+        "declared",
         "instances",
         "paired",
         "pi",
@@ -380,18 +372,8 @@ mod tests {
     #[test]
     fn every_file_in_this_folder_is_a_registered_workload_of_the_same_name() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload");
-        let files: BTreeSet<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .filter_map(|entry| {
-                let name = entry.unwrap().file_name().into_string().unwrap();
-                name.strip_suffix(".rs").map(|name| name.replace('_', "-"))
-            })
-            .filter(|name| !SHARED.contains(&name.as_str()))
-            .collect();
-        let ids: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id()).collect();
-        let unique: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-        assert_eq!(unique.len(), ids.len(), "a name is registered twice");
-        assert_eq!(files, unique);
+        let ids = WORKLOADS.iter().map(|workload| workload.id());
+        assert_registered(folder, ".rs", |name| SHARED.contains(&name), ids);
     }
 
     #[test]

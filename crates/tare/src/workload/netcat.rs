@@ -10,47 +10,22 @@
 
 use tare_model::command::{ADDRESS, BIND, PORT, Stdout, Transport};
 use tare_model::{
-    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
-    Sample, Unit,
+    CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
 };
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    probe_output, tool_params,
+    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
 /// The adapter.
 #[derive(Debug)]
 pub struct Netcat;
 
-/// The registered workload.
-pub static WORKLOAD: Netcat = Netcat;
-
-static METRICS: &[MetricSpec] = &[MetricSpec {
-    id: "net.netcat.throughput",
-    unit: Unit::BytePerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.",
-}];
-
-static PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "count",
-        default: DefaultValue::Int(100),
-        doc: "blocks that are sent, 1 to 10000000",
-    },
-    ParamSpec {
-        name: "bs",
-        default: DefaultValue::Text("1m"),
-        doc: "bytes of one block, such as `64k` or `1m`",
-    },
-];
-
-static ACCEPTS: &[Accepts] = &[Accepts::Between(1, 10_000_000)];
+static METRICS: &[MetricSpec] = metrics! {
+    "net.netcat.throughput", BytePerSecond, Higher, Network: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
+};
 
 /// Asks which netcat it is, then serves one connection. Arguments: address, port.
 const SERVER: &str = r#"name=$(nc -h 2>&1 | head -n 1)
@@ -66,20 +41,13 @@ const CLIENT: &str = r#"dd if=/dev/zero bs="$1" count="$2" | nc -N "$3" "$4""#;
 const BLOCKS_AT: usize = 4;
 
 impl Workload for Netcat {
-    fn id(&self) -> &'static str {
-        "netcat"
-    }
-
-    fn about(&self) -> &'static str {
-        "zeroes from one end to the other by netcat"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    declared! {
+        "netcat": "zeroes from one end to the other by netcat";
+        params {
+            "count" = Int(100), Between(1, 10_000_000): "blocks that are sent, 1 to 10000000";
+            "bs" = Text("1m"): "bytes of one block, such as `64k` or `1m`";
+        }
+        metrics METRICS;
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -87,7 +55,7 @@ impl Workload for Netcat {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let params = self.complete(params, path)?;
         if path.is_none() {
             return Err(ParamError::needs_path(self.id(), self.paths()));
         }

@@ -5,45 +5,26 @@
 //! a value of another: the path belongs to the cell. What it cannot see: which way packets really take.
 //! This file is no workload.
 
-use tare_model::{MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample};
+use tare_model::{Params, Path, ProbeCall, RawOutput, Recipe, Sample};
 
-use super::probe_output::{Accepts, checked, decode_of};
-use super::{DecodeError, ParamError, ParamSpec, Workload};
+use super::declared::{Declared, listed};
+use super::probe_output::decode_of;
+use super::{DecodeError, ParamError, Workload};
 
 /// A workload between two ends.
 #[derive(Debug)]
 pub struct PairedWorkload {
-    /// Name of the workload and of the probe that measures.
-    pub id: &'static str,
-    /// One sentence.
-    pub about: &'static str,
+    /// What it declares; its name is that of the probe that measures.
+    pub declared: Declared,
     /// The probe at the far end.
     pub server: &'static str,
     /// The paths over which it can be run.
     pub paths: &'static [Path],
-    /// Its parameters.
-    pub params: &'static [ParamSpec],
-    /// The values that each parameter takes, in the order of `params`.
-    pub accepts: &'static [Accepts],
-    /// Its metrics.
-    pub metrics: &'static [MetricSpec],
 }
 
 impl Workload for PairedWorkload {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        self.params
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        self.metrics
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -51,9 +32,9 @@ impl Workload for PairedWorkload {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let args = checked(self.id, params, self.params, self.accepts)?;
+        let args = self.complete(params, path)?;
         let client = ProbeCall {
-            name: self.id.to_owned(),
+            name: self.id().to_owned(),
             args,
         };
         match path {
@@ -69,24 +50,19 @@ impl Workload for PairedWorkload {
                 param: "path".to_owned(),
                 problem: format!(
                     "`{}` cannot be run over the path `{}`",
-                    self.id,
+                    self.id(),
                     path.name()
                 ),
-                hint: Some(format!("use one of {}", listed(self.paths))),
+                hint: Some(format!(
+                    "use one of {}",
+                    listed(self.paths.iter().map(|path| path.name()))
+                )),
             }),
-            None => Err(ParamError::needs_path(self.id, self.paths)),
+            None => Err(ParamError::needs_path(self.id(), self.paths)),
         }
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        decode_of(self.id, raw, self.metrics)
+        decode_of(self.id(), raw, self.metrics())
     }
-}
-
-fn listed(paths: &[Path]) -> String {
-    let labels: Vec<String> = paths
-        .iter()
-        .map(|path| format!("`{}`", path.name()))
-        .collect();
-    labels.join(", ")
 }

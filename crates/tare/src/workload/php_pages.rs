@@ -9,20 +9,11 @@
 //! What it cannot see: a database, a framework, a web server in front of it.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Reason, Recipe, ResourceClass,
-    Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Reason, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::tool_text::{fitting, garbled, is_argument, text, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-    unreadable,
-};
-
-/// The workload.
-pub static WORKLOAD: PhpPages = PhpPages;
+use super::{DecodeError, ParamError, Tool, Workload, command_output, unreadable};
 
 /// What the program prints.
 const FORMAT: &str = "tare-php-pages/1";
@@ -35,75 +26,29 @@ foreach ([PHP_EXTENSION_DIR . '/opcache.so', '/usr/share/zoneinfo'] as $path) {
     if (file_exists($path)) { echo realpath($path), \"\\n\"; }
 }";
 
-const METRIC: MetricSpec = MetricSpec {
-    id: "php.page.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Disk,
-    floor_ok: false,
-    doc: "One request for the page: connecting, including all source files, reading the answer.",
-};
+metrics! {
+    METRIC = "php.page.time", Nanosecond, Lower, Disk: "One request for the page: connecting, including all source files, reading the answer.";
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct PhpPages;
 
 impl Workload for PhpPages {
-    fn id(&self) -> &'static str {
-        "php-pages"
-    }
-
-    fn about(&self) -> &'static str {
-        "a page of a small application of PHP, with and without its cache of compiled code"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "opcache",
-                default: DefaultValue::Text("off"),
-                doc: "off: sources are read and compiled for every page; on: the cache of compiled code is used",
-            },
-            ParamSpec {
-                name: "files",
-                default: DefaultValue::Int(200),
-                doc: "source files of the application, 1 to 100000, in folders of 50",
-            },
-            ParamSpec {
-                name: "bytes",
-                default: DefaultValue::Int(4096),
-                doc: "bytes of each, at least, 1 to 1048576",
-            },
-            ParamSpec {
-                name: "requests",
-                default: DefaultValue::Int(10),
-                doc: "timed requests, 1 to 10000",
-            },
-            ParamSpec {
-                name: "php",
-                default: DefaultValue::Text("php"),
-                doc: "the interpreter, by its name on the arm's search path or by its path",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[METRIC]
+    declared! {
+        "php-pages": "a page of a small application of PHP, with and without its cache of compiled code";
+        params {
+            "opcache" = Text("off"), OneOf(&["off", "on"]): "off: sources are read and compiled for every page; on: the cache of compiled code is used";
+            "files" = Int(200), Between(1, 100_000): "source files of the application, 1 to 100000, in folders of 50";
+            "bytes" = Int(4096), Between(1, 1 << 20): "bytes of each, at least, 1 to 1048576";
+            "requests" = Int(10), Between(1, 10_000): "timed requests, 1 to 10000";
+            "php" = Text("php"): "the interpreter, by its name on the arm's search path or by its path";
+        }
+        metrics &[METRIC];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
-        let params = checked(
-            self.id(),
-            params,
-            self.params(),
-            &[
-                Accepts::OneOf(&["off", "on"]),
-                Accepts::Between(1, 100_000),
-                Accepts::Between(1, 1 << 20),
-                Accepts::Between(1, 10_000),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let arguments = [
             "-n".to_owned(),
             FILE.to_owned(),
@@ -192,7 +137,7 @@ mod tests {
     #[test]
     fn every_request_is_an_observation() {
         for cache in ["on", "off"] {
-            let samples = WORKLOAD.decode(&printed(6, cache, cache)).unwrap();
+            let samples = PhpPages.decode(&printed(6, cache, cache)).unwrap();
             assert_eq!(samples[0].observations, [3000.0, 2000.0]);
         }
     }
@@ -200,14 +145,14 @@ mod tests {
     #[test]
     fn a_page_that_is_not_whole_is_no_reading_and_a_cache_that_is_not_there_is_unavailable() {
         assert!(matches!(
-            WORKLOAD.decode(&printed(5, "on", "on")),
+            PhpPages.decode(&printed(5, "on", "on")),
             Err(DecodeError::Garbled { .. })
         ));
         assert!(matches!(
-            WORKLOAD.decode(&printed(6, "off", "on")),
+            PhpPages.decode(&printed(6, "off", "on")),
             Err(DecodeError::Unavailable(Reason::Unsupported(_)))
         ));
-        assert!(WORKLOAD.decode(&printed(6, "on", "off")).is_err());
+        assert!(PhpPages.decode(&printed(6, "on", "off")).is_err());
     }
 
     #[test]

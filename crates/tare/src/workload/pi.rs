@@ -5,16 +5,12 @@
 //! This file is no workload.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample};
 
-use super::probe_output::{Accepts, checked};
-use super::python_tool::{self, PYTHON};
+use super::declared::Declared;
+use super::python_tool;
 use super::tool_text::{garbled, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 /// What both scripts print.
 const FORMAT: &str = "tare-pi/1";
@@ -22,9 +18,7 @@ const FORMAT: &str = "tare-pi/1";
 /// An estimate of π by a script.
 #[derive(Debug)]
 pub struct Pi {
-    pub(super) id: &'static str,
-    /// What `tare list` says.
-    pub(super) about: &'static str,
+    pub(super) declared: Declared,
     /// The name that the script gets.
     pub(super) script: &'static str,
     pub(super) source: &'static str,
@@ -34,67 +28,15 @@ pub struct Pi {
     pub(super) modules: &'static str,
     /// Added to the code that prints the version.
     pub(super) version: &'static str,
-    pub(super) params: &'static [ParamSpec],
-    pub(super) metrics: &'static [MetricSpec],
-}
-
-/// The parameters, with these defaults.
-pub(super) const fn params(samples: i64, repeats: i64) -> [ParamSpec; 3] {
-    [
-        ParamSpec {
-            name: "samples",
-            default: DefaultValue::Int(samples),
-            doc: "points in one repeat, 1000 to 1000000000",
-        },
-        ParamSpec {
-            name: "repeats",
-            default: DefaultValue::Int(repeats),
-            doc: "timed repeats, 1 to 1000; one more is warm-up",
-        },
-        PYTHON,
-    ]
-}
-
-/// The one metric, of a point.
-pub(super) const fn time(id: &'static str, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: false,
-        doc,
-    }
 }
 
 impl Workload for Pi {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        self.params
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        self.metrics
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id, path)?;
-        let params = checked(
-            self.id,
-            params,
-            self.params,
-            &[
-                Accepts::Between(1000, 1_000_000_000),
-                Accepts::Between(1, 1000),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let arguments = [whole(&params, "samples"), whole(&params, "repeats")];
         let call = python_tool::call(&params, self.options, self.script, self.source, &arguments)?;
         Ok(Recipe::Probe(call.to_probe()))
@@ -110,7 +52,7 @@ impl Workload for Pi {
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let values = per_point(raw)?;
-        Ok(vec![command_output::sample(&self.metrics[0], values)?])
+        Ok(vec![command_output::sample(&self.metrics()[0], values)?])
     }
 }
 

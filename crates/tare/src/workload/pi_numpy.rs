@@ -4,21 +4,31 @@
 //! vectors get from the kernel each time. The numbers of threads stay as each arm sets them.
 //! What it cannot see: how NumPy was built; its version is compared before the first trial.
 
-use super::pi::{Pi, params, time};
+use tare_model::metrics;
+
+use super::declared::{Declared, params};
+use super::pi::Pi;
+use super::python_tool::PYTHON;
 
 /// The registered workload.
 pub static PI_NUMPY: Pi = Pi {
-    id: "pi-numpy",
-    about: "an estimate of π by random points with NumPy",
+    declared: Declared {
+        id: "pi-numpy",
+        about: "an estimate of π by random points with NumPy",
+        params: params! {
+            "samples" = Int(1_000_000), Between(1000, 1_000_000_000): "points in one repeat, 1000 to 1000000000";
+            "repeats" = Int(10), Between(1, 1000): "timed repeats, 1 to 1000; one more is warm-up";
+            + PYTHON;
+        },
+        metrics: metrics! {
+            "python.pi-numpy.time", Nanosecond, Lower, Compute:
+                "One point: two random numbers, their squares and a comparison, as vectors of `samples` points at once; the mean of all points.";
+        },
+    },
     script: "pi_numpy.py",
     source: include_str!("python/pi_numpy.py"),
     // Not isolated: NumPy may be where the user's settings say.
     options: &["-B"],
     modules: "json, platform, sysconfig, time, numpy, numpy.random",
     version: "; import numpy; print(numpy.__version__)",
-    params: &params(1_000_000, 10),
-    metrics: &[time(
-        "python.pi-numpy.time",
-        "One point: two random numbers, their squares and a comparison, as vectors of `samples` points at once; the mean of all points.",
-    )],
 };

@@ -12,78 +12,27 @@ use tare_model::command::ADDRESS;
 use tare_model::course::Course;
 use tare_model::outcome::Exit;
 use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Reason, Recipe,
-    ResourceClass, Sample, Unit,
+    CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Reason, Recipe, Sample, metrics,
 };
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC, PACKET_LOSS, SHORT_INTERVAL};
 use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Tool, Workload, command_output,
-    probe_output, tool_params,
+    DecodeError, ParamError, Remark, Tool, Workload, command_output, probe_output, tool_params,
 };
 
 /// The adapter.
 #[derive(Debug)]
 pub struct Ping;
 
-/// The registered workload.
-pub static WORKLOAD: Ping = Ping;
-
-const fn metric(id: &'static str, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc,
-    }
-}
-
 /// The typical time, and what `ping` itself sums up: least, mean, greatest and deviation.
-static METRICS: [MetricSpec; 5] = [
-    metric(
-        "net.ping.time",
-        "Time between the sending of an ICMP echo request and the arrival of its first reply.",
-    ),
-    metric(
-        "net.ping-least.time",
-        "The least of a trial's times to the first reply.",
-    ),
-    metric(
-        "net.ping-mean.time",
-        "The mean of a trial's times to the first reply.",
-    ),
-    metric(
-        "net.ping-greatest.time",
-        "The greatest of a trial's times to the first reply.",
-    ),
-    metric(
-        "net.ping-deviation.time",
-        "The root of the mean square by which a trial's times differ from their mean.",
-    ),
-];
-
-static PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "count",
-        default: DefaultValue::Int(20),
-        doc: "requests, 1 to 100000",
-    },
-    ParamSpec {
-        name: "size",
-        default: DefaultValue::Int(56),
-        doc: "bytes of a request without its headers, 16 to 65507; 16 hold the time",
-    },
-    ParamSpec {
-        name: "interval",
-        default: DefaultValue::Text("10ms"),
-        doc: "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root",
-    },
-];
-
-static ACCEPTS: &[Accepts] = &[Accepts::Between(1, 100_000), Accepts::Between(16, 65_507)];
+static METRICS: &[MetricSpec] = metrics! {
+    "net.ping.time", Nanosecond, Lower, Network: "Time between the sending of an ICMP echo request and the arrival of its first reply.";
+    "net.ping-least.time", Nanosecond, Lower, Network: "The least of a trial's times to the first reply.";
+    "net.ping-mean.time", Nanosecond, Lower, Network: "The mean of a trial's times to the first reply.";
+    "net.ping-greatest.time", Nanosecond, Lower, Network: "The greatest of a trial's times to the first reply.";
+    "net.ping-deviation.time", Nanosecond, Lower, Network: "The root of the mean square by which a trial's times differ from their mean.";
+};
 
 /// The paths of which an address alone is an end.
 static PATHS: &[Path] = &[
@@ -105,20 +54,14 @@ const STEP_NS: f64 = 1e3;
 const MEAN_SLACK: f64 = 0.05;
 
 impl Workload for Ping {
-    fn id(&self) -> &'static str {
-        "ping"
-    }
-
-    fn about(&self) -> &'static str {
-        "round trips of ICMP echo requests by ping"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &METRICS
+    declared! {
+        "ping": "round trips of ICMP echo requests by ping";
+        params {
+            "count" = Int(20), Between(1, 100_000): "requests, 1 to 100000";
+            "size" = Int(56), Between(16, 65_507): "bytes of a request without its headers, 16 to 65507; 16 hold the time";
+            "interval" = Text("10ms"): "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root";
+        }
+        metrics METRICS;
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -126,7 +69,7 @@ impl Workload for Ping {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = checked(self.id(), params, PARAMS, ACCEPTS)?;
+        let params = self.complete(params, path)?;
         if !path.is_some_and(|path| PATHS.contains(&path)) {
             return Err(ParamError::needs_path(self.id(), PATHS));
         }

@@ -14,124 +14,57 @@ use tare_model::outcome::Exit;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{
     MetricId, MetricSpec, Params, Path, ProbeCall, ProbeReport, RawOutput, Reason, Recipe, Sample,
-    Unit, Value,
+    Unit,
 };
 
-use super::{DecodeError, ParamError, ParamSpec, Workload, one_end, unreadable};
-
-/// Which values a parameter takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepts {
-    /// One of these texts.
-    OneOf(&'static [&'static str]),
-    /// A whole number from the first to the second, both included.
-    Between(i64, i64),
-}
-
-impl Accepts {
-    /// Says what is wrong with `value`, if anything is.
-    fn check(self, param: &str, value: &Value) -> Result<(), ParamError> {
-        let (fits, hint) = match self {
-            Self::OneOf(texts) => (
-                matches!(value, Value::Text(text) if texts.contains(&text.as_str())),
-                format!("use one of {}", listed(texts.iter().copied())),
-            ),
-            Self::Between(low, high) => (
-                matches!(value, Value::Int(number) if (low..=high).contains(number)),
-                format!("use a whole number from {low} to {high}"),
-            ),
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(ParamError::refused(param, Some(value), hint))
-    }
-}
+use super::declared::Declared;
+use super::{DecodeError, ParamError, Workload, unreadable};
 
 /// A workload with one end whose recipe is one call of the probe with the same name.
+/// Every report holds exactly one series for each metric, or says why it has none.
 #[derive(Debug)]
-pub struct ProbeWorkload {
-    /// Name of the workload and of the probe.
-    pub id: &'static str,
-    /// One sentence.
-    pub about: &'static str,
-    /// Its parameters.
-    pub params: &'static [ParamSpec],
-    /// The values that each parameter takes, in the order of `params`.
-    pub accepts: &'static [Accepts],
-    /// Its metrics; every report holds exactly one series for each, or says why it has none.
-    pub metrics: &'static [MetricSpec],
-}
+pub struct ProbeWorkload(pub Declared);
 
 impl Workload for ProbeWorkload {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        self.params
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        self.metrics
+    fn declared(&self) -> &Declared {
+        &self.0
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id, path)?;
-        let args = checked(self.id, params, self.params, self.accepts)?;
+        let args = self.complete(params, path)?;
         Ok(Recipe::Probe(ProbeCall {
-            name: self.id.to_owned(),
+            name: self.id().to_owned(),
             args,
         }))
     }
 
     fn plain_probe(&self) -> Option<&'static str> {
-        Some(self.id)
+        Some(self.id())
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        decode_of(self.id, raw, self.metrics)
+        decode_of(self.id(), raw, self.metrics())
     }
 }
 
-/// The parameters with the defaults filled in; an unknown name or a value outside of `accepts` is refused.
-/// `accepts` is in the order of `specs`.
-pub fn checked(
-    workload: &str,
-    params: &Params,
-    specs: &[ParamSpec],
-    accepts: &[Accepts],
-) -> Result<Params, ParamError> {
-    for name in params.0.keys() {
-        if !specs.iter().any(|spec| spec.name == name) {
-            return Err(ParamError {
-                param: name.clone(),
-                problem: format!("`{workload}` has no parameter `{}`", name.escape_default()),
-                hint: Some(if specs.is_empty() {
-                    "it has no parameters".to_owned()
-                } else {
-                    format!("it has {}", listed(specs.iter().map(|spec| spec.name)))
-                }),
+/// Declares a workload of one probe: `"id": "one sentence";`, its parameters as rows of `params!` if it has any, and
+/// its metrics as rows of `metrics!`.
+macro_rules! probe {
+    ($id:literal: $about:literal; params { $($params:tt)* } $($metrics:tt)+) => {
+        /// The registered workload.
+        pub(super) static ENTRY: $crate::workload::probe_output::ProbeWorkload =
+            $crate::workload::probe_output::ProbeWorkload($crate::workload::Declared {
+                id: $id,
+                about: $about,
+                params: $crate::workload::declared::params! { $($params)* },
+                metrics: ::tare_model::metrics! { $($metrics)+ },
             });
-        }
-    }
-    let mut complete = Params::new();
-    for (position, spec) in specs.iter().enumerate() {
-        let value = params
-            .value(spec.name)
-            .cloned()
-            .unwrap_or_else(|| spec.default.into());
-        if let Some(rule) = accepts.get(position) {
-            rule.check(spec.name, &value)?;
-        }
-        complete = complete.with(spec.name, value);
-    }
-    Ok(complete)
+    };
+    ($id:literal: $about:literal; $($metrics:tt)+) => {
+        $crate::workload::probe_output::probe! { $id: $about; params {} $($metrics)+ }
+    };
 }
+pub(crate) use probe;
 
 /// Reads a report of whichever probe: one sample for each of `metrics`, in their order, but for those that the
 /// report declares unavailable ([`report`] gives their reasons).
@@ -304,13 +237,6 @@ fn no_value(metric: &MetricSpec, problem: String) -> DecodeError {
         metric: metric.id.to_owned(),
         problem,
     }
-}
-
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 #[cfg(test)]

@@ -7,116 +7,43 @@
 //! version is compared before the first trial.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::tool_text::{file, fitting, garbled, is_argument, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-    python_tool,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output, python_tool};
 
 const ID: &str = "pyperf";
 /// The file with the values.
 const RESULT_FILE: &str = "pyperf.json";
 
-const TIME: MetricSpec = MetricSpec {
-    id: "pyperf.statement.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Time of one execution of the statement, averaged by pyperf over one value's loops, warm-ups left out.",
-};
-const SIZE: MetricSpec = MetricSpec {
-    id: "pyperf.statement.size",
-    unit: Unit::Byte,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Peak of a process's memory while the statement was executed, as pyperf tracked it.",
-};
-const COUNT: MetricSpec = MetricSpec {
-    id: "pyperf.statement.count",
-    unit: Unit::Count,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "The whole number that the measured function returned, warm-ups left out.",
-};
+metrics! {
+    TIME = "pyperf.statement.time", Nanosecond, Lower, Compute: "Time of one execution of the statement, averaged by pyperf over one value's loops, warm-ups left out.";
+    SIZE = "pyperf.statement.size", Byte, Lower, Compute: "Peak of a process's memory while the statement was executed, as pyperf tracked it.";
+    COUNT = "pyperf.statement.count", Count, Lower, Compute: "The whole number that the measured function returned, warm-ups left out.";
+}
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct Pyperf;
 
 impl Workload for Pyperf {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "a statement of Python, timed by pyperf"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "processes",
-                default: DefaultValue::Int(2),
-                doc: "processes that time the statement, 1 to 1000",
-            },
-            ParamSpec {
-                name: "values",
-                default: DefaultValue::Int(3),
-                doc: "values of each process, 1 to 1000",
-            },
-            ParamSpec {
-                name: "warmups",
-                default: DefaultValue::Int(1),
-                doc: "values of each process that are left out, 0 to 1000",
-            },
-            ParamSpec {
-                name: "loops",
-                default: DefaultValue::Int(0),
-                doc: "executions behind one value, 0 to 1000000000; 0 lets pyperf choose",
-            },
-            ParamSpec {
-                name: "statement",
-                default: DefaultValue::Text("sum(range(1000))"),
-                doc: "what is timed",
-            },
-            ParamSpec {
-                name: "setup",
-                default: DefaultValue::Text("pass"),
-                doc: "what is executed once before",
-            },
-            ParamSpec {
-                name: "python",
-                default: DefaultValue::Text("python3"),
-                doc: "the interpreter, by name or path; it must have the module `pyperf`",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[TIME, SIZE, COUNT]
+    declared! {
+        ID: "a statement of Python, timed by pyperf";
+        params {
+            "processes" = Int(2), Between(1, 1000): "processes that time the statement, 1 to 1000";
+            "values" = Int(3), Between(1, 1000): "values of each process, 1 to 1000";
+            "warmups" = Int(1), Between(0, 1000): "values of each process that are left out, 0 to 1000";
+            "loops" = Int(0), Between(0, 1_000_000_000): "executions behind one value, 0 to 1000000000; 0 lets pyperf choose";
+            "statement" = Text("sum(range(1000))"): "what is timed";
+            "setup" = Text("pass"): "what is executed once before";
+            "python" = Text("python3"): "the interpreter, by name or path; it must have the module `pyperf`";
+        }
+        metrics &[TIME, SIZE, COUNT];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[
-                Accepts::Between(1, 1000),
-                Accepts::Between(1, 1000),
-                Accepts::Between(0, 1000),
-                Accepts::Between(0, 1_000_000_000),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let python = python_tool::program(&params)?;
         let code = |name| fitting(&params, name, is_argument, "use a statement of Python");
         let mut arguments: Vec<String> = ["-m", "pyperf", "timeit", "--quiet"]

@@ -8,112 +8,44 @@
 //! the article does not say whether it counts.
 
 use serde::Deserialize;
-use tare_model::{
-    Better, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::python_tool::{self, PYTHON};
 use super::tool_text::{garbled, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
-
-/// The workload.
-pub static WORKLOAD: PythonFiles = PythonFiles;
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 /// What the script prints.
 const FORMAT: &str = "tare-files/1";
 /// What it imports.
 const MODULES: &str = "fileinput, json, os, platform, subprocess, sys, sysconfig, time, encodings.utf_8, encodings.ascii";
 
-const WRITE: MetricSpec = MetricSpec {
-    id: "python.files-write.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Disk,
-    floor_ok: false,
-    doc: "Writing all files line by line, opening and closing included, each in a process of its own.",
-};
-const READ: MetricSpec = MetricSpec {
-    id: "python.files-read.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Disk,
-    floor_ok: false,
-    doc: "Reading all files into a variable, opening and closing included.",
-};
-
-static PARAMS: [ParamSpec; 7] = [
-    ParamSpec {
-        name: "what",
-        default: DefaultValue::Text("write"),
-        doc: "write or read",
-    },
-    ParamSpec {
-        name: "files",
-        default: DefaultValue::Int(1),
-        doc: "files, 1 to 64; several are written at the same time",
-    },
-    ParamSpec {
-        name: "lines",
-        default: DefaultValue::Int(200_000),
-        doc: "lines that are written to each file, 100 to 100000000",
-    },
-    ParamSpec {
-        name: "line_bytes",
-        default: DefaultValue::Int(31),
-        doc: "characters in a line that is written, its end included, 2 to 4096",
-    },
-    ParamSpec {
-        name: "kib",
-        default: DefaultValue::Int(12_464),
-        doc: "size of each file that is read, KiB, 1 to 4194304",
-    },
-    ParamSpec {
-        name: "how",
-        default: DefaultValue::Text("whole"),
-        doc: "how it is read: whole: at a stretch; lines: line by line",
-    },
-    PYTHON,
-];
+metrics! {
+    WRITE = "python.files-write.time", Nanosecond, Lower, Disk: "Writing all files line by line, opening and closing included, each in a process of its own.";
+    READ = "python.files-read.time", Nanosecond, Lower, Disk: "Reading all files into a variable, opening and closing included.";
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct PythonFiles;
 
 impl Workload for PythonFiles {
-    fn id(&self) -> &'static str {
-        "python-files"
-    }
-
-    fn about(&self) -> &'static str {
-        "text written line by line by processes, or read into a variable, by Python"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &PARAMS
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[WRITE, READ]
+    declared! {
+        "python-files": "text written line by line by processes, or read into a variable, by Python";
+        params {
+            "what" = Text("write"), OneOf(&["write", "read"]): "write or read";
+            "files" = Int(1), Between(1, 64): "files, 1 to 64; several are written at the same time";
+            "lines" = Int(200_000), Between(100, 100_000_000): "lines that are written to each file, 100 to 100000000";
+            "line_bytes" = Int(31), Between(2, 4096): "characters in a line that is written, its end included, 2 to 4096";
+            "kib" = Int(12_464), Between(1, 4_194_304): "size of each file that is read, KiB, 1 to 4194304";
+            "how" = Text("whole"), OneOf(&["whole", "lines"]): "how it is read: whole: at a stretch; lines: line by line";
+            + PYTHON;
+        }
+        metrics &[WRITE, READ];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
-        let params = checked(
-            self.id(),
-            params,
-            &PARAMS,
-            &[
-                Accepts::OneOf(&["write", "read"]),
-                Accepts::Between(1, 64),
-                Accepts::Between(100, 100_000_000),
-                Accepts::Between(2, 4096),
-                Accepts::Between(1, 4_194_304),
-                Accepts::OneOf(&["whole", "lines"]),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let text = |name| params.text(name).unwrap_or_default().to_owned();
         let number = |name| whole(&params, name);
         let arguments = if params.text("what") == Some("read") {
@@ -188,7 +120,7 @@ mod tests {
     #[test]
     fn what_was_written_and_what_was_read_are_two_metrics() {
         for (what, metric) in [("write", WRITE.id), ("read", READ.id)] {
-            let samples = WORKLOAD.decode(&printed(what, 310)).unwrap();
+            let samples = PythonFiles.decode(&printed(what, 310)).unwrap();
             assert_eq!(samples.len(), 1);
             assert_eq!(samples[0].metric.as_str(), metric);
             assert_eq!(samples[0].observations, [5000.0]);
@@ -197,13 +129,13 @@ mod tests {
 
     #[test]
     fn files_of_another_size_and_other_work_are_no_reading() {
-        assert!(WORKLOAD.decode(&printed("write", 309)).is_err());
-        assert!(WORKLOAD.decode(&printed("delete", 310)).is_err());
+        assert!(PythonFiles.decode(&printed("write", 309)).is_err());
+        assert!(PythonFiles.decode(&printed("delete", 310)).is_err());
     }
 
     #[test]
     fn the_script_is_told_only_what_its_work_needs() {
-        let arguments = |params: &Params| match WORKLOAD.recipe(params, None).unwrap() {
+        let arguments = |params: &Params| match PythonFiles.recipe(params, None).unwrap() {
             Recipe::Probe(probe) => {
                 let call = tare_model::CommandCall::from_args(&probe.args).unwrap();
                 call.argv[4..].to_vec()
@@ -218,7 +150,7 @@ mod tests {
             .with("kib", 1247)
             .with("how", "lines");
         assert_eq!(arguments(&read), ["read", "10", "1276928", "lines"]);
-        let error = WORKLOAD.recipe(&Params::new().with("what", "sing"), None);
+        let error = PythonFiles.recipe(&Params::new().with("what", "sing"), None);
         assert_eq!(error.unwrap_err().param, "what");
     }
 }

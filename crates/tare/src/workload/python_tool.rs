@@ -12,7 +12,9 @@ use serde::Deserialize;
 use tare_model::{CommandCall, Params, RawOutput};
 
 use super::tool_text::{fitting, garbled, is_argument};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output, unreadable};
+use super::{
+    Accepts, DecodeError, DefaultValue, ParamError, ParamSpec, Tool, command_output, unreadable,
+};
 
 /// Prints the interpreter and every file that it has loaded, one absolute path a line.
 const LOADED: &str = "import os, sys, sysconfig
@@ -38,6 +40,7 @@ pub const OWN_FILE: &str = "import sys; print(sys.executable)";
 pub const PYTHON: ParamSpec = ParamSpec {
     name: "python",
     default: DefaultValue::Text("python3"),
+    accepts: Accepts::Any,
     doc: "the interpreter, by its name on the arm's search path or by its path",
 };
 

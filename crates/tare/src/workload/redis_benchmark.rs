@@ -9,14 +9,12 @@
 //! What it cannot see: queueing: the generator waits for each answer before it sends on (a closed loop), so
 //! latencies under more load than the server can take are hidden.
 
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-    command::Transport,
-};
+use tare_model::command::Transport;
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::tool_text::{garbled, number, text, whole};
-use super::{DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "redis-benchmark";
 /// The server's configuration, in its fresh folder.
@@ -25,30 +23,11 @@ const CONFIG: &str = "bind {address}\nport {port}\nprotected-mode no\nsave \"\"\
     daemonize no\nloglevel warning\ndir {folder}\n\
     user default on nopass ~* +@all -@scripting -@dangerous -@admin\n";
 
-const RATE: MetricSpec = MetricSpec {
-    id: "redis.request.rate",
-    unit: Unit::OperationPerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Requests answered per second over `clients` connections, each sending on when it has its answer.",
-};
-const MEDIAN: MetricSpec = MetricSpec {
-    id: "redis.request.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Median time from sending a request to having its answer, as told in steps of 8 µs.",
-};
-const TAIL: MetricSpec = MetricSpec {
-    id: "redis.request-p99.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Network,
-    floor_ok: false,
-    doc: "Time from sending a request to having its answer that 99 % of requests do not exceed.",
-};
+metrics! {
+    RATE = "redis.request.rate", OperationPerSecond, Higher, Network: "Requests answered per second over `clients` connections, each sending on when it has its answer.";
+    MEDIAN = "redis.request.time", Nanosecond, Lower, Network: "Median time from sending a request to having its answer, as told in steps of 8 µs.";
+    TAIL = "redis.request-p99.time", Nanosecond, Lower, Network: "Time from sending a request to having its answer that 99 % of requests do not exceed.";
+}
 
 /// The tests that make one line of output.
 const TESTS: &[&str] = &[
@@ -74,46 +53,16 @@ const TESTS: &[&str] = &[
 pub struct RedisBenchmark;
 
 impl Workload for RedisBenchmark {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "requests to a Redis server over parallel connections"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "test",
-                default: DefaultValue::Text("get"),
-                doc: "the request: one of redis-benchmark's tests, such as `get`, `set`, `ping_inline`",
-            },
-            ParamSpec {
-                name: "requests",
-                default: DefaultValue::Int(20_000),
-                doc: "requests in all, 100 to 1000000000",
-            },
-            ParamSpec {
-                name: "clients",
-                default: DefaultValue::Int(50),
-                doc: "parallel connections, 1 to 10000",
-            },
-            ParamSpec {
-                name: "bytes",
-                default: DefaultValue::Int(3),
-                doc: "length of a value in bytes, 1 to 1048576",
-            },
-            ParamSpec {
-                name: "pipeline",
-                default: DefaultValue::Int(1),
-                doc: "requests that are sent together, 1 to 10000",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[RATE, MEDIAN, TAIL]
+    declared! {
+        ID: "requests to a Redis server over parallel connections";
+        params {
+            "test" = Text("get"), OneOf(TESTS): "the request: one of redis-benchmark's tests, such as `get`, `set`, `ping_inline`";
+            "requests" = Int(20_000), Between(100, 1_000_000_000): "requests in all, 100 to 1000000000";
+            "clients" = Int(50), Between(1, 10_000): "parallel connections, 1 to 10000";
+            "bytes" = Int(3), Between(1, 1 << 20): "length of a value in bytes, 1 to 1048576";
+            "pipeline" = Int(1), Between(1, 10_000): "requests that are sent together, 1 to 10000";
+        }
+        metrics &[RATE, MEDIAN, TAIL];
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -121,18 +70,7 @@ impl Workload for RedisBenchmark {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[
-                Accepts::OneOf(TESTS),
-                Accepts::Between(100, 1_000_000_000),
-                Accepts::Between(1, 10_000),
-                Accepts::Between(1, 1 << 20),
-                Accepts::Between(1, 10_000),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         if path.is_none() {
             return Err(ParamError::needs_path(ID, self.paths()));
         }

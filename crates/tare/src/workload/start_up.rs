@@ -6,73 +6,32 @@
 
 use tare_model::outcome::Exit;
 use tare_model::{
-    Better, LIFECYCLE_FORMAT, LifecycleReport, MetricId, MetricSpec, Params, Path, RawOutput,
-    Recipe, ResourceClass, Sample, Unit,
+    LIFECYCLE_FORMAT, LifecycleReport, MetricId, MetricSpec, Params, Path, RawOutput, Recipe,
+    Sample, metrics,
 };
 
+use super::declared::declared;
 use super::{DecodeError, ParamError, Workload, command_output};
-
-/// The registered workload.
-pub static WORKLOAD: StartUp = StartUp;
 
 /// Creating an environment, its first instruction, removing it.
 #[derive(Debug)]
 pub struct StartUp;
 
-const METRICS: &[MetricSpec] = &[
-    MetricSpec {
-        id: "start-up.ready.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::StartUp,
-        floor_ok: false,
-        doc: "Time from asking for an environment to the first answer of the agent inside.",
-    },
-    MetricSpec {
-        id: "start-up.total.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::StartUp,
-        floor_ok: false,
-        doc: "Time from asking for an environment until it has answered, been stopped and been removed.",
-    },
-    MetricSpec {
-        id: "start-up.stop.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::StartUp,
-        floor_ok: false,
-        doc: "Time from asking for an environment's end until it has been stopped and removed.",
-    },
-    MetricSpec {
-        id: "start-up.memory.size",
-        unit: Unit::Byte,
-        better: Better::Lower,
-        class: ResourceClass::StartUp,
-        floor_ok: false,
-        doc: "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.",
-    },
-    MetricSpec {
-        id: "start-up.disk.size",
-        unit: Unit::Byte,
-        better: Better::Lower,
-        class: ResourceClass::StartUp,
-        floor_ok: false,
-        doc: "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.",
-    },
-];
+const METRICS: &[MetricSpec] = metrics! {
+    "start-up.ready.time", Nanosecond, Lower, StartUp: "Time from asking for an environment to the first answer of the agent inside.";
+    "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
+    "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
+    "start-up.memory.size", Byte, Lower, StartUp:
+        "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.";
+    "start-up.disk.size", Byte, Lower, StartUp:
+        "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
+};
 
 impl Workload for StartUp {
-    fn id(&self) -> &'static str {
-        "start-up"
-    }
-
-    fn about(&self) -> &'static str {
-        "creating an environment, its first instruction, removing it"
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        METRICS
+    declared! {
+        "start-up": "creating an environment, its first instruction, removing it";
+        params {}
+        metrics METRICS;
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -170,7 +129,7 @@ mod tests {
 
     #[test]
     fn both_times_count_from_the_creation() {
-        let samples = WORKLOAD.decode(&raw(GOOD)).unwrap();
+        let samples = StartUp.decode(&raw(GOOD)).unwrap();
         assert_eq!(samples.len(), 2);
         assert_eq!(samples[0].metric.as_str(), "start-up.ready.time");
         assert_eq!(samples[0].observations, [250e6]);
@@ -182,7 +141,7 @@ mod tests {
     fn what_stopping_took_and_what_was_held_are_read_where_they_were_told() {
         let held = r#","stop_ns":350000000,"memory_bytes":4096,"disk_bytes":8192}"#;
         let told = GOOD.replace('}', held);
-        let samples = WORKLOAD.decode(&raw(&told)).unwrap();
+        let samples = StartUp.decode(&raw(&told)).unwrap();
         let read: Vec<(&str, f64)> = samples
             .iter()
             .map(|sample| (sample.metric.as_str(), sample.observations[0]))
@@ -196,7 +155,7 @@ mod tests {
             ]
         );
         let without = GOOD.replace('}', r#","stop_ns":1,"memory_bytes":0}"#);
-        assert_eq!(WORKLOAD.decode(&raw(&without)).unwrap().len(), 3);
+        assert_eq!(StartUp.decode(&raw(&without)).unwrap().len(), 3);
     }
 
     #[test]
@@ -214,10 +173,10 @@ mod tests {
             r#"{"created_ns":0,"ready_ns":9,"removed_ns":5}"#,
             r#"{"created_ns":0,"ready_ns":5,"removed_ns":9} and more"#,
         ] {
-            assert!(WORKLOAD.decode(&raw(text)).is_err(), "{text}");
+            assert!(StartUp.decode(&raw(text)).is_err(), "{text}");
         }
         for length in 0..GOOD.len() {
-            assert!(WORKLOAD.decode(&raw(&GOOD[..length])).is_err(), "{length}");
+            assert!(StartUp.decode(&raw(&GOOD[..length])).is_err(), "{length}");
         }
     }
 
@@ -225,20 +184,20 @@ mod tests {
     fn a_life_that_did_not_end_well_or_another_format_is_refused() {
         let mut bad = raw(GOOD);
         bad.exit = Exit::Signal(9);
-        assert!(WORKLOAD.decode(&bad).is_err());
+        assert!(StartUp.decode(&bad).is_err());
         let mut other = raw(GOOD);
         other.format = "probe/1".to_owned();
-        assert!(WORKLOAD.decode(&other).is_err());
+        assert!(StartUp.decode(&other).is_err());
     }
 
     #[test]
     fn it_takes_neither_parameters_nor_a_path() {
-        assert_eq!(WORKLOAD.recipe(&Params::new(), None), Ok(Recipe::Lifecycle));
-        let error = WORKLOAD
+        assert_eq!(StartUp.recipe(&Params::new(), None), Ok(Recipe::Lifecycle));
+        let error = StartUp
             .recipe(&Params::new().with("n", 3i64), None)
             .unwrap_err();
         assert_eq!(error.param, "n");
-        let error = WORKLOAD
+        let error = StartUp
             .recipe(&Params::new(), Some(Path::Loopback))
             .unwrap_err();
         assert_eq!(error.param, "path");

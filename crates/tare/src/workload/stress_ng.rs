@@ -9,15 +9,11 @@
 //! both are in the text only, and are no reading.
 //! What it cannot see: how the operations are spread over a stressor's many methods.
 
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::tool_text::{fitting, garbled, number, said, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "stress-ng";
 /// The file with the figures.
@@ -25,89 +21,35 @@ const METRICS_FILE: &str = "metrics.yaml";
 /// The first version that normalises operations.
 const NORMALISED: [u32; 3] = [0, 14, 2];
 
-const fn rate(id: &'static str, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit: Unit::OperationPerSecond,
-        better: Better::Higher,
-        class: ResourceClass::Compute,
-        floor_ok: false,
-        doc,
-    }
+metrics! {
+    RATE = "stress-ng.operation.rate", OperationPerSecond, Higher, Compute: "Bogus operations of all workers per second of real time, on the scale since 0.14.02.";
+    CPU_RATE = "stress-ng.operation-per-cpu.rate", OperationPerSecond, Higher, Compute:
+        "Bogus operations per second of processor time in user space and kernel, on the scale since 0.14.02.";
+    OLD_RATE = "stress-ng.old-operation.rate", OperationPerSecond, Higher, Compute:
+        "Bogus operations of all workers per second of real time, of a version before 0.14.02 or that does not say.";
+    OLD_CPU_RATE = "stress-ng.old-operation-per-cpu.rate", OperationPerSecond, Higher, Compute:
+        "Bogus operations per second of processor time, of a version before 0.14.02 or that does not say.";
 }
-
-const RATE: MetricSpec = rate(
-    "stress-ng.operation.rate",
-    "Bogus operations of all workers per second of real time, on the scale since 0.14.02.",
-);
-const CPU_RATE: MetricSpec = rate(
-    "stress-ng.operation-per-cpu.rate",
-    "Bogus operations per second of processor time in user space and kernel, on the scale since 0.14.02.",
-);
-const OLD_RATE: MetricSpec = rate(
-    "stress-ng.old-operation.rate",
-    "Bogus operations of all workers per second of real time, of a version before 0.14.02 or that does not say.",
-);
-const OLD_CPU_RATE: MetricSpec = rate(
-    "stress-ng.old-operation-per-cpu.rate",
-    "Bogus operations per second of processor time, of a version before 0.14.02 or that does not say.",
-);
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct StressNg;
 
 impl Workload for StressNg {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "a stressor of stress-ng, in its own operations per second"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "workers",
-                default: DefaultValue::Int(1),
-                doc: "processes, 1 to 1024",
-            },
-            ParamSpec {
-                name: "seconds",
-                default: DefaultValue::Int(1),
-                doc: "duration in seconds, 1 to 3600",
-            },
-            ParamSpec {
-                name: "stressor",
-                default: DefaultValue::Text("cpu"),
-                doc: "the stressor's name, such as `cpu`, `vm`, `switch`; `stress-ng --stressors` lists them",
-            },
-            ParamSpec {
-                name: "method",
-                default: DefaultValue::Text(""),
-                doc: "the stressor's method, such as `matrixprod`; empty for its default",
-            },
-            ParamSpec {
-                name: "bytes",
-                default: DefaultValue::Text(""),
-                doc: "the stressor's amount of memory or data, such as `1500M`; empty for its default",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[RATE, CPU_RATE, OLD_RATE, OLD_CPU_RATE]
+    declared! {
+        ID: "a stressor of stress-ng, in its own operations per second";
+        params {
+            "workers" = Int(1), Between(1, 1024): "processes, 1 to 1024";
+            "seconds" = Int(1), Between(1, 3600): "duration in seconds, 1 to 3600";
+            "stressor" = Text("cpu"): "the stressor's name, such as `cpu`, `vm`, `switch`; `stress-ng --stressors` lists them";
+            "method" = Text(""): "the stressor's method, such as `matrixprod`; empty for its default";
+            "bytes" = Text(""): "the stressor's amount of memory or data, such as `1500M`; empty for its default";
+        }
+        metrics &[RATE, CPU_RATE, OLD_RATE, OLD_CPU_RATE];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[Accepts::Between(1, 1024), Accepts::Between(1, 3600)],
-        )?;
+        let params = self.complete(params, path)?;
         let is_name = |name: &str| {
             name.bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')

@@ -5,88 +5,39 @@
 //! What it cannot see: memory, the kernel, and anything wider than one division; and whether two builds of
 //! sysbench do the same work, for which their versions are compared.
 
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sysbench_output::{tool, totals};
 use super::tool_text::{after, agreeing, garbled, number, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-cpu";
 
-/// Events per second.
-const RATE: MetricSpec = MetricSpec {
-    id: "sysbench.cpu.rate",
-    unit: Unit::OperationPerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Searches for all prime numbers up to `max_prime` that all threads completed per second.",
-};
-
-/// Time of an event.
-const TIME: MetricSpec = MetricSpec {
-    id: "sysbench.cpu-event.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.",
-};
+metrics! {
+    /// Events per second.
+    RATE = "sysbench.cpu.rate", OperationPerSecond, Higher, Compute: "Searches for all prime numbers up to `max_prime` that all threads completed per second.";
+    /// Time of an event.
+    TIME = "sysbench.cpu-event.time", Nanosecond, Lower, Compute: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.";
+}
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct SysbenchCpu;
 
 impl Workload for SysbenchCpu {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "sysbench's search for prime numbers"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "max_prime",
-                default: DefaultValue::Int(20_000),
-                doc: "upper limit of the numbers, 3 to 10000000",
-            },
-            ParamSpec {
-                name: "threads",
-                default: DefaultValue::Int(1),
-                doc: "threads, 1 to 1024",
-            },
-            ParamSpec {
-                name: "seconds",
-                default: DefaultValue::Int(1),
-                doc: "duration in seconds, 1 to 3600",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[RATE, TIME]
+    declared! {
+        ID: "sysbench's search for prime numbers";
+        params {
+            "max_prime" = Int(20_000), Between(3, 10_000_000): "upper limit of the numbers, 3 to 10000000";
+            "threads" = Int(1), Between(1, 1024): "threads, 1 to 1024";
+            "seconds" = Int(1), Between(1, 3600): "duration in seconds, 1 to 3600";
+        }
+        metrics &[RATE, TIME];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[
-                Accepts::Between(3, 10_000_000),
-                Accepts::Between(1, 1024),
-                Accepts::Between(1, 3600),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let call = CommandCall::new(
             "sysbench",
             [

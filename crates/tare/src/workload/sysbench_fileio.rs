@@ -8,132 +8,48 @@
 //! What it cannot see: whether reads reached a device: unless `direct` is 1 or the files are larger than
 //! memory, they come from the page cache.
 
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sysbench_output::{Totals, tool, totals};
 use super::tool_text::{after, garbled, leading_number, text, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-fileio";
 /// Makes the files, then uses them in place of the shell. Its arguments are the program and the options.
 const SCRIPT: &str = r#""$@" prepare >&2 && exec "$@" run"#;
 
-const fn rate(id: &'static str, doc: &'static str) -> MetricSpec {
-    MetricSpec {
-        id,
-        unit: Unit::OperationPerSecond,
-        better: Better::Higher,
-        class: ResourceClass::Disk,
-        floor_ok: false,
-        doc,
-    }
+metrics! {
+    READ = "sysbench.file-read.rate", OperationPerSecond, Higher, Disk:
+        "Reads of one block completed per second, all threads together, synchronisation of files included in the time.";
+    WRITE = "sysbench.file-write.rate", OperationPerSecond, Higher, Disk:
+        "Writes of one block completed per second, all threads together, synchronisation of files included in the time.";
+    SYNC = "sysbench.file-sync.rate", OperationPerSecond, Higher, Disk: "Synchronisations of a file with its device completed per second, reads and writes included in the time.";
+    TIME = "sysbench.file-operation.time", Nanosecond, Lower, Disk: "Mean time of one event (a read, a write, or a synchronisation) in one thread.";
 }
-
-const READ: MetricSpec = rate(
-    "sysbench.file-read.rate",
-    "Reads of one block completed per second, all threads together, synchronisation of files included in the time.",
-);
-const WRITE: MetricSpec = rate(
-    "sysbench.file-write.rate",
-    "Writes of one block completed per second, all threads together, synchronisation of files included in the time.",
-);
-const SYNC: MetricSpec = rate(
-    "sysbench.file-sync.rate",
-    "Synchronisations of a file with its device completed per second, reads and writes included in the time.",
-);
-const TIME: MetricSpec = MetricSpec {
-    id: "sysbench.file-operation.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Disk,
-    floor_ok: false,
-    doc: "Mean time of one event (a read, a write, or a synchronisation) in one thread.",
-};
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct SysbenchFileio;
 
 impl Workload for SysbenchFileio {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "sysbench reads and writes a set of files"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "mode",
-                default: DefaultValue::Text("rndrd"),
-                doc: "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
-            },
-            ParamSpec {
-                name: "block_kib",
-                default: DefaultValue::Int(16),
-                doc: "size of one read or write in KiB, 1 to 1048576",
-            },
-            ParamSpec {
-                name: "total_mib",
-                default: DefaultValue::Int(64),
-                doc: "size of all files together in MiB, 1 to 16777216",
-            },
-            ParamSpec {
-                name: "files",
-                default: DefaultValue::Int(4),
-                doc: "number of files, 1 to 4096",
-            },
-            ParamSpec {
-                name: "direct",
-                default: DefaultValue::Int(0),
-                doc: "1 opens the files with O_DIRECT, past the page cache",
-            },
-            ParamSpec {
-                name: "sync_every",
-                default: DefaultValue::Int(100),
-                doc: "operations between two synchronisations, 0 to 1000000; 0 means never",
-            },
-            ParamSpec {
-                name: "threads",
-                default: DefaultValue::Int(1),
-                doc: "threads, 1 to 1024",
-            },
-            ParamSpec {
-                name: "seconds",
-                default: DefaultValue::Int(1),
-                doc: "duration in seconds, 1 to 3600",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[READ, WRITE, SYNC, TIME]
+    declared! {
+        ID: "sysbench reads and writes a set of files";
+        params {
+            "mode" = Text("rndrd"), OneOf(&["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"]): "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw";
+            "block_kib" = Int(16), Between(1, 1 << 20): "size of one read or write in KiB, 1 to 1048576";
+            "total_mib" = Int(64), Between(1, 1 << 24): "size of all files together in MiB, 1 to 16777216";
+            "files" = Int(4), Between(1, 4096): "number of files, 1 to 4096";
+            "direct" = Int(0), Between(0, 1): "1 opens the files with O_DIRECT, past the page cache";
+            "sync_every" = Int(100), Between(0, 1_000_000): "operations between two synchronisations, 0 to 1000000; 0 means never";
+            "threads" = Int(1), Between(1, 1024): "threads, 1 to 1024";
+            "seconds" = Int(1), Between(1, 3600): "duration in seconds, 1 to 3600";
+        }
+        metrics &[READ, WRITE, SYNC, TIME];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[
-                Accepts::OneOf(&["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"]),
-                Accepts::Between(1, 1 << 20),
-                Accepts::Between(1, 1 << 24),
-                Accepts::Between(1, 4096),
-                Accepts::Between(0, 1),
-                Accepts::Between(0, 1_000_000),
-                Accepts::Between(1, 1024),
-                Accepts::Between(1, 3600),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let mut arguments = vec![
             "-c".to_owned(),
             SCRIPT.to_owned(),

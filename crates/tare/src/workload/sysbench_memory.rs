@@ -7,115 +7,45 @@
 //! What it cannot see: how large the caches really are; and with blocks of a few KiB, more than half of the
 //! time is spent between operations, in sysbench itself.
 
-use tare_model::{
-    Better, CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass, Sample, Unit,
-};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
-use super::probe_output::{Accepts, checked};
+use super::declared::declared;
 use super::sysbench_output::{tool, totals};
 use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whole};
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Tool, Workload, command_output, one_end,
-};
+use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-memory";
 /// Smaller blocks stay in a core's own caches on every processor of today.
 const SMALLEST_MEMORY_BLOCK: f64 = MIB;
 
-const MEMORY: MetricSpec = MetricSpec {
-    id: "sysbench.memory.throughput",
-    unit: Unit::BytePerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Bytes per second that all threads read or wrote, one block of at least 1 MiB over and over.",
-};
-
-const CACHED: MetricSpec = MetricSpec {
-    id: "sysbench.cached-block.throughput",
-    unit: Unit::BytePerSecond,
-    better: Better::Higher,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Bytes per second that all threads read or wrote, one block of less than 1 MiB over and over: a cache, not memory.",
-};
-
-const TIME: MetricSpec = MetricSpec {
-    id: "sysbench.memory-operation.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Compute,
-    floor_ok: false,
-    doc: "Mean time of reading or writing one block in one thread: the sum of all latencies divided by the operations.",
-};
+metrics! {
+    MEMORY = "sysbench.memory.throughput", BytePerSecond, Higher, Compute: "Bytes per second that all threads read or wrote, one block of at least 1 MiB over and over.";
+    CACHED = "sysbench.cached-block.throughput", BytePerSecond, Higher, Compute:
+        "Bytes per second that all threads read or wrote, one block of less than 1 MiB over and over: a cache, not memory.";
+    TIME = "sysbench.memory-operation.time", Nanosecond, Lower, Compute:
+        "Mean time of reading or writing one block in one thread: the sum of all latencies divided by the operations.";
+}
 
 /// The registered workload.
 #[derive(Debug)]
 pub struct SysbenchMemory;
 
 impl Workload for SysbenchMemory {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn about(&self) -> &'static str {
-        "sysbench reads or writes one block of memory over and over"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[
-            ParamSpec {
-                name: "block_kib",
-                default: DefaultValue::Int(1),
-                doc: "size of the block in KiB, 1 to 1048576; a block below 1024 measures a cache",
-            },
-            ParamSpec {
-                name: "total_mib",
-                default: DefaultValue::Int(2048),
-                doc: "bytes to be moved in all, in MiB, 1 to 16777216",
-            },
-            ParamSpec {
-                name: "threads",
-                default: DefaultValue::Int(1),
-                doc: "threads, 1 to 1024",
-            },
-            ParamSpec {
-                name: "operation",
-                default: DefaultValue::Text("write"),
-                doc: "`read` or `write`",
-            },
-            ParamSpec {
-                name: "access",
-                default: DefaultValue::Text("seq"),
-                doc: "`seq` or `rnd`",
-            },
-            ParamSpec {
-                name: "seconds",
-                default: DefaultValue::Int(10),
-                doc: "longest duration in seconds, 1 to 3600",
-            },
-        ]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[MEMORY, CACHED, TIME]
+    declared! {
+        ID: "sysbench reads or writes one block of memory over and over";
+        params {
+            "block_kib" = Int(1), Between(1, 1 << 20): "size of the block in KiB, 1 to 1048576; a block below 1024 measures a cache";
+            "total_mib" = Int(2048), Between(1, 1 << 24): "bytes to be moved in all, in MiB, 1 to 16777216";
+            "threads" = Int(1), Between(1, 1024): "threads, 1 to 1024";
+            "operation" = Text("write"), OneOf(&["read", "write"]): "`read` or `write`";
+            "access" = Text("seq"), OneOf(&["seq", "rnd"]): "`seq` or `rnd`";
+            "seconds" = Int(10), Between(1, 3600): "longest duration in seconds, 1 to 3600";
+        }
+        metrics &[MEMORY, CACHED, TIME];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(ID, path)?;
-        let params = checked(
-            ID,
-            params,
-            self.params(),
-            &[
-                Accepts::Between(1, 1 << 20),
-                Accepts::Between(1, 1 << 24),
-                Accepts::Between(1, 1024),
-                Accepts::OneOf(&["read", "write"]),
-                Accepts::OneOf(&["seq", "rnd"]),
-                Accepts::Between(1, 3600),
-            ],
-        )?;
+        let params = self.complete(params, path)?;
         let call = CommandCall::new(
             "sysbench",
             [

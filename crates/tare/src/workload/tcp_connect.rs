@@ -2,34 +2,22 @@
 //!
 //! What it cannot see: how many connections at once a server could take.
 
-use tare_model::{Better, MetricSpec, Path, ResourceClass, Unit};
+use tare_model::{Path, metrics};
 
+use super::declared::Declared;
 use super::paired::PairedWorkload;
 
 /// The registered workload.
-pub static WORKLOAD: PairedWorkload = PairedWorkload {
-    id: "tcp-connect",
-    about: "opening and closing TCP connections one after another",
+pub static ENTRY: PairedWorkload = PairedWorkload {
+    declared: Declared {
+        id: "tcp-connect",
+        about: "opening and closing TCP connections one after another",
+        params: &[],
+        metrics: metrics! {
+            "net.tcp.connect.time", Nanosecond, Lower, Network: "Making a socket, connecting, reading the first byte that the peer sends when it has accepted, and closing.";
+            "net.tcp.connect.rate", OperationPerSecond, Higher, Network: "Connections opened and closed per second, one after another.";
+        },
+    },
     server: "tcp-accept",
     paths: &Path::ALL,
-    params: &[],
-    accepts: &[],
-    metrics: &[
-        MetricSpec {
-            id: "net.tcp.connect.time",
-            unit: Unit::Nanosecond,
-            better: Better::Lower,
-            class: ResourceClass::Network,
-            floor_ok: false,
-            doc: "Making a socket, connecting, reading the first byte that the peer sends when it has accepted, and closing.",
-        },
-        MetricSpec {
-            id: "net.tcp.connect.rate",
-            unit: Unit::OperationPerSecond,
-            better: Better::Higher,
-            class: ResourceClass::Network,
-            floor_ok: false,
-            doc: "Connections opened and closed per second, one after another.",
-        },
-    ],
 };

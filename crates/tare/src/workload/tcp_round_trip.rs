@@ -2,30 +2,24 @@
 //!
 //! What it cannot see: which part of the time is the network's and which is that of waking a thread.
 
-use tare_model::{Better, MetricSpec, Path, ResourceClass, Unit};
+use tare_model::{Path, metrics};
 
+use super::declared::{Declared, params};
 use super::paired::PairedWorkload;
-use super::probe_output::Accepts;
-use super::{DefaultValue, ParamSpec};
 
 /// The registered workload.
-pub static WORKLOAD: PairedWorkload = PairedWorkload {
-    id: "tcp-round-trip",
-    about: "a small message there and back over an open TCP connection",
+pub static ENTRY: PairedWorkload = PairedWorkload {
+    declared: Declared {
+        id: "tcp-round-trip",
+        about: "a small message there and back over an open TCP connection",
+        params: params! {
+            "bytes" = Int(1), Between(1, 1024): "length of the message in bytes, 1 to 1024";
+        },
+        metrics: metrics! {
+            "net.tcp.round-trip.time", Nanosecond, Lower, Network:
+                "Time from writing a message of `bytes` bytes (1 by default) to having read its echo, both ends blocking with TCP_NODELAY.";
+        },
+    },
     server: "tcp-echo",
     paths: &Path::ALL,
-    params: &[ParamSpec {
-        name: "bytes",
-        default: DefaultValue::Int(1),
-        doc: "length of the message in bytes, 1 to 1024",
-    }],
-    accepts: &[Accepts::Between(1, 1024)],
-    metrics: &[MetricSpec {
-        id: "net.tcp.round-trip.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc: "Time from writing a message of `bytes` bytes (1 by default) to having read its echo, both ends blocking with TCP_NODELAY.",
-    }],
 };

@@ -3,16 +3,23 @@
 //! Ports are published for TCP only, so the published paths are left out.
 //! What it cannot see: which part of the time is the network's and which is that of waking a thread.
 
-use tare_model::{Better, MetricSpec, Path, ResourceClass, Unit};
+use tare_model::{Path, metrics};
 
+use super::declared::{Declared, params};
 use super::paired::PairedWorkload;
-use super::probe_output::Accepts;
-use super::{DefaultValue, ParamSpec};
 
 /// The registered workload.
-pub static WORKLOAD: PairedWorkload = PairedWorkload {
-    id: "udp-round-trip",
-    about: "a datagram there and back",
+pub static ENTRY: PairedWorkload = PairedWorkload {
+    declared: Declared {
+        id: "udp-round-trip",
+        about: "a datagram there and back",
+        params: params! {
+            "bytes" = Int(16), Between(8, 1024): "length of the datagram in bytes, 8 to 1024";
+        },
+        metrics: metrics! {
+            "net.udp.round-trip.time", Nanosecond, Lower, Network: "Time from sending a datagram of `bytes` bytes (16 by default) to having received its echo, both ends blocking.";
+        },
+    },
     server: "udp-echo",
     paths: &[
         Path::Loopback,
@@ -22,18 +29,4 @@ pub static WORKLOAD: PairedWorkload = PairedWorkload {
         Path::FirstToSecond,
         Path::SecondToThird,
     ],
-    params: &[ParamSpec {
-        name: "bytes",
-        default: DefaultValue::Int(16),
-        doc: "length of the datagram in bytes, 8 to 1024",
-    }],
-    accepts: &[Accepts::Between(8, 1024)],
-    metrics: &[MetricSpec {
-        id: "net.udp.round-trip.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Network,
-        floor_ok: false,
-        doc: "Time from sending a datagram of `bytes` bytes (16 by default) to having received its echo, both ends blocking.",
-    }],
 };

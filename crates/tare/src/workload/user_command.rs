@@ -11,13 +11,11 @@ use regex::Regex;
 use tare_model::command::Pick;
 use tare_model::counter;
 use tare_model::{
-    Better, CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, ResourceClass,
-    Sample, Unit,
+    CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
 };
 
-use super::{
-    DecodeError, DefaultValue, ParamError, ParamSpec, Remark, Workload, command_output, sanity,
-};
+use super::declared::declared;
+use super::{DecodeError, ParamError, Remark, Workload, command_output, sanity};
 
 /// The parameter that holds the call.
 pub const CALL: &str = "call";
@@ -33,47 +31,16 @@ pub const RATE: &str = "command.picked.rate";
 /// Patterns are compiled to at most this many bytes.
 const PATTERN_LIMIT: usize = 1 << 20;
 
-/// The registered workload.
-pub static ENTRY: UserCommand = UserCommand;
-
 /// See the module.
 #[derive(Debug)]
 pub struct UserCommand;
 
-const METRICS: [MetricSpec; 4] = [
-    MetricSpec {
-        id: WALL,
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: true,
-        doc: "From the request to start the command until its first process has ended.",
-    },
-    MetricSpec {
-        id: CPU,
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: true,
-        doc: "Processor time, user and system, of the command and those of its children that it waited for.",
-    },
-    MetricSpec {
-        id: COST,
-        unit: Unit::Count,
-        better: Better::Lower,
-        class: ResourceClass::Compute,
-        floor_ok: false,
-        doc: "The number that a pattern finds in the output; less is better.",
-    },
-    MetricSpec {
-        id: RATE,
-        unit: Unit::Count,
-        better: Better::Higher,
-        class: ResourceClass::Compute,
-        floor_ok: false,
-        doc: "The number that a pattern finds in the output; more is better.",
-    },
-];
+const METRICS: &[MetricSpec] = metrics! {
+    WALL, Nanosecond, Lower, Compute, floor: "From the request to start the command until its first process has ended.";
+    CPU, Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
+    COST, Count, Lower, Compute: "The number that a pattern finds in the output; less is better.";
+    RATE, Count, Higher, Compute: "The number that a pattern finds in the output; more is better.";
+};
 
 /// Compiles a pattern.
 ///
@@ -133,24 +100,12 @@ fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
 }
 
 impl Workload for UserCommand {
-    fn id(&self) -> &'static str {
-        "user-command"
-    }
-
-    fn about(&self) -> &'static str {
-        "a command of the user's: its wall time, processor time, or a number that it prints"
-    }
-
-    fn params(&self) -> &'static [ParamSpec] {
-        &[ParamSpec {
-            name: CALL,
-            default: DefaultValue::Text(r#"{"argv":["true"]}"#),
-            doc: "the command as JSON: argv, variables, directory, stdin_file, pick, …",
-        }]
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &METRICS
+    declared! {
+        "user-command": "a command of the user's: its wall time, processor time, or a number that it prints";
+        params {
+            "call" = Text(r#"{"argv":["true"]}"#): "the command as JSON: argv, variables, directory, stdin_file, pick, …";
+        }
+        metrics METRICS;
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -242,12 +197,12 @@ mod tests {
 
     #[test]
     fn wall_and_processor_time_are_read_and_a_number_of_the_output_if_it_is_wanted() {
-        let plain = ENTRY.decode(&with_pick("12 rows\n", None)).unwrap();
+        let plain = UserCommand.decode(&with_pick("12 rows\n", None)).unwrap();
         let ids: Vec<&str> = plain.iter().map(|sample| sample.metric.as_str()).collect();
         assert_eq!(ids, [WALL, CPU]);
         assert_eq!(plain[1].observations, [4e6]);
         let text = "warm-up: 5 op/s\nresult: 1.25e3 op/s\n";
-        let picked = ENTRY
+        let picked = UserCommand
             .decode(&with_pick(text, Some(pick("([0-9.e]+) op/s$", true))))
             .unwrap();
         assert_eq!(picked[2].metric.as_str(), RATE);
@@ -256,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_cut_off_took_at_least_so_long_where_that_is_to_count() {
-        let of = |call: &str| ENTRY.cut_off(&Params::new().with(CALL, call), 2_500_000_000);
+        let of = |call: &str| UserCommand.cut_off(&Params::new().with(CALL, call), 2_500_000_000);
         let (samples, remark) = of(r#"{"argv":["x"],"cut_off":true}"#).unwrap();
         assert_eq!(samples.len(), 1);
         assert_eq!(samples[0].metric.as_str(), WALL);
@@ -272,7 +227,7 @@ mod tests {
             ("n = many", "n = (.*)"),
             ("n = 0", "n = (.*)"),
         ] {
-            let error = ENTRY
+            let error = UserCommand
                 .decode(&with_pick(text, Some(pick(pattern, false))))
                 .unwrap_err();
             assert!(matches!(error, DecodeError::NoValue { .. }), "{error}");
@@ -284,7 +239,7 @@ mod tests {
         for call in ["", "{}", r#"{"argv":["x"],"pick":{"pattern":"("}}"#] {
             let params = Params::new().with(CALL, call);
             assert_eq!(
-                ENTRY.recipe(&params, None).unwrap_err().param,
+                UserCommand.recipe(&params, None).unwrap_err().param,
                 CALL,
                 "{call}"
             );

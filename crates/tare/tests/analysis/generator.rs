@@ -7,110 +7,74 @@
 use std::collections::BTreeMap;
 
 use tare::analyze::{ArmData, RunData, RunHead, TrialData, analyze};
-use tare::workload::{DecodeError, ParamError, Workload, probe_output};
+use tare::workload::{Declared, DecodeError, ParamError, Workload, probe_output};
 use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Better, CellKey, Facts, Lifecycle, Margins, MetricSpec, Outcome, Params, Path,
-    ProbeCall, ProbeReport, RawOutput, Recipe, ResourceClass, RunId, Sample, Series, StoppedBy,
-    Study, Trial, Unit, WorkloadId, WorkloadSpec,
+    ProbeCall, ProbeReport, RawOutput, Recipe, RunId, Sample, Series, StoppedBy, Study, Trial,
+    WorkloadId, WorkloadSpec, metrics,
 };
 use tare_stats::Stream;
 
 /// A workload whose output is a probe's report.
 #[derive(Debug)]
-pub(crate) struct Synthetic {
-    id: &'static str,
-    metrics: &'static [MetricSpec],
-}
+pub(crate) struct Synthetic(Declared);
 
 impl Workload for Synthetic {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-    fn about(&self) -> &'static str {
-        "made up for tests"
-    }
-    fn metrics(&self) -> &'static [MetricSpec] {
-        self.metrics
+    fn declared(&self) -> &Declared {
+        &self.0
     }
     fn recipe(&self, params: &Params, _path: Option<Path>) -> Result<Recipe, ParamError> {
         Ok(Recipe::Probe(ProbeCall {
-            name: self.id.to_owned(),
+            name: self.id().to_owned(),
             args: params.clone(),
         }))
     }
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        probe_output::decode(raw, self.metrics)
+        probe_output::decode(raw, self.metrics())
     }
 }
 
-const fn metric(id: &'static str, unit: Unit, better: Better, class: ResourceClass) -> MetricSpec {
-    MetricSpec {
+const fn synthetic(id: &'static str, metrics: &'static [MetricSpec]) -> Synthetic {
+    Synthetic(Declared {
         id,
-        unit,
-        better,
-        class,
-        floor_ok: matches!(class, ResourceClass::Compute | ResourceClass::Kernel),
-        doc: "Made up.",
-    }
+        about: "made up for tests",
+        params: &[],
+        metrics,
+    })
 }
 
 /// One time, compute: margin 2 %.
-pub(crate) static INTEGER: Synthetic = Synthetic {
-    id: "integer",
-    metrics: &[metric(
-        "cpu.integer.time",
-        Unit::Nanosecond,
-        Better::Lower,
-        ResourceClass::Compute,
-    )],
-};
+pub(crate) static INTEGER: Synthetic = synthetic(
+    "integer",
+    metrics! { "cpu.integer.time", Nanosecond, Lower, Compute, floor: "Made up."; },
+);
 /// One time, kernel: margin 2 %.
-pub(crate) static SYSCALL: Synthetic = Synthetic {
-    id: "syscall",
-    metrics: &[metric(
-        "syscall.getppid.time",
-        Unit::Nanosecond,
-        Better::Lower,
-        ResourceClass::Kernel,
-    )],
-};
+pub(crate) static SYSCALL: Synthetic = synthetic(
+    "syscall",
+    metrics! { "syscall.getppid.time", Nanosecond, Lower, Kernel, floor: "Made up."; },
+);
 /// One rate, network: margin 5 %.
-pub(crate) static STREAM: Synthetic = Synthetic {
-    id: "stream",
-    metrics: &[metric(
-        "net.tcp.throughput",
-        Unit::BytePerSecond,
-        Better::Higher,
-        ResourceClass::Network,
-    )],
-};
+pub(crate) static STREAM: Synthetic = synthetic(
+    "stream",
+    metrics! { "net.tcp.throughput", BytePerSecond, Higher, Network: "Made up."; },
+);
 /// Two metrics, disk: margin 5 %.
-pub(crate) static FILES: Synthetic = Synthetic {
-    id: "files",
-    metrics: &[
-        metric(
-            "disk.fsync.time",
-            Unit::Nanosecond,
-            Better::Lower,
-            ResourceClass::Disk,
-        ),
-        metric(
-            "disk.read.throughput",
-            Unit::BytePerSecond,
-            Better::Higher,
-            ResourceClass::Disk,
-        ),
-    ],
-};
+pub(crate) static FILES: Synthetic = synthetic(
+    "files",
+    metrics! {
+        "disk.fsync.time", Nanosecond, Lower, Disk: "Made up.";
+        "disk.read.throughput", BytePerSecond, Higher, Disk: "Made up.";
+    },
+);
 
 /// The registry of these tests.
 pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
     let all: [&'static Synthetic; 4] = [&INTEGER, &SYSCALL, &STREAM, &FILES];
-    let found = all.into_iter().find(|workload| workload.id == id)?;
+    let found = all.into_iter().find(|workload| workload.id() == id)?;
     Some(found)
 }
 

@@ -11,14 +11,15 @@ use tare::env;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Registry, RunSummary, execute};
 use tare::store::{Store, StoredRun};
-use tare::workload::{DecodeError, ParamError, Workload};
+use tare::workload::{Declared, DecodeError, ParamError, Workload};
 use tare_model::cluster::{ADDRESSES, HOSTFILE, NODE, NODES, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Lifecycle, Margins, MetricSpec, Outcome,
-    Params, Path, ProbeReport, RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Lifecycle, Margins, Outcome, Params, Path,
+    ProbeReport, RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
 };
 
+use crate::unread::nameless;
 use crate::world::{Snapshot, World, skip, turn};
 
 mod faults;
@@ -52,16 +53,8 @@ const CLIENT: &str = "set -e\nfor address in $(echo \"$1\" | tr , ' '); do\n\
      for heard in heard-*; do until [ -s \"$heard\" ]; do sleep 0.01; done; done\ncat heard-*\n";
 
 impl Workload for RollCall {
-    fn id(&self) -> &'static str {
-        "roll-call"
-    }
-
-    fn about(&self) -> &'static str {
-        "Says hello on every node."
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[]
+    fn declared(&self) -> &Declared {
+        const { &nameless("roll-call") }
     }
 
     fn paths(&self) -> &'static [Path] {

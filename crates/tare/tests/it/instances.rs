@@ -9,14 +9,13 @@ use tare::env;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Registry, execute};
 use tare::store::Store;
-use tare::workload::{DecodeError, ParamError, Workload};
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, Facts, Failure, Lifecycle, Margins, MetricSpec, Outcome, Params,
-    ProbeReport, RawOutput, Recipe, Sample, Spread, Study, Together, WorkSpan, WorkloadId,
-    WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, Facts, Failure, Lifecycle, Margins, Outcome, Params, ProbeReport,
+    Recipe, Spread, Study, Together, WorkSpan, WorkloadId, WorkloadSpec,
 };
 
 use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::unread::{Unread, find, unread};
 use crate::world::{World, labelled, skip};
 
 /// The dossier of this study, run by the product, and nothing left behind.
@@ -180,35 +179,15 @@ instances = [1, 2]
     assert!(text.contains("blas.inverse.time"));
 }
 
-/// A program of which one instance ends its own worker.
-struct OneDies;
-
-impl Workload for OneDies {
-    fn id(&self) -> &'static str {
-        "one-dies"
-    }
-
-    fn about(&self) -> &'static str {
-        "Sleeps; whoever comes first kills the process that started it."
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[]
-    }
-
-    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
-        let mark = params.text("mark").unwrap_or_default();
-        let script =
-            format!("if mkdir '{mark}' 2>/dev/null; then kill -9 $PPID; fi; sleep 0.2; echo well");
-        Ok(Recipe::Probe(
-            CommandCall::new("sh", ["-c", &script]).to_probe(),
-        ))
-    }
-
-    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        panic!("the engine does not read what a trial left");
-    }
-}
+/// A program that sleeps; whoever comes first kills the worker that started it.
+static ONE_DIES: [Unread; 1] = unread(["one-dies"], |_, params| {
+    let mark = params.text("mark").unwrap_or_default();
+    let script =
+        format!("if mkdir '{mark}' 2>/dev/null; then kill -9 $PPID; fi; sleep 0.2; echo well");
+    Ok(Recipe::Probe(
+        CommandCall::new("sh", ["-c", &script]).to_probe(),
+    ))
+});
 
 fn span_of(outcome: &Outcome) -> Option<WorkSpan> {
     let Outcome::Completed(raw) = outcome else {
@@ -255,7 +234,7 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
         };
         let registry = Registry {
             driver: &env::find,
-            workload: &|_| Some(&OneDies),
+            workload: &|id| find(&ONE_DIES, id),
         };
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();

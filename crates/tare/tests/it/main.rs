@@ -77,6 +77,7 @@ mod tools_cpu;
 #[cfg(target_os = "linux")]
 mod tools_io;
 mod traces;
+mod unread;
 #[cfg(target_os = "linux")]
 mod vm;
 #[cfg(target_os = "linux")]

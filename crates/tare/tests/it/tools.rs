@@ -13,13 +13,12 @@ use tare::env;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Registry, RunError, RunSummary, execute};
 use tare::store::{Store, StoredRun};
-use tare::workload::{DecodeError, ParamError, Tool, Workload, command_output, find};
+use tare::workload::{Declared, DecodeError, ParamError, Tool, Workload, command_output, find};
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{
-    Absence, ArmId, ArmSpec, Better, CheckResult, CommandCall, Facts, Lifecycle, Margins,
-    MetricSpec, Outcome, Params, RawOutput, Reason, Recipe, ResourceClass, Sample, StoppedBy,
-    Study, Unit, Value, WorkloadId, WorkloadSpec,
+    Absence, ArmId, ArmSpec, CheckResult, CommandCall, Facts, Lifecycle, Margins, Outcome, Params,
+    RawOutput, Reason, Recipe, Sample, StoppedBy, Study, Value, WorkloadId, WorkloadSpec, metrics,
 };
 
 use crate::docker;
@@ -29,26 +28,18 @@ const TOOL: &str = "tare-test-tool";
 
 struct RunsTool;
 
-static METRICS: [MetricSpec; 1] = [MetricSpec {
-    id: "test.tool.time",
-    unit: Unit::Nanosecond,
-    better: Better::Lower,
-    class: ResourceClass::Kernel,
-    floor_ok: false,
-    doc: "From the request to start the tool to its end.",
-}];
+static DECLARED: Declared = Declared {
+    id: "runs-tool",
+    about: "Runs a tool once.",
+    params: &[],
+    metrics: metrics! {
+        "test.tool.time", Nanosecond, Lower, Kernel: "From the request to start the tool to its end.";
+    },
+};
 
 impl Workload for RunsTool {
-    fn id(&self) -> &'static str {
-        "runs-tool"
-    }
-
-    fn about(&self) -> &'static str {
-        "Runs a tool once."
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &METRICS
+    fn declared(&self) -> &Declared {
+        &DECLARED
     }
 
     fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
@@ -69,7 +60,7 @@ impl Workload for RunsTool {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         Ok(vec![Sample {
-            metric: tare_model::MetricId::new(METRICS[0].id).unwrap(),
+            metric: tare_model::MetricId::new(DECLARED.metrics[0].id).unwrap(),
             observations: vec![report.wall_ns as f64],
         }])
     }

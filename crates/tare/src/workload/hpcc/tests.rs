@@ -42,7 +42,7 @@ fn line(key: &str) -> String {
 
 #[test]
 fn a_real_output_gives_every_metric_in_our_units() {
-    let samples = WORKLOAD.decode(&left(GOLDEN_OUTPUT)).unwrap();
+    let samples = Hpcc.decode(&left(GOLDEN_OUTPUT)).unwrap();
     let ids: Vec<&str> = samples
         .iter()
         .map(|sample| sample.metric.as_str())
@@ -72,7 +72,7 @@ fn the_problem_that_was_solved_can_be_told_from_another() {
         ("HPL_npcol", "2"),
         ("CommWorldProcs", "2"),
     ] {
-        let error = WORKLOAD
+        let error = Hpcc
             .decode(&with(&line(key), &format!("{key}={other}")))
             .unwrap_err();
         assert!(
@@ -85,7 +85,7 @@ fn the_problem_that_was_solved_can_be_told_from_another() {
 #[test]
 fn anything_but_success_is_an_error() {
     let unsuccessful = |raw: &RawOutput| {
-        let error = WORKLOAD.decode(raw).unwrap_err();
+        let error = Hpcc.decode(raw).unwrap_err();
         let DecodeError::Unsuccessful { problem } = error else {
             panic!("{error}");
         };
@@ -115,12 +115,12 @@ fn a_summary_that_is_damaged_is_an_error_and_never_half_a_trial() {
         left(&GOLDEN_OUTPUT[..GOLDEN_OUTPUT.len() - 400]),
         raw(0, &[(OUTPUT, GOLDEN_OUTPUT), (INPUT, "x")]),
     ] {
-        let error = WORKLOAD.decode(&damaged).unwrap_err();
+        let error = Hpcc.decode(&damaged).unwrap_err();
         assert!(!error.to_string().contains('\u{1b}'), "{error}");
     }
     // Line ends of another system are no damage.
     let other = GOLDEN_OUTPUT.replace('\n', "\r\n");
-    assert!(WORKLOAD.decode(&left(&other)).is_ok());
+    assert!(Hpcc.decode(&left(&other)).is_ok());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_report_of_something_else_is_refused() {
         stderr: Bytes::default(),
         exit: Exit::Code(0),
     };
-    assert!(WORKLOAD.decode(&other).is_err());
+    assert!(Hpcc.decode(&other).is_err());
 }
 
 #[test]
@@ -144,19 +144,16 @@ fn parameters_that_mean_nothing_are_refused_by_name() {
         ("memory", Value::Text("1g".into())),
         ("nb", Value::Int(64)),
     ] {
-        let error = WORKLOAD
+        let error = Hpcc
             .recipe(&Params::new().with(name, value), arm)
             .unwrap_err();
         assert_eq!(error.param, name);
     }
     let alone = Params::new().with("nodes", 1i64);
-    assert_eq!(WORKLOAD.recipe(&alone, arm).unwrap_err().param, "nodes");
+    assert_eq!(Hpcc.recipe(&alone, arm).unwrap_err().param, "nodes");
     let tiny = Params::new().with("memory", 1i64).with("scale", 1i64);
-    assert_eq!(WORKLOAD.recipe(&tiny, arm).unwrap_err().param, "memory");
-    assert_eq!(
-        WORKLOAD.recipe(&Params::new(), None).unwrap_err().param,
-        "path"
-    );
+    assert_eq!(Hpcc.recipe(&tiny, arm).unwrap_err().param, "memory");
+    assert_eq!(Hpcc.recipe(&Params::new(), None).unwrap_err().param, "path");
 }
 
 #[test]
@@ -165,7 +162,7 @@ fn the_recipe_says_how_many_nodes_and_carries_the_derived_input() {
         .with("nodes", 2i64)
         .with("cores", 3i64)
         .with("memory", 64i64);
-    let recipe = WORKLOAD.recipe(&params, Some(Path::ArmToArm)).unwrap();
+    let recipe = Hpcc.recipe(&params, Some(Path::ArmToArm)).unwrap();
     assert_eq!(recipe.nodes(Some(Path::ArmToArm)), 2);
     let Recipe::Cluster {
         slots,

@@ -1,48 +1,25 @@
 //! Reports that are whole, damaged and impossible; parameters that are right and wrong.
 
 use tare_model::outcome::Bytes;
-use tare_model::{Better, ResourceClass, Series};
+use tare_model::{Series, Unit, metrics};
 
 use super::*;
-use crate::workload::DefaultValue;
+use crate::workload::declared::params;
 
-const METRICS: &[MetricSpec] = &[
-    MetricSpec {
-        id: "area.first.time",
-        unit: Unit::Nanosecond,
-        better: Better::Lower,
-        class: ResourceClass::Kernel,
-        floor_ok: true,
-        doc: "The first.",
-    },
-    MetricSpec {
-        id: "area.second.rate",
-        unit: Unit::BytePerSecond,
-        better: Better::Higher,
-        class: ResourceClass::Kernel,
-        floor_ok: false,
-        doc: "The second.",
-    },
-];
+const METRICS: &[MetricSpec] = metrics! {
+    "area.first.time", Nanosecond, Lower, Kernel, floor: "The first.";
+    "area.second.rate", BytePerSecond, Higher, Kernel: "The second.";
+};
 
-static WORKLOAD: ProbeWorkload = ProbeWorkload {
+static WORKLOAD: ProbeWorkload = ProbeWorkload(Declared {
     id: "thing",
     about: "a thing",
-    params: &[
-        ParamSpec {
-            name: "mib",
-            default: DefaultValue::Int(32),
-            doc: "MiB",
-        },
-        ParamSpec {
-            name: "size",
-            default: DefaultValue::Text("small"),
-            doc: "Size",
-        },
-    ],
-    accepts: &[Accepts::Between(1, 64), Accepts::OneOf(&["small", "large"])],
+    params: params! {
+        "mib" = Int(32), Between(1, 64): "MiB";
+        "size" = Text("small"), OneOf(&["small", "large"]): "Size";
+    },
     metrics: METRICS,
-};
+});
 
 fn series(metric: &str, unit: Unit, values: &[f64]) -> Series {
     Series {

@@ -16,15 +16,15 @@ use tare::cx::{
     Running,
 };
 use tare::env::{
-    Availability, Channel, ChannelError, Driver, EnvError, Environment, Instance, Published,
-    PublishedAt, Setting, SettingsError, StartMode,
+    Availability, Channel, ChannelError, Configured, Declared, Driver, EnvError, Environment,
+    Instance, Published, PublishedAt, SettingsError, StartMode,
 };
-use tare::workload::{DecodeError, ParamError, Workload};
+use tare::workload::{ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{
-    ArmId, Facts, Failure, MetricSpec, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Sample,
-};
+use tare_model::{ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId};
+
+use crate::unread::{Unread, find, unread};
 
 pub(super) const BUILD: &str = "build-1";
 
@@ -147,7 +147,10 @@ impl Stage {
         let id = ["fake", "other", "host"]
             .into_iter()
             .find(|known| *known == id)?;
-        Some(Box::leak(Box::new(FakeDriver { stage: self, id })))
+        Some(Box::leak(Box::new(FakeDriver {
+            stage: self,
+            declared: Declared::new(id, "Does as its script says.", &[]),
+        })))
     }
 
     pub(super) fn log(&self) -> Vec<String> {
@@ -225,38 +228,27 @@ impl Exec for NoPrograms {
 
 struct FakeDriver {
     stage: &'static Stage,
-    id: &'static str,
+    declared: Declared,
 }
 
 impl Driver for FakeDriver {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn about(&self) -> &'static str {
-        "Does as its script says."
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        &[]
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     fn detect(&self, _: &Context<'_>) -> Availability {
-        self.stage.say(format!("detect {}", self.id));
-        if self.stage.script.lock().unwrap().absent.contains(&self.id) {
+        let id = self.id();
+        self.stage.say(format!("detect {id}"));
+        if self.stage.script.lock().unwrap().absent.contains(&id) {
             return Availability::Absent {
-                why: format!("{} is not here", self.id),
+                why: format!("{id} is not here"),
                 fix: Some("fetch it".into()),
             };
         }
         Availability::Ready(Facts::new())
     }
 
-    fn configure(
-        &self,
-        arm: ArmId,
-        settings: &Params,
-    ) -> Result<Box<dyn Environment>, SettingsError> {
+    fn configure(&self, arm: ArmId, settings: &Params) -> Configured {
         if settings.value("wrong").is_some() {
             return Err(SettingsError {
                 setting: "wrong".into(),
@@ -591,22 +583,8 @@ impl Channel for FakeChannel {
 }
 
 /// A workload whose recipe follows from its name.
-struct FakeWorkload(&'static str);
-
-impl Workload for FakeWorkload {
-    fn id(&self) -> &'static str {
-        self.0
-    }
-
-    fn about(&self) -> &'static str {
-        "Does as its script says."
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[]
-    }
-
-    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
+pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
+    fn recipe(id: &str, params: &Params) -> Result<Recipe, ParamError> {
         let call = |name: &str| ProbeCall {
             name: name.into(),
             args: params.clone(),
@@ -618,7 +596,7 @@ impl Workload for FakeWorkload {
                 hint: None,
             });
         }
-        Ok(match self.0 {
+        Ok(match id {
             "pair" => Recipe::Pair {
                 server: call("serve"),
                 client: call("ask"),
@@ -633,26 +611,8 @@ impl Workload for FakeWorkload {
             name => Recipe::Probe(call(name)),
         })
     }
-
-    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        panic!("the engine does not read what a trial left");
-    }
-}
-
-static WORKLOADS: [FakeWorkload; 6] = [
-    FakeWorkload("w0"),
-    FakeWorkload("w1"),
-    FakeWorkload("w2"),
-    FakeWorkload("pair"),
-    FakeWorkload("cluster"),
-    FakeWorkload("life"),
-];
-
-pub(super) fn workload(id: &str) -> Option<&'static dyn Workload> {
-    WORKLOADS
-        .iter()
-        .find(|workload| workload.0 == id)
-        .map(|workload| workload as &dyn Workload)
+    static KNOWN: [Unread; 6] = unread(["w0", "w1", "w2", "pair", "cluster", "life"], recipe);
+    find(&KNOWN, id)
 }
 
 /// Whether `program` can be found.

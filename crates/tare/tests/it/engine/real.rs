@@ -4,51 +4,27 @@ use std::sync::Mutex;
 
 use tare::cx::Observer;
 use tare::env;
-use tare::workload::{DecodeError, ParamError, Workload};
+use tare::workload::Workload;
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{MetricSpec, ProbeCall, ProbeReport, RawOutput, Recipe, Sample, StoppedBy};
+use tare_model::{ProbeCall, ProbeReport, Recipe, StoppedBy};
 
 use super::*;
 use crate::traces::is_computing;
+use crate::unread::{Unread, find, unread};
 use crate::world::{World, labelled, wait_until};
 
 /// One of the agent's probes, or the life of an agent.
-struct Direct(&'static str);
-
-impl Workload for Direct {
-    fn id(&self) -> &'static str {
-        self.0
-    }
-
-    fn about(&self) -> &'static str {
-        "Nothing at all."
-    }
-
-    fn metrics(&self) -> &'static [MetricSpec] {
-        &[]
-    }
-
-    fn recipe(&self, params: &Params, _: Option<tare_model::Path>) -> Result<Recipe, ParamError> {
-        Ok(match self.0 {
+fn direct(id: &str) -> Option<&'static dyn Workload> {
+    static KNOWN: [Unread; 3] = unread(["null", "integer", "life"], |id, params| {
+        Ok(match id {
             "life" => Recipe::Lifecycle,
             name => Recipe::Probe(ProbeCall {
                 name: name.into(),
                 args: params.clone(),
             }),
         })
-    }
-
-    fn decode(&self, _: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        panic!("the engine does not read what a trial left");
-    }
-}
-
-fn direct(id: &str) -> Option<&'static dyn Workload> {
-    static KNOWN: [Direct; 3] = [Direct("null"), Direct("integer"), Direct("life")];
-    KNOWN
-        .iter()
-        .find(|workload| workload.0 == id)
-        .map(|workload| workload as &dyn Workload)
+    });
+    find(&KNOWN, id)
 }
 
 /// `host` and A′ as processes, `null` without its canary, 20 ms a trial.
