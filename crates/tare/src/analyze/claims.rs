@@ -64,7 +64,14 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     }
     let [holds, fails, undecided] = counts;
     if holds + fails + undecided == 0 {
-        return told(ClaimVerdict::NotTestable, missing.join("; "));
+        // Several quantities mostly lack for one reason.
+        let mut reasons = Vec::new();
+        for why in missing {
+            if !reasons.contains(&why) {
+                reasons.push(why);
+            }
+        }
+        return told(ClaimVerdict::NotTestable, reasons.join("; "));
     }
     let n = several.quantities.len();
     let outcome = of_several(&claim.rule, holds, fails, n);
