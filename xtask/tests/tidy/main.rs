@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 mod circles;
 mod names;
 mod sizes;
-mod sources;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
