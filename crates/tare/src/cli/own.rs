@@ -23,6 +23,7 @@ pub(super) struct Subject<'a> {
     pub(super) driver: &'a str,
     pub(super) source: Source<'a>,
     pub(super) shares: Shares,
+    pub(super) with_dependencies: bool,
     pub(super) context: Option<&'a str>,
 }
 
@@ -32,6 +33,7 @@ impl<'a> Subject<'a> {
             source: self.source,
             folder,
             shares: self.shares,
+            with_dependencies: self.with_dependencies,
             context: self.context,
         }
     }
@@ -101,7 +103,12 @@ impl Question<'_> {
         }
         let own = found
             .take(&cx, &self.subject.wish(cx.scratch))
-            .map_err(|source| of_driver(driver, source))?;
+            .map_err(|source| {
+                if cx.cancel.is_requested() {
+                    return Trouble::Cancelled.into();
+                }
+                of_driver(driver, source)
+            })?;
         // The command of a line stands in the line.
         let command = match source {
             Source::Line(_) => &[],

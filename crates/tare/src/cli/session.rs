@@ -27,6 +27,8 @@ pub(super) struct Session {
     store: PathBuf,
     /// Runs that this command carried out before the present one; their folders go with the last.
     earlier: Vec<Owner>,
+    /// The driver with which something is started that stands beside the arms.
+    beside: Option<&'static str>,
 }
 
 impl From<OwnerError> for Failed {
@@ -71,6 +73,7 @@ impl Session {
             owner,
             store,
             earlier: Vec::new(),
+            beside: None,
         })
     }
 
@@ -112,6 +115,25 @@ impl Session {
     /// The run's name.
     pub(super) fn run(&self) -> &RunId {
         self.owner.run()
+    }
+
+    /// Notes the driver with which something is started beside the arms, which no arm removes.
+    pub(super) fn starts_beside(&mut self, driver: &str) {
+        self.beside = env::find(driver).map(env::Driver::id);
+    }
+
+    /// Removes what was started beside the arms; a line for what is still there.
+    pub(super) fn end_beside(&self) -> Vec<String> {
+        let Some(driver) = self.beside.and_then(env::find) else {
+            return Vec::new();
+        };
+        let cx = self.context(&Silent);
+        self.earlier
+            .iter()
+            .chain([&self.owner])
+            .filter_map(|owner| driver.sweep(&cx, owner.run().as_str()).err())
+            .map(|error| error.to_string())
+            .collect()
     }
 
     /// Ends the processes of its runs that are still there, and says which. Every arm ends its own, so mostly there is

@@ -68,9 +68,13 @@ pub(crate) struct Why {
     )]
     inside: Option<String>,
     /// A service of a compose file, by its name there: what makes its command, or the one given, slower in a container
-    /// like it. What it depends on is not started.
+    /// like it. What it depends on is started with `--with-dependencies` only.
     #[arg(long, num_args = 2, value_names = ["FILE", "SERVICE"])]
     compose: Option<Vec<String>>,
+    /// Start what the service depends on for the time of the question, on a network of its own, with empty volumes where
+    /// it could write to yours; all of it is removed in the end.
+    #[arg(long, requires = "compose")]
+    with_dependencies: bool,
     /// In the end change your line by what was found, run it once more, and say whether the cost is gone.
     #[arg(long)]
     apply_check: bool,
@@ -126,6 +130,11 @@ impl Why {
             }
             (_, driver) => (driver, named),
         };
+        if self.with_dependencies
+            && let Some(subject) = self.subject(named.as_deref(), &settings)
+        {
+            session.starts_beside(subject.driver);
+        }
         let result = self
             .asked(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(mut ask, mut first)| {
@@ -145,8 +154,15 @@ impl Why {
                 }
             });
         progress.finish();
+        self.end(session, result)
+    }
+
+    /// Removes what stands beside the arms, tells the answer, and gives the folders of its runs back.
+    fn end(&self, session: Session, result: Result<Measured, Failed>) -> Result<Exit, Failed> {
+        let beside = session.end_beside();
         match result {
-            Ok(measured) => {
+            Ok(mut measured) => {
+                measured.left_behind.extend(beside);
                 let outcome = self.write(&measured);
                 for line in &measured.left_behind {
                     output::tell(&format!(
@@ -169,7 +185,7 @@ impl Why {
             }
             Err(failed) => {
                 // What could not be removed is looked for by `tare clean` where the folder is.
-                if !failed.may_have_left {
+                if !failed.may_have_left && beside.is_empty() {
                     session.end()?;
                 }
                 Err(failed)
@@ -307,6 +323,7 @@ impl Why {
             } else {
                 Shares::ReadOnly
             },
+            with_dependencies: self.with_dependencies,
             context: own_env::WHICH.iter().find_map(|name| settings.text(name)),
         })
     }

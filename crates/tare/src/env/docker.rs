@@ -379,6 +379,10 @@ impl Docker {
             api.remove_volume(&volume.key)?;
             removed.push(format!("docker volume {}", volume.name));
         }
+        for network in api.networks(&labels)? {
+            api.remove_network(&network.key)?;
+            removed.push(format!("docker network {}", network.name));
+        }
         for image in image::packed(&api, &labels)? {
             if image::remove(&api, &image.key)? {
                 removed.push(format!("docker image {}", image.name));

@@ -64,6 +64,8 @@ pub struct Wish<'a> {
     pub folder: &'a Path,
     /// What may be written to.
     pub shares: Shares,
+    /// Whether what a service depends on is started beside it; whoever asks sweeps the run in the end.
+    pub with_dependencies: bool,
     /// Which engine, where several are known by names, or whose it is.
     pub context: Option<&'a str>,
 }

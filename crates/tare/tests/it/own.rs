@@ -1,7 +1,7 @@
 //! Containers of the user's own: taken whole, never touched, and asked about by `tare why`.
 //!
-//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. What stands in the engine
-//! before and after is compared as its own client tells it.
+//! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. What the engine has
+//! of a test's own before and after is compared as its own client tells it.
 
 use std::process::{Command, Output};
 
@@ -17,6 +17,8 @@ use crate::world::{World, skip, turn};
 /// An image of this test's own, with what makes and removes containers beside it.
 pub(crate) struct Bench {
     pub(crate) image: String,
+    /// What the names of all that is its own contain.
+    pub(crate) mark: String,
     /// What is removed at the end: kind and name.
     made: Vec<(&'static str, String)>,
 }
@@ -43,7 +45,8 @@ impl Bench {
 
     /// With nothing but these programs in it.
     pub(crate) fn with_programs(name: &str, changes: &str, programs: &[&str]) -> Self {
-        let image = format!("tare-own-test/{name}-{}", std::process::id());
+        let mark = format!("{name}-{}", std::process::id());
+        let image = format!("tare-own-test/{mark}");
         let script = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../fixtures/planted/own/image.sh"
@@ -57,14 +60,44 @@ impl Bench {
         assert!(status.success());
         Self {
             image: image.clone(),
+            mark,
             made: vec![("image", image)],
         }
     }
 
     pub(crate) fn name(&mut self, kind: &'static str, name: &str) -> String {
-        let name = format!("tare-own-test-{name}-{}", std::process::id());
-        self.made.push((kind, name.clone()));
+        let name = format!("tare-own-test-{}-{name}", self.mark);
+        self.keep(kind, &name);
         name
+    }
+
+    /// Notes what is removed at the end.
+    pub(crate) fn keep(&mut self, kind: &'static str, name: &str) {
+        self.made.push((kind, name.to_owned()));
+    }
+
+    /// What the engine has of this bench: containers of its image, whoever made them, and what bears its mark. What
+    /// other tests and people do meanwhile is theirs.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let (of_image, named) = (
+            format!("ancestor={}", self.image),
+            format!("name={}-", self.mark),
+        );
+        let images = format!("reference=*/{}", self.mark);
+        let mut all = Vec::new();
+        for (kind, question) in [
+            ("container", &["ps", "--all", "--filter", &of_image][..]),
+            ("container", &["ps", "--all", "--filter", &named]),
+            ("volume", &["volume", "ls", "--filter", &named]),
+            ("network", &["network", "ls", "--filter", &named]),
+            ("image", &["image", "ls", "--filter", &images]),
+        ] {
+            let lines = printed(&[question, &["--quiet"]].concat());
+            all.extend(lines.lines().map(|line| format!("{kind} {line}")));
+        }
+        all.sort();
+        all.dedup();
+        all
     }
 }
 
@@ -76,43 +109,24 @@ impl Drop for Bench {
     }
 }
 
-/// Everything that the engine has, by kind.
-pub(crate) fn objects() -> Vec<String> {
-    ["container", "volume", "image", "network"]
-        .iter()
-        .map(|kind| {
-            let all: &[&str] = if *kind == "container" {
-                &["--all"]
-            } else {
-                &[]
-            };
-            let mut lines: Vec<String> = printed(&[&[kind, "ls", "--quiet"], all].concat())
-                .lines()
-                .map(str::to_owned)
-                .collect();
-            lines.sort();
-            format!("{kind}: {}", lines.join(" "))
-        })
-        .collect()
-}
-
 pub(crate) fn inspected(name: &str) -> Value {
     let all: Value = serde_json::from_str(&printed(&["inspect", name])).unwrap();
     all[0].clone()
 }
 
-fn taken(world: &World, source: Source<'_>) -> Own {
+pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {
     let wish = Wish {
         source,
         folder: world.folder.path(),
         shares: Shares::ReadOnly,
+        with_dependencies: false,
         context: None,
     };
     DOCKER.take(&world.cx(), &wish).unwrap()
 }
 
 /// Starts an arm like this, and hands over what the engine says of its container.
-fn arm_of(world: &World, own: &Own, look: impl FnOnce(Value)) {
+pub(crate) fn arm_of(world: &World, own: &Own, look: impl FnOnce(Value)) {
     let mut environment = DOCKER.configure(arm("like"), &own.settings).unwrap();
     environment.prepare(&world.cx()).unwrap();
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -157,9 +171,9 @@ fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
     let create = line(&["create", "--name", &made]);
     printed(&create.iter().map(String::as_str).collect::<Vec<_>>());
     let expected = inspected(&made);
-    let before = objects();
+    let before = bench.objects();
     let own = taken(&world, Source::Line(&line(&["docker", "run", "-it"])));
-    assert_eq!(objects(), before, "something was made to find it out");
+    assert_eq!(bench.objects(), before, "something was made to find it out");
     assert_eq!(
         (own.argv.join(" ").as_str(), own.directory.as_str()),
         ("sleep 9", "/tmp")
@@ -268,7 +282,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
         "-c",
         "echo mine >/data/mine",
     ]);
-    let (before, all) = (inspected(&name), objects());
+    let (before, all) = (inspected(&name), bench.objects());
     let product = Product::new();
     let ask = |more: &[&str], command: &str| {
         let arguments = ["why", "--like", &name, "--budget", "15s"];
@@ -287,7 +301,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     let refused = ask(&[], "touch /data/theirs").expect(1);
     assert!(refused.hint().contains("--share-writable"), "{refused}");
     assert_eq!(inspected(&name), before);
-    assert_eq!(objects(), all);
+    assert_eq!(bench.objects(), all);
     let stored = std::fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(&stored) && !has(ended.stdout.as_bytes()) && !has(ended.stderr.as_bytes()));

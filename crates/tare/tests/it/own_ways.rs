@@ -1,19 +1,15 @@
 //! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
-//! container, as a service of a compose file; and what must not go wrong on them.
+//! container; and what must not go wrong on them.
 
-use std::os::unix::fs::PermissionsExt;
-
-use serde_json::json;
-
-use crate::own::{Bench, inspected, objects, printed};
+use crate::own::{Bench, inspected, printed};
 use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
 use crate::world::skip;
 
 /// A loop of some milliseconds.
-const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
+pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
 
 /// Whether there is an engine; says so where there is none.
-fn has_engine() -> bool {
+pub(crate) fn has_engine() -> bool {
     let is_there = has_docker();
     if !is_there {
         skip("docker", "no Docker engine answers");
@@ -22,7 +18,7 @@ fn has_engine() -> bool {
 }
 
 /// Starts a container of this test's own.
-fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
+pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
     let name = bench.name("container", name);
     let begin = ["run", "--detach", "--name", &name];
     let image = [bench.image.as_str()];
@@ -50,7 +46,7 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
     let look = || {
         (
             inspected(&name),
-            objects(),
+            bench.objects(),
             printed(&["diff", &name]),
             printed(&["top", &name, "-eo", "pid,args"]),
         )
@@ -147,7 +143,7 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
     }
     let bench = Bench::new("odd", "ENV OF_IMAGE=1");
     let product = Product::new();
-    let before = objects();
+    let before = bench.objects();
     let image = bench.image.as_str();
     let ask = |flags: &[&str], command: &[&str]| {
         let begin = ["why", "--budget", "12s", "--", "docker", "run"];
@@ -166,7 +162,7 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
         .run(["why", "--apply-check", "--env", "container", "--", "true"])
         .expect(2);
     assert!(usage.hint().contains("docker run"), "{usage}");
-    assert_eq!(objects(), before);
+    assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
 }
 
@@ -227,103 +223,5 @@ fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
     let first = &dossier["findings"][0];
     let claim = first["claim"].as_str().unwrap();
     assert!(claim.contains("`SLOW_MODE`"), "{first:#}");
-    product.assert_nothing_left();
-}
-
-/// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the folder that goes
-/// before others where programs are looked for.
-fn docker_with_compose(product: &Product, compose: &str) -> String {
-    let real = which_docker();
-    let log = product.folder().join("asked");
-    let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>'{}'\nif [ \"$1\" = compose ]; then\n{compose}\nfi\nexec '{real}' \"$@\"\n",
-        log.display()
-    );
-    let folder = product.folder().join("bin");
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("docker");
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    format!("{}:{path}", folder.display())
-}
-
-fn which_docker() -> String {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut folders = path.split(':');
-    let found = folders.find(|folder| std::path::Path::new(folder).join("docker").is_file());
-    format!("{}/docker", found.unwrap_or("/usr/bin"))
-}
-
-#[test]
-fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
-    if !has_engine() {
-        return;
-    }
-    let bench = Bench::new("compose", "ENV OF_IMAGE=1");
-    let product = Product::new();
-    let config = json!({
-        "name": "shop",
-        "services": {"job": {
-            "image": bench.image, "command": ["sh", "-c", WORK], "entrypoint": null,
-            "environment": {"PASSWORD": "hush-hush", "MODE": "batch"}, "shm_size": "33554432",
-            "networks": {"default": null}
-        }},
-        "networks": {"default": {"name": "shop_default", "ipam": {}}}
-    });
-    let printed = product.file("config.json", config.to_string());
-    let path = docker_with_compose(&product, &format!("cat '{printed}'; exit 0"));
-    let before = objects();
-    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
-    command.env("PATH", &path);
-    let ended = product.finish(command).expect(0);
-    assert!(ended.stdout.contains("the variable `MODE`"), "{ended}");
-    assert!(ended.stderr.contains("shop_default"), "{ended}");
-    assert_eq!(objects(), before);
-    let asked = std::fs::read_to_string(product.folder().join("asked")).unwrap();
-    let first = asked.lines().next().unwrap();
-    assert!(
-        first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
-        "{asked}"
-    );
-    // Neither in an argument nor in the store nor in what is told.
-    let stored = std::fs::read(product.store()).unwrap();
-    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
-    assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
-    product.assert_nothing_left();
-}
-
-#[test]
-fn a_compose_file_that_cannot_be_read_is_refused_in_words_that_help() {
-    if !has_engine() {
-        return;
-    }
-    let product = Product::new();
-    let ask = |compose: &str, service: &str| {
-        let path = docker_with_compose(&product, compose);
-        let arguments = ["why", "--compose", "shop.yml", service, "--budget", "8s"];
-        let mut command = product.command(arguments);
-        command.env("PATH", &path);
-        product.finish(command).expect(3)
-    };
-    let none = "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1";
-    assert!(ask(none, "job").hint().contains("docker-compose-v2"));
-    let wrong = "echo 'yaml: line 3: mapping values are not allowed' >&2; exit 15";
-    let ended = ask(wrong, "job");
-    assert!(
-        ended.stderr.contains("mapping values are not allowed"),
-        "{ended}"
-    );
-    let ended = ask(
-        "echo '{\"services\": {\"web\": {\"image\": \"x\"}}}'; exit 0",
-        "job",
-    );
-    assert!(ended.stderr.contains("no service `job`"), "{ended}");
-    assert!(ended.hint().contains("web"), "{ended}");
-    let ended = ask("echo 'no JSON'; exit 0", "job");
-    assert!(ended.stderr.contains("compose plugin"), "{ended}");
-    let built = "echo '{\"name\": \"shop\", \"services\": {\"job\": {\"build\": {\"context\": \"/x\"}}}}'; exit 0";
-    let ended = ask(built, "job");
-    assert!(ended.hint().contains("build job"), "{ended}");
     product.assert_nothing_left();
 }

@@ -15,7 +15,7 @@ use bollard::Docker as Client;
 use bollard::errors::Error as ApiError;
 use bollard::models::{SystemInfo, SystemVersion};
 use bollard::query_parameters::{
-    ListContainersOptions, ListVolumesOptions, RemoveContainerOptions,
+    ListContainersOptions, ListNetworksOptions, ListVolumesOptions, RemoveContainerOptions,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -201,6 +201,36 @@ impl Api {
             key: volume.name,
         });
         Ok(labelled.collect())
+    }
+
+    /// The networks whose labels match.
+    pub(super) fn networks(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
+        let options = ListNetworksOptions {
+            filters: Some(label_filter(labels)),
+        };
+        let found = self.call(
+            "list networks",
+            CONTROL_LIMIT,
+            self.client.list_networks(Some(options)),
+        )?;
+        let labelled = found.into_iter().filter_map(|network| {
+            let name = network.name?;
+            Some(Labelled {
+                name: printable(&name),
+                key: network.id.unwrap_or(name),
+            })
+        });
+        Ok(labelled.collect())
+    }
+
+    /// Removes a network; fine if it is gone.
+    pub(super) fn remove_network(&self, id: &str) -> Result<(), EnvError> {
+        match self.attempt(CONTROL_LIMIT, self.client.remove_network(id)) {
+            Err(error) if !is_missing(&error) => {
+                Err(self.explain("remove a network", CONTROL_LIMIT, &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Stops a container as `docker stop` does: SIGTERM to its first process, and after `patience`, which the

@@ -22,6 +22,8 @@ use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Source, Wish}
 
 #[cfg(unix)]
 mod compose;
+#[cfg(unix)]
+mod dependencies;
 mod difference;
 #[cfg(unix)]
 mod line;
@@ -73,6 +75,14 @@ pub(super) fn is_there(api: &Api, is_here: bool, share: &Share) -> bool {
     !matches!(found, Err(error) if is_missing(&error))
 }
 
+/// What a service of a compose file depends on, started beside it.
+#[derive(Debug, Default)]
+struct Beside {
+    /// The network on which it is found, in the words of the client; none where the service has one that is nobody's.
+    network: Option<String>,
+    told: Vec<String>,
+}
+
 /// Something of the user's, as it is known here.
 struct Found {
     template: Template,
@@ -87,15 +97,16 @@ struct Found {
 
 impl Found {
     fn of(cx: &Context<'_>, api: &Api, wish: &Wish<'_>) -> Result<Self, EnvError> {
-        Self::changed(cx, api, wish, None)
+        Self::changed(cx, api, wish, None, None)
     }
 
-    /// With a file that is laid over a compose file of the user's.
+    /// With a file that is laid over a compose file of the user's, and with what a service depends on.
     fn changed(
         cx: &Context<'_>,
         api: &Api,
         wish: &Wish<'_>,
         over: Option<&Path>,
+        beside: Option<&Beside>,
     ) -> Result<Self, EnvError> {
         let of_line = |words: &[String]| {
             let (template, image, platform) = Template::of_line(cx, api, words, wish.shares)?;
@@ -113,24 +124,15 @@ impl Found {
             Source::Service { file, service } => {
                 let over = over.map(|path| path.display().to_string());
                 let files: Vec<&str> = std::iter::once(file).chain(over.as_deref()).collect();
-                let found = service_of(cx, &files, service)?;
-                let name = format!("{} of {}", printable(service), printable(file));
-                let told = found.told;
-                let taken = of_line(&found.words).map_err(|error| match error {
-                    // It is built here and not pulled.
-                    EnvError::Absent { why, fix: Some(_) } if found.is_built => EnvError::Absent {
-                        why,
-                        fix: Some(format!(
-                            "`docker compose -f {} build {}`",
-                            printable(file),
-                            printable(service)
-                        )),
-                    },
-                    other => other,
-                })?;
+                let found = service_of(cx, &files, service, beside)?;
+                let mut taken =
+                    of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
+                if beside.is_some_and(|beside| beside.network.is_some()) {
+                    taken.template.keep_network();
+                }
                 Ok(Self {
-                    name,
-                    told,
+                    name: format!("{} of {}", printable(service), printable(file)),
+                    told: found.told,
                     section: Some(found.section),
                     ..taken
                 })
@@ -172,8 +174,35 @@ fn service_of(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
+    beside: Option<&Beside>,
 ) -> Result<compose::Service, EnvError> {
-    compose::service(cx, files, service)
+    compose::service(cx, files, service, beside)
+}
+
+/// Starts what a service depends on, where that is wanted.
+#[cfg(unix)]
+fn depended_on(
+    cx: &Context<'_>,
+    engine: (&Docker, &Api),
+    is_here: bool,
+    wish: &Wish<'_>,
+) -> Result<Option<Beside>, EnvError> {
+    match wish.source {
+        Source::Service { file, service } if wish.with_dependencies => {
+            dependencies::started(cx, engine, is_here, (file, service)).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(not(unix))]
+fn depended_on(
+    _cx: &Context<'_>,
+    _engine: (&Docker, &Api),
+    _is_here: bool,
+    _wish: &Wish<'_>,
+) -> Result<Option<Beside>, EnvError> {
+    Ok(None)
 }
 
 #[cfg(not(unix))]
@@ -181,6 +210,7 @@ fn service_of(
     _cx: &Context<'_>,
     _files: &[&str],
     _service: &str,
+    _beside: Option<&Beside>,
 ) -> Result<compose_none::Service, EnvError> {
     Err(EnvError::Absent {
         why: "a compose file can be taken only where there are Unix sockets".into(),
@@ -191,11 +221,18 @@ fn service_of(
 #[cfg(not(unix))]
 mod compose_none {
     //! What there is of a service where none can be taken.
+    use crate::env::EnvError;
+
     pub(super) struct Service {
         pub(super) words: Vec<String>,
         pub(super) told: Vec<String>,
-        pub(super) is_built: bool,
         pub(super) section: serde_json::Map<String, serde_json::Value>,
+    }
+
+    impl Service {
+        pub(super) fn unbuilt(&self, error: EnvError, _file: &str, _service: &str) -> EnvError {
+            error
+        }
     }
 }
 
@@ -210,7 +247,9 @@ impl Docker {
             }
             _ => None,
         };
-        let mut found = Found::of(cx, &api, wish)?;
+        let is_here = engine.elsewhere.is_none();
+        let beside = depended_on(cx, (self, &api), is_here, wish)?;
+        let mut found = Found::changed(cx, &api, wish, None, beside.as_ref())?;
         if let Some(architecture) = found
             .image
             .architecture
@@ -220,7 +259,7 @@ impl Docker {
             packed::check_processor(cx.agents, found.template.image(), architecture)?;
         }
         let mut told = std::mem::take(&mut found.told);
-        let is_here = engine.elsewhere.is_none();
+        told.extend(beside.into_iter().flat_map(|beside| beside.told));
         let there = |share: &Share| is_there(&api, is_here, share);
         let template = &found.template;
         shared::beside(&template.body, template.shares, &there, &mut told);
@@ -234,6 +273,7 @@ impl Docker {
         let mut differences: Vec<_> = parts(template.pair())
             .into_iter()
             .map(|part| part.told)
+            .filter(|told| !template.keeps(&told.id))
             .collect();
         for difference in &mut differences {
             advise(difference, wish.source, found.section.as_ref());
@@ -267,7 +307,7 @@ impl Docker {
         let words = match wish.source {
             Source::Line(words) => words,
             Source::Service { service, .. } => {
-                let changed = service_changed(cx, &api, wish, service, without)?;
+                let changed = service_changed(cx, &api, wish, service, (settings, without))?;
                 return Ok(changed.unwrap_or(fallback));
             }
             Source::Container(_) | Source::Inside(_) => return Ok(fallback),
@@ -320,16 +360,22 @@ fn service_changed(
     api: &Api,
     wish: &Wish<'_>,
     service: &str,
-    without: &[String],
+    (settings, without): (&Params, &[String]),
 ) -> Result<Option<Changed>, EnvError> {
-    let found = Found::of(cx, api, wish)?;
+    let like = settings.text(LIKE).unwrap_or_default();
+    let (before, _) = Template::of(cx, api, like)?;
+    let beside = wish.with_dependencies.then(|| Beside {
+        network: before.network().map(str::to_owned),
+        told: Vec::new(),
+    });
+    let found = Found::changed(cx, api, wish, None, beside.as_ref())?;
     let section = found.section.as_ref();
     let Some(patch) = section.and_then(|section| remedy::patch(service, section, without)) else {
         return Ok(None);
     };
     let over = wish.folder.join("compose.override.yml");
     files::write_working(&over, patch.as_bytes())?;
-    let changed = Found::changed(cx, api, wish, Some(&over))?;
+    let changed = Found::changed(cx, api, wish, Some(&over), beside.as_ref())?;
     let left: Vec<String> = parts(changed.template.pair())
         .into_iter()
         .map(|part| part.told.id)

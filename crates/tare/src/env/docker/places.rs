@@ -37,6 +37,18 @@ impl Place {
         }
     }
 
+    /// Of what stands beside the arms.
+    #[cfg(unix)]
+    pub(super) fn beside(arm: &ArmId, engine: Named) -> Self {
+        Self {
+            arm: arm.to_string(),
+            at: engine.context_address(),
+            engine,
+            folder: None,
+            guest: None,
+        }
+    }
+
     pub(super) fn new(cx: &Context<'_>, arm: &ArmId, engine: Named, settings: &Settings) -> Self {
         // The run's own folder goes with the run, but for what is mounted in it.
         let own = (settings.storage == Storage::Served).then(|| cx.scratch.to_owned());

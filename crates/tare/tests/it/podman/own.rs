@@ -42,6 +42,7 @@ fn take(place: &Place, source: Source<'_>) -> Result<Own, EnvError> {
         // It is read when the arm is prepared.
         folder: &folder.keep(),
         shares: Shares::ReadOnly,
+        with_dependencies: false,
         context: None,
     };
     place.driver.take(&place.world.cx(), &wish)

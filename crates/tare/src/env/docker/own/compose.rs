@@ -4,19 +4,23 @@
 //! `docker compose config` resolves profiles, `extends`, variables and further files; of the service that it prints,
 //! every part becomes the flag of the same meaning. A part without a flag is told as not carried. Values of variables
 //! go to the client in a file that only the user can read, and never in its arguments.
-//! What it cannot see: what the service gets from others at run time; those that it depends on are not started.
+//! What it cannot see: what the service gets from others at run time.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::Beside;
 use crate::cx::{CommandError, CommandLine, Context, files};
 use crate::env::EnvError;
 use crate::env::text::printable;
 
 mod flags;
+mod needed;
 
-use flags::{Files, Flags, Form, plain, scalar, strings};
+use flags::{Files, Flags, Form, scalar};
+pub(super) use flags::{nanoseconds, plain, strings};
+pub(super) use needed::{Needed, needed};
 
 /// How long the plugin may take: it reads a few files.
 const CONFIG_LIMIT: Duration = Duration::from_secs(20);
@@ -35,7 +39,8 @@ pub(super) struct Service {
     pub(super) section: Map<String, Value>,
 }
 
-/// The service of this name in compose files, of which a later one is laid over those before it.
+/// The service of this name in compose files, of which a later one is laid over those before it; `beside` is what it
+/// depends on, if that was started.
 ///
 /// # Errors
 /// There is no plugin, file or service; what the plugin says of a file that it cannot use.
@@ -43,12 +48,33 @@ pub(super) fn service(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
+    beside: Option<&Beside>,
 ) -> Result<Service, EnvError> {
     let config = config(cx, files)?;
-    let (mut found, variables) = line(&config, service).map_err(|problem| EnvError::Absent {
-        why: problem.why,
-        fix: problem.fix,
-    })?;
+    let network = beside.and_then(|beside| beside.network.as_deref());
+    let mut found = service_in(cx, &config, service, network)?;
+    if beside.is_none() {
+        found.told.extend(alone(&config, service));
+    }
+    Ok(found)
+}
+
+/// The service of this name in what the plugin printed; `network` is the one on which those are that it depends on, in
+/// the words of the client.
+///
+/// # Errors
+/// There is none of this name.
+pub(super) fn service_in(
+    cx: &Context<'_>,
+    config: &Value,
+    service: &str,
+    network: Option<&str>,
+) -> Result<Service, EnvError> {
+    let (mut found, variables) =
+        line(config, service, network).map_err(|problem| EnvError::Absent {
+            why: problem.why,
+            fix: problem.fix,
+        })?;
     // A variable with a line's end in it cannot stand in the file.
     let (long, short): (Vec<&String>, Vec<&String>) =
         variables.iter().partition(|text| text.contains('\n'));
@@ -69,70 +95,76 @@ pub(super) fn service(
     Ok(found)
 }
 
-/// What the plugin makes of files.
-fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
+/// The programs that are asked, the usual one first. Version 1 of the second prints YAML alone, and is none of them.
+const CLIENTS: [&[&str]; 2] = [&["docker", "compose"], &["docker-compose"]];
+
+/// What the plugin makes of files, of which a later one is laid over those before it.
+///
+/// # Errors
+/// There is no plugin or file; what the plugin says of a file that it cannot use.
+pub(super) fn config(cx: &Context<'_>, files: &[&str]) -> Result<Value, EnvError> {
+    for client in CLIENTS {
+        if let Some(config) = asked(cx, client, files)? {
+            return Ok(config);
+        }
+    }
+    Err(EnvError::Absent {
+        why: "a compose file is read by Docker's compose plugin, and neither that nor a `docker-compose` of version 2 is here"
+            .into(),
+        fix: Some(INSTALL.into()),
+    })
+}
+
+/// What a program makes of files; `None` where it is not here, or too old to say it.
+fn asked(cx: &Context<'_>, client: &[&str], files: &[&str]) -> Result<Option<Value>, EnvError> {
     let named = files.iter().flat_map(|file| ["-f", *file]);
-    let arguments: Vec<&str> = std::iter::once("compose")
+    let arguments: Vec<&str> = client[1..]
+        .iter()
+        .copied()
         .chain(named)
         .chain(["--profile", "*", "config", "--format", "json"])
         .collect();
-    let command = CommandLine::new("docker", arguments).at_home();
-    let finished = cx
-        .exec
-        .run(&command, b"", CONFIG_LIMIT)
-        .map_err(|error| match error {
-            CommandError::Timeout { limit, .. } => EnvError::Timeout {
+    let command = CommandLine::new(client[0], arguments).at_home();
+    let finished = match cx.exec.run(&command, b"", CONFIG_LIMIT) {
+        Ok(finished) => finished,
+        Err(CommandError::Missing { .. }) => return Ok(None),
+        Err(CommandError::Timeout { limit, .. }) => {
+            return Err(EnvError::Timeout {
                 phase: "asking Docker's compose plugin what the file means".into(),
                 limit,
-            },
-            CommandError::Missing { .. } => EnvError::Absent {
-                why: "`docker` is not installed, and a compose file is read by its plugin".into(),
-                fix: Some(INSTALL.into()),
-            },
-            other => other.into(),
-        })?;
-    let said = String::from_utf8_lossy(&finished.stderr).into_owned();
+            });
+        }
+        Err(other) => return Err(other.into()),
+    };
     if finished.status != Some(0) {
-        return Err(refused(files.first().unwrap_or(&""), &said));
+        let said = String::from_utf8_lossy(&finished.stderr).into_owned();
+        let file = files.first().unwrap_or(&"");
+        return refused(client, file, &said).map_or(Ok(None), Err);
     }
-    serde_json::from_slice(&finished.stdout).map_err(|error| EnvError::Refused {
+    let config = serde_json::from_slice(&finished.stdout);
+    config.map(Some).map_err(|error| EnvError::Refused {
         what: "reading what Docker's compose plugin says".into(),
         answer: printable(&error.to_string()),
     })
 }
 
-/// Why the plugin says nothing; a client without it takes `compose` for nothing, or its flags for its own.
-fn refused(file: &str, said: &str) -> EnvError {
+/// Why a program says nothing of a file. `None` where it is no plugin: a client without it takes `compose` for nothing,
+/// or its flags for its own, and version 1 does not know the form.
+fn refused(client: &[&str], file: &str, said: &str) -> Option<EnvError> {
     let is_missing = [
         "is not a docker command",
         "unknown shorthand flag: 'f'",
         "unknown flag: --profile",
         "unknown command: docker compose",
+        "Usage: config [options]",
     ]
     .iter()
     .any(|words| said.contains(words));
-    if is_missing {
-        return EnvError::Absent {
-            why: "Docker's client here has no compose plugin, which is asked what the file means"
-                .into(),
-            fix: Some(INSTALL.into()),
-        };
-    }
-    let first: Vec<&str> = said
-        .lines()
-        .filter(|line| !line.contains("level=warning"))
-        .collect();
-    EnvError::Refused {
-        what: format!("`docker compose -f {} config`", printable(file)),
-        answer: printable(
-            first
-                .into_iter()
-                .take(3)
-                .collect::<Vec<_>>()
-                .join("; ")
-                .trim(),
-        ),
-    }
+    let lines = said.lines().filter(|line| !line.contains("level=warning"));
+    (!is_missing).then(|| EnvError::Refused {
+        what: format!("`{} -f {} config`", client.join(" "), printable(file)),
+        answer: printable(lines.take(3).collect::<Vec<_>>().join("; ").trim()),
+    })
 }
 
 /// Why there is no line.
@@ -223,8 +255,45 @@ const OTHERS: &[&str] = &[
     "working_dir",
 ];
 
+impl Service {
+    /// An error of making it: an image that is built here is not pulled.
+    pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
+        match error {
+            EnvError::Absent { why, fix: Some(_) } if self.is_built => EnvError::Absent {
+                why,
+                fix: Some(format!(
+                    "`docker compose -f {} build {}`",
+                    printable(file),
+                    printable(service)
+                )),
+            },
+            other => other,
+        }
+    }
+}
+
+/// What is told where those are not started that a service depends on.
+fn alone(config: &Value, name: &str) -> Option<String> {
+    let names: Vec<String> = needed(config, name)
+        .iter()
+        .map(|needed| format!("`{}`", printable(&needed.name)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "NOT started: {}, which `{}` depends on; `--with-dependencies` starts {} for the time of the question",
+            names.join(", "),
+            printable(name),
+            if names.len() == 1 { "it" } else { "them" }
+        )
+    })
+}
+
 /// The line of a service, and its variables as `NAME=text`, of what the plugin printed.
-fn line(config: &Value, name: &str) -> Result<(Service, Vec<String>), Problem> {
+fn line(
+    config: &Value,
+    name: &str,
+    network: Option<&str>,
+) -> Result<(Service, Vec<String>), Problem> {
     let services = config["services"].as_object();
     let Some(service) = services
         .and_then(|all| all.get(name))
@@ -254,7 +323,7 @@ fn line(config: &Value, name: &str) -> Result<(Service, Vec<String>), Problem> {
     flags.hosts(service);
     flags.devices(service);
     flags.ports(service);
-    flags.networks(config, service);
+    flags.networks(config, service, network);
     flags.volumes(config, service);
     flags.block_devices(service);
     flags.files(config, service, &Files::SECRETS);

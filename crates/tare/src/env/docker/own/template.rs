@@ -34,6 +34,9 @@ pub(in crate::env::docker) struct Template {
     pub(super) image_env: Vec<String>,
     /// What may be written to.
     pub(super) shares: Shares,
+    /// Whether a plain one has the same network: what it depends on is there and nowhere else.
+    #[serde(default)]
+    has_kept_network: bool,
 }
 
 impl Template {
@@ -57,6 +60,23 @@ impl Template {
         })?;
         let image = image::inspect(api, template.image())?;
         Ok((template, image))
+    }
+
+    /// Has a plain one on the same network.
+    pub(super) fn keep_network(&mut self) {
+        self.has_kept_network = true;
+        self.plain["HostConfig"]["NetworkMode"] = self.body["HostConfig"]["NetworkMode"].clone();
+    }
+
+    /// The network that a plain one has too, if there is such.
+    pub(super) fn network(&self) -> Option<&str> {
+        let mode = self.body["HostConfig"]["NetworkMode"].as_str();
+        mode.filter(|_| self.has_kept_network)
+    }
+
+    /// Whether this part is no difference, because a plain one could not do without it.
+    pub(super) fn keeps(&self, id: &str) -> bool {
+        self.has_kept_network && matches!(id, "network" | "engine.network")
     }
 
     /// The image's name or id.
@@ -89,6 +109,7 @@ impl Template {
             plain: plain.body,
             image_env: variables_of(&image),
             shares,
+            has_kept_network: false,
         };
         Ok((template, image, asked.platform))
     }
@@ -145,6 +166,7 @@ impl Template {
             plain: plain?,
             image_env: variables_of(&image),
             shares,
+            has_kept_network: false,
         };
         Ok((template, image))
     }
@@ -383,6 +405,7 @@ mod tests {
             plain: json!({}),
             image_env: Vec::new(),
             shares: Shares::ReadOnly,
+            has_kept_network: false,
         };
         assert_eq!(template.lost(), ["Newest"]);
     }

@@ -21,7 +21,7 @@ pub(super) enum Form {
 }
 
 /// A text as it was meant: the plugin doubles dollars, so that its answer can be a compose file again.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::env::docker::own) fn plain(text: &str) -> String {
     text.replace("$$", "$")
 }
 
@@ -34,7 +34,7 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) fn strings(value: Option<&Value>) -> Vec<String> {
+pub(in crate::env::docker::own) fn strings(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
         Some(other) => scalar(other).into_iter().collect(),
@@ -42,24 +42,27 @@ pub(super) fn strings(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// Seconds of a length such as `1m30s`.
-pub(super) fn seconds(text: &str) -> Option<u64> {
-    let (mut all, mut number) = (0, String::new());
-    for letter in text.chars() {
-        if letter.is_ascii_digit() {
-            number.push(letter);
-            continue;
-        }
-        let unit = match letter {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
+/// Nanoseconds of a length such as `1m30s` or `1.5s`.
+pub(in crate::env::docker::own) fn nanoseconds(text: &str) -> Option<i64> {
+    let (mut all, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let (number, behind) = rest.split_at(end);
+        let end = behind.find(|letter: char| letter.is_ascii_digit());
+        let (unit, behind) = behind.split_at(end.unwrap_or(behind.len()));
+        let unit_ns = match unit {
+            "h" => 3.6e12,
+            "m" => 6e10,
+            "s" => 1e9,
+            "ms" => 1e6,
+            "us" | "µs" => 1e3,
+            "ns" => 1.0,
             _ => return None,
         };
-        all += number.parse::<u64>().ok()? * unit;
-        number.clear();
+        all += number.parse::<f64>().ok()? * unit_ns;
+        rest = behind;
     }
-    number.is_empty().then_some(all)
+    (!text.is_empty()).then_some(all as i64)
 }
 
 /// Flags under construction.
@@ -94,8 +97,8 @@ impl Flags {
                 }
             }
             (Form::Seconds, _) => {
-                if let Some(seconds) = value.as_str().and_then(seconds) {
-                    self.word(flag, &seconds.to_string());
+                if let Some(length) = value.as_str().and_then(nanoseconds) {
+                    self.word(flag, &(length / 1_000_000_000).to_string());
                 }
             }
         }
@@ -213,8 +216,16 @@ impl Flags {
         }
     }
 
-    pub(super) fn networks(&mut self, config: &Value, service: &Map<String, Value>) {
-        if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
+    /// The network on which those are that the service depends on stands for all that it has.
+    pub(super) fn networks(
+        &mut self,
+        config: &Value,
+        service: &Map<String, Value>,
+        beside: Option<&str>,
+    ) {
+        if let Some(network) = beside {
+            self.word("--network", network);
+        } else if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
             if mode.starts_with("service:") {
                 self.told.push(
                     "NOT carried: the network of another service; it has one of its own".to_owned(),
@@ -222,18 +233,21 @@ impl Flags {
             } else {
                 self.word("--network", mode);
             }
-            return;
         }
         let named = service.get("networks").and_then(Value::as_object);
         for name in named.into_iter().flat_map(Map::keys) {
             let known = &config["networks"][name.as_str()];
             // A network of the project's own is there while the project is up, and never made here.
-            if known["external"] == true {
+            let shown = printable(known["name"].as_str().unwrap_or(name));
+            if known["external"] == true && beside.is_none() {
                 self.word("--network", known["name"].as_str().unwrap_or(name));
-            } else {
+            } else if known["external"] == true {
                 self.told.push(format!(
-                    "NOT carried: the project's network `{}`: other services cannot be reached by their names, and the usual bridge stands in for it",
-                    printable(known["name"].as_str().unwrap_or(name))
+                    "NOT carried: the network `{shown}`: what it depends on is on a network of its own"
+                ));
+            } else if beside.is_none() {
+                self.told.push(format!(
+                    "NOT carried: the project's network `{shown}`: other services cannot be reached by their names, and the usual bridge stands in for it"
                 ));
             }
         }

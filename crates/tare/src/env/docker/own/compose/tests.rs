@@ -1,13 +1,12 @@
 //! What the plugin prints, made into lines.
 
-use super::flags::seconds;
 use super::*;
 
 /// As `docker compose config --format json` prints a file with two services.
 const PRINTED: &str = include_str!("printed.json");
 
 fn of(service: &str) -> (Service, Vec<String>) {
-    line(&serde_json::from_str(PRINTED).unwrap(), service).unwrap()
+    line(&serde_json::from_str(PRINTED).unwrap(), service, None).unwrap()
 }
 
 #[test]
@@ -59,7 +58,7 @@ const CAPTURED: &str = include_str!("captured.json");
 #[test]
 fn what_the_plugin_really_prints_is_carried_or_told() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
-    let (web, variables) = line(&config, "web").unwrap();
+    let (web, variables) = line(&config, "web", None).unwrap();
     let text = web.words.join(" ");
     for flag in [
         "--ulimit core=0:0",
@@ -104,7 +103,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
     }
     assert_eq!(web.told.len(), 4, "{told}");
     // Behind a profile, built, in the network and with the volumes of another service.
-    let (job, variables) = line(&config, "job").unwrap();
+    let (job, variables) = line(&config, "job", None).unwrap();
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
     assert_eq!(
         (job.is_built, variables),
@@ -122,7 +121,7 @@ fn a_port_without_a_number_outside_gets_one_from_the_engine() {
     let config = serde_json::json!({"services": {"web": {
         "image": "x", "ports": [{"mode": "ingress", "target": 80, "protocol": "tcp"}]
     }}});
-    let (web, _) = line(&config, "web").unwrap();
+    let (web, _) = line(&config, "web", None).unwrap();
     assert!(web.words.join(" ").contains("--publish 80/tcp"), "{web:?}");
 }
 
@@ -136,7 +135,7 @@ fn a_service_that_is_built_has_the_name_that_the_plugin_gives_its_image() {
 #[test]
 fn a_service_that_is_not_there_is_told_with_those_that_are() {
     let config = serde_json::from_str(PRINTED).unwrap();
-    let problem = line(&config, "wbe").unwrap_err();
+    let problem = line(&config, "wbe", None).unwrap_err();
     assert!(problem.why.contains("`wbe`"), "{problem:?}");
     assert_eq!(problem.fix.as_deref(), Some("it has: job, web"));
 }
@@ -147,16 +146,16 @@ fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
         "docker: 'compose' is not a docker command.\nSee 'docker --help'",
         "unknown shorthand flag: 'f' in -f\n\nUsage:  docker [OPTIONS] COMMAND",
         "docker: unknown command: docker compose\n\nRun 'docker --help' for more information",
+        "Validate and view the Compose file.\n\nUsage: config [options]\n\nOptions:\n",
     ] {
-        let error = refused("a.yml", said);
-        assert!(
-            error
-                .hint()
-                .is_some_and(|hint| hint.contains("docker-compose-v2")),
-            "{said}"
-        );
+        assert!(refused(CLIENTS[0], "a.yml", said).is_none(), "{said}");
     }
-    let error = refused("a.yml", "open /a.yml: no such file or directory\n");
+    let error = refused(
+        CLIENTS[0],
+        "a.yml",
+        "open /a.yml: no such file or directory\n",
+    )
+    .unwrap();
     assert!(
         error.to_string().contains("no such file") && error.hint().is_none(),
         "{error}"
@@ -164,10 +163,46 @@ fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
 }
 
 #[test]
-fn lengths_of_time_are_seconds() {
-    assert_eq!(seconds("1m30s"), Some(90));
-    assert_eq!(seconds("10s"), Some(10));
-    assert_eq!(seconds("1h0m0s"), Some(3600));
-    assert_eq!(seconds("10"), None);
-    assert_eq!(seconds("soon"), None);
+fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
+    let config: Value = serde_json::from_str(CAPTURED).unwrap();
+    let of = |service: &str, network: &str| line(&config, service, Some(network)).unwrap().0;
+    let web = of("web", "tare-r1-services");
+    let text = web.words.join(" ");
+    assert!(text.contains("--network tare-r1-services "), "{text}");
+    assert_eq!(text.matches("--network").count(), 1, "{text}");
+    let told = web.told.join("\n");
+    assert!(
+        told.contains("`outer`") && !told.contains("shop_default"),
+        "{told}"
+    );
+    // In the network of another service.
+    let job = of("job", "container:tare-r1-service-web");
+    assert!(
+        job.words
+            .contains(&"container:tare-r1-service-web".to_owned()),
+        "{job:?}"
+    );
+    assert!(!job.told.join("").contains("network"), "{:?}", job.told);
+}
+
+#[test]
+fn what_is_not_started_is_named_with_what_starts_it() {
+    let config: Value = serde_json::from_str(CAPTURED).unwrap();
+    assert_eq!(
+        alone(&config, "job").unwrap(),
+        "NOT started: `db`, `web`, which `job` depends on; `--with-dependencies` starts them for the time of the question"
+    );
+    assert_eq!(alone(&config, "db"), None);
+}
+
+#[test]
+fn lengths_of_time_are_read_as_they_are_written() {
+    let of = |text: &str| nanoseconds(text).map(|length| length / 1_000_000);
+    assert_eq!(of("1m30s"), Some(90_000));
+    assert_eq!(of("1.5s"), Some(1500));
+    assert_eq!(of("500ms"), Some(500));
+    assert_eq!(of("1h0m0s"), Some(3_600_000));
+    assert_eq!(of("10"), None);
+    assert_eq!(of("soon"), None);
+    assert_eq!(of(""), None);
 }

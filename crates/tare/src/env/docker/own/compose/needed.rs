@@ -1,0 +1,91 @@
+//! What a service of a compose file depends on, in the order in which it has to be there.
+//!
+//! Pure: the services come in as the plugin printed them.
+//! What it cannot see: what a service reaches without saying that it depends on it.
+
+use serde_json::{Map, Value};
+
+/// A service that another one depends on, and how it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::env::docker::own) struct Needed {
+    pub(in crate::env::docker::own) name: String,
+    /// Whether it is wanted at its end rather than at work.
+    pub(in crate::env::docker::own) ends: bool,
+    /// Whether those that want it do without it if need be.
+    pub(in crate::env::docker::own) may_be_missing: bool,
+}
+
+/// What a service depends on, each behind those that it depends on itself.
+pub(in crate::env::docker::own) fn needed(config: &Value, name: &str) -> Vec<Needed> {
+    let mut all = Vec::new();
+    if let Some(services) = config["services"].as_object() {
+        collect(services, name, &mut all, &mut vec![name.to_owned()]);
+    }
+    all
+}
+
+fn collect(
+    services: &Map<String, Value>,
+    name: &str,
+    all: &mut Vec<Needed>,
+    above: &mut Vec<String>,
+) {
+    let depends = services
+        .get(name)
+        .and_then(|service| service["depends_on"].as_object());
+    for (other, how) in depends.into_iter().flatten() {
+        let ends = how["condition"] == "service_completed_successfully";
+        let may_be_missing = how["required"] == false;
+        if let Some(known) = all.iter_mut().find(|needed| needed.name == *other) {
+            known.ends |= ends;
+            known.may_be_missing &= may_be_missing;
+        } else if services.contains_key(other) && !above.contains(other) {
+            above.push(other.clone());
+            collect(services, other, all, above);
+            above.pop();
+            all.push(Needed {
+                name: other.clone(),
+                ends,
+                may_be_missing,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn names(config: &Value, name: &str) -> Vec<String> {
+        let all = needed(config, name).into_iter();
+        all.map(|needed| needed.name).collect()
+    }
+
+    #[test]
+    fn what_others_depend_on_comes_first_and_a_ring_ends() {
+        let config: Value = serde_json::from_str(include_str!("captured.json")).unwrap();
+        // The job wants the web, and the web the database.
+        assert_eq!(names(&config, "job"), ["db", "web"]);
+        assert!(names(&config, "db").is_empty() && names(&config, "none").is_empty());
+        let ring = json!({"services": {
+            "a": {"depends_on": {"b": {}}}, "b": {"depends_on": {"a": {}, "gone": {}}}
+        }});
+        assert_eq!(names(&ring, "a"), ["b"]);
+    }
+
+    #[test]
+    fn who_is_wanted_by_several_is_what_all_of_them_want() {
+        let config = json!({"services": {
+            "job": {"depends_on": {
+                "mid": {},
+                "seed": {"condition": "service_completed_successfully", "required": true}
+            }},
+            "mid": {"depends_on": {"seed": {"condition": "service_started", "required": false}}},
+            "seed": {}
+        }});
+        let all = needed(&config, "job");
+        let seed = all.iter().find(|needed| needed.name == "seed").unwrap();
+        assert!(seed.ends && !seed.may_be_missing, "{seed:?}");
+    }
+}

@@ -1,0 +1,345 @@
+//! The services that a service of a compose file depends on, started for the time of a question on a network of its own.
+//!
+//! Each is made of what the plugin says of it, like an arm: without its labels and published numbers, with what it is
+//! shown of the user's read-only, and with an empty volume in place of each that it could write to, so that two
+//! servers never share one. On the network they have the names by which they call each other. All of it carries the
+//! run's label, stands on the run's record before it is made, and is swept with it.
+//! What it cannot see: what a service finds in its volumes in real life; here they are empty.
+
+use std::time::Duration;
+
+use bollard::models::{
+    ContainerCreateBody, EndpointSettings, HealthConfig, NetworkCreateRequest, NetworkingConfig,
+};
+use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
+use serde_json::{Map, Value};
+use tare_model::ArmId;
+
+use super::super::Docker;
+use super::super::api::Api;
+use super::super::errors::printable;
+use super::super::places::Place;
+use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
+use super::template::Template;
+use super::{Beside, is_there};
+use crate::cx::{CONTROL_LIMIT, Context};
+use crate::env::own::Shares;
+use crate::env::own::shared::Share;
+use crate::env::{Driver, EnvError, record};
+
+/// How long a service may take until it is what those want that depend on it.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+const ALONE: &str = "what it can write to is empty here, and the rest read-only; start the project yourself and take the container: `--like CONTAINER`";
+
+/// The engine, and what all services of a question have in common.
+struct Project<'a> {
+    cx: &'a Context<'a>,
+    api: &'a Api,
+    /// Whether the engine's machine is this one.
+    is_here: bool,
+    file: &'a str,
+    config: &'a Value,
+}
+
+/// Starts what a service depends on, and says on which network it finds them.
+///
+/// # Errors
+/// A service that cannot be made, or does not become what is wanted of it. What was started is swept with the run.
+pub(super) fn started(
+    cx: &Context<'_>,
+    (docker, api): (&Docker, &Api),
+    is_here: bool,
+    (file, service): (&str, &str),
+) -> Result<Beside, EnvError> {
+    let config = compose::config(cx, &[file])?;
+    let project = Project {
+        cx,
+        api,
+        is_here,
+        file,
+        config: &config,
+    };
+    let all = needed(&config, service);
+    if all.is_empty() {
+        return Ok(Beside::default());
+    }
+    let arm = ArmId::new("services").expect("the constant is a name");
+    record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
+    project.make_network()?;
+    let mut told = Vec::new();
+    for needed in &all {
+        let name = printable(&needed.name);
+        told.push(match project.start(needed) {
+            Ok(()) => format!(
+                "`{name}`, which it depends on, runs beside it for the time of the question, with an empty volume where it could write to one of yours"
+            ),
+            Err(error) if needed.may_be_missing => {
+                format!("`{name}`, without which it can do, is not there: {error}")
+            }
+            Err(error) => return Err(error),
+        });
+    }
+    told.push(
+        "the network with what it depends on is the same on both sides, and no difference"
+            .to_owned(),
+    );
+    Ok(Beside {
+        network: project.network_of(service),
+        told,
+    })
+}
+
+impl Project<'_> {
+    fn service(&self, name: &str) -> &Map<String, Value> {
+        static NONE: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
+        let service = self.config["services"][name].as_object();
+        service.unwrap_or_else(|| NONE.get_or_init(Map::new))
+    }
+
+    fn network(&self) -> String {
+        format!("tare-{}-services", self.cx.run)
+    }
+
+    fn container(&self, service: &str) -> String {
+        format!("tare-{}-service-{service}", self.cx.run)
+    }
+
+    /// The network of a service in the words of the client, unless it has one that is nobody's own.
+    fn network_of(&self, service: &str) -> Option<String> {
+        let mode = self.service(service).get("network_mode");
+        match mode.and_then(Value::as_str) {
+            None => Some(self.network()),
+            Some(mode) => mode
+                .strip_prefix("service:")
+                .map(|other| format!("container:{}", self.container(other))),
+        }
+    }
+
+    fn labels(&self) -> std::collections::HashMap<String, String> {
+        [("tare", "1"), ("tare.run", self.cx.run.as_str())]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    fn make_network(&self) -> Result<(), EnvError> {
+        let request = NetworkCreateRequest {
+            name: self.network(),
+            labels: Some(self.labels()),
+            ..Default::default()
+        };
+        let request = self.api.client.create_network(request);
+        self.api
+            .call("create a network for the services", CONTROL_LIMIT, request)
+            .map(drop)
+    }
+
+    fn start(&self, needed: &Needed) -> Result<(), EnvError> {
+        let name = self.container(&needed.name);
+        let body = self.body(&needed.name)?;
+        let options = CreateContainerOptions {
+            name: Some(name.clone()),
+            ..Default::default()
+        };
+        let what = format!("create the service `{}`", printable(&needed.name));
+        let request = self.api.client.create_container(Some(options), body);
+        self.api.call(&what, CONTROL_LIMIT, request)?;
+        let what = format!("start the service `{}`", printable(&needed.name));
+        let request = self
+            .api
+            .client
+            .start_container(&name, None::<StartContainerOptions>);
+        self.api.call(&what, CONTROL_LIMIT, request)?;
+        self.wait(needed, &name)
+    }
+
+    fn body(&self, name: &str) -> Result<ContainerCreateBody, EnvError> {
+        let network = self.network_of(name);
+        let found = compose::service_in(self.cx, self.config, name, network.as_deref())?;
+        let (template, ..) = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly)
+            .map_err(|error| found.unbuilt(error, self.file, name))?;
+        let is_kept = |share: &Share| {
+            let is_others = !share.is_folder() && share.may_write;
+            !is_others && is_there(self.api, self.is_here, share)
+        };
+        let mut body = template.beside(&[], &is_kept, &mut Vec::new())?;
+        if network.as_deref() == Some(self.network().as_str()) {
+            let endpoint = EndpointSettings {
+                aliases: Some(aliases(name, self.service(name))),
+                ..Default::default()
+            };
+            body.networking_config = Some(NetworkingConfig {
+                endpoints_config: Some([(self.network(), endpoint)].into()),
+            });
+        }
+        if let Some(host) = &mut body.host_config {
+            // Who depends on it is on its network.
+            host.port_bindings = None;
+        }
+        body.labels = Some(self.labels());
+        body.healthcheck = health_check(self.service(name)).or(body.healthcheck);
+        Ok(body)
+    }
+
+    fn wait(&self, needed: &Needed, name: &str) -> Result<(), EnvError> {
+        let service = printable(&needed.name);
+        let not_ready = |how: String| EnvError::Absent {
+            why: format!("the service `{service}`, which it depends on, {how}"),
+            fix: Some(ALONE.to_owned()),
+        };
+        let begun_ns = self.cx.clock.now_ns();
+        loop {
+            let request = self.api.client.inspect_container(name, None);
+            let found = self.api.call("look at a service", CONTROL_LIMIT, request)?;
+            let found = found.state.unwrap_or_default();
+            let status = found.status.map(|it| it.to_string()).unwrap_or_default();
+            let health = found.health.and_then(|it| it.status);
+            let health = health.map(|it| it.to_string()).unwrap_or_default();
+            let code = found.exit_code.unwrap_or(0);
+            match state(needed.ends, &status, code, &health) {
+                State::Ready => return Ok(()),
+                State::Ended => return Err(not_ready(format!("ended with status {code}"))),
+                State::Unhealthy => {
+                    return Err(not_ready("is unhealthy by its own check".to_owned()));
+                }
+                State::NotYet => {}
+            }
+            if self.cx.cancel.is_requested() {
+                return Err(not_ready("was not waited for: interrupted".to_owned()));
+            }
+            let waited_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
+            if waited_ns > READY_LIMIT.as_nanos() as u64 {
+                let seconds = READY_LIMIT.as_secs();
+                return Err(not_ready(format!("was not ready within {seconds} s")));
+            }
+            self.cx.clock.sleep(PAUSE);
+        }
+    }
+}
+
+/// The names by which others find a service: its own, its container's, and those that it has in networks.
+fn aliases(name: &str, service: &Map<String, Value>) -> Vec<String> {
+    let networks = service.get("networks").and_then(Value::as_object);
+    let in_networks = networks
+        .into_iter()
+        .flat_map(Map::values)
+        .flat_map(|network| strings(network.get("aliases")));
+    let container = strings(service.get("container_name"));
+    let mut all: Vec<String> = std::iter::once(name.to_owned())
+        .chain(container)
+        .chain(in_networks)
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// How a service is asked whether it is well, if the file says so; else the image's own way holds.
+fn health_check(service: &Map<String, Value>) -> Option<HealthConfig> {
+    let check = service.get("healthcheck").filter(|it| it.is_object())?;
+    let length = |name: &str| check[name].as_str().and_then(nanoseconds);
+    let test = match &check["test"] {
+        _ if check["disable"] == true => vec!["NONE".to_owned()],
+        Value::String(text) => vec!["CMD-SHELL".to_owned(), plain(text)],
+        other => strings(Some(other)),
+    };
+    Some(HealthConfig {
+        test: (!test.is_empty()).then_some(test),
+        interval: length("interval"),
+        timeout: length("timeout"),
+        retries: check["retries"].as_i64(),
+        start_period: length("start_period"),
+        ..Default::default()
+    })
+}
+
+/// What a service is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    NotYet,
+    /// It will not become what is wanted.
+    Ended,
+    Unhealthy,
+}
+
+/// Whoever has a check of its own is waited for until that says so; of the others nobody can say more than that they
+/// run.
+fn state(ends: bool, status: &str, exit_code: i64, health: &str) -> State {
+    match (ends, matches!(status, "exited" | "dead")) {
+        (true, true) if exit_code == 0 => State::Ready,
+        (_, true) => State::Ended,
+        (true, false) => State::NotYet,
+        (false, false) => match health {
+            "" | "none" | "healthy" if status == "running" => State::Ready,
+            "unhealthy" => State::Unhealthy,
+            _ => State::NotYet,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_service_is_ready_when_it_is_what_those_want_that_depend_on_it() {
+        for (ends, status, code, health, expected) in [
+            (false, "created", 0, "", State::NotYet),
+            (false, "running", 0, "", State::Ready),
+            (false, "running", 0, "none", State::Ready),
+            (false, "running", 0, "starting", State::NotYet),
+            (false, "running", 0, "healthy", State::Ready),
+            (false, "running", 0, "unhealthy", State::Unhealthy),
+            (false, "exited", 0, "", State::Ended),
+            (false, "exited", 1, "starting", State::Ended),
+            (true, "running", 0, "", State::NotYet),
+            (true, "exited", 0, "", State::Ready),
+            (true, "exited", 3, "", State::Ended),
+        ] {
+            let found = state(ends, status, code, health);
+            assert_eq!(found, expected, "{ends} {status} {code} {health}");
+        }
+    }
+
+    #[test]
+    fn others_find_a_service_by_every_name_that_compose_gives_it() {
+        let config: Value = serde_json::from_str(include_str!("compose/captured.json")).unwrap();
+        let web = config["services"]["web"].as_object().unwrap();
+        assert_eq!(aliases("web", web), ["shop", "web"]);
+        let named = json!({"container_name": "shop-web-1", "networks": {"default": null}});
+        let named = aliases("web", named.as_object().unwrap());
+        assert_eq!(named, ["shop-web-1", "web"]);
+    }
+
+    #[test]
+    fn a_check_of_the_file_is_the_engines_and_none_leaves_the_images() {
+        let of = |check: Value| health_check(json!({"healthcheck": check}).as_object().unwrap());
+        let check = of(json!({
+            "test": ["CMD-SHELL", "ask $$HOME"], "interval": "1m30s", "timeout": "500ms", "retries": 4,
+            "start_period": "2s"
+        }));
+        let check = check.unwrap();
+        assert_eq!(check.test.unwrap(), ["CMD-SHELL", "ask $HOME"]);
+        assert_eq!(
+            (
+                check.interval,
+                check.timeout,
+                check.retries,
+                check.start_period
+            ),
+            (
+                Some(90_000_000_000),
+                Some(500_000_000),
+                Some(4),
+                Some(2_000_000_000)
+            )
+        );
+        let none = of(json!({"disable": true})).unwrap();
+        assert_eq!(none.test.unwrap(), ["NONE"]);
+        // Only how often it is asked: what is asked is the image's.
+        assert_eq!(of(json!({"interval": "1s"})).unwrap().test, None);
+        assert_eq!(health_check(&Map::new()), None);
+    }
+}

@@ -1,0 +1,318 @@
+//! Services of compose files, alone and with what they depend on.
+//!
+//! The plugin's answers are as it prints them; the engine is the real one.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::own::{Bench, printed};
+use crate::own_ways::{WORK, has_engine};
+use crate::product::{Ended, Product};
+use crate::world::wait_until;
+
+/// Programs that answer with scripts of the shell where they are asked about a compose file, and are the real ones
+/// otherwise; the search path with them before all others.
+fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
+    let folder = product.folder().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, script) in scripts {
+        let path = folder.join(name);
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", folder.display())
+}
+
+/// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the search path.
+fn docker_with_compose(product: &Product, compose: &str) -> String {
+    let real = which_docker();
+    let log = product.folder().join("asked");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>'{}'\nif [ \"$1\" = compose ]; then\n{compose}\nfi\nexec '{real}' \"$@\"\n",
+        log.display()
+    );
+    with_programs(product, &[("docker", &script)])
+}
+
+fn which_docker() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut folders = path.split(':');
+    let found = folders.find(|folder| std::path::Path::new(folder).join("docker").is_file());
+    format!("{}/docker", found.unwrap_or("/usr/bin"))
+}
+
+#[test]
+fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::new("compose", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let mark = format!("{}-shop", bench.mark);
+    let config = json!({
+        "name": mark,
+        "services": {"job": {
+            "image": bench.image, "command": ["sh", "-c", WORK], "entrypoint": null,
+            "environment": {"PASSWORD": "hush-hush", "MODE": "batch"}, "shm_size": "33554432",
+            "networks": {"default": null}
+        }},
+        "networks": {"default": {"name": format!("{mark}_default"), "ipam": {}}}
+    });
+    let printed = product.file("config.json", config.to_string());
+    let path = docker_with_compose(&product, &format!("cat '{printed}'; exit 0"));
+    let before = bench.objects();
+    let mut command = product.command(["why", "--compose", "shop.yml", "job", "--budget", "12s"]);
+    command.env("PATH", &path);
+    let ended = product.finish(command).expect(0);
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    assert!(ended.stderr.contains("shop_default"), "{ended}");
+    assert_eq!(bench.objects(), before);
+    let asked = std::fs::read_to_string(product.folder().join("asked")).unwrap();
+    let first = asked.lines().next().unwrap();
+    assert!(
+        first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
+        "{asked}"
+    );
+    // Neither in an argument nor in the store nor in what is told.
+    let stored = std::fs::read(product.store()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
+    assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_compose_file_that_cannot_be_read_is_refused_in_words_that_help() {
+    if !has_engine() {
+        return;
+    }
+    let product = Product::new();
+    let ask = |compose: &str, service: &str| {
+        let path = docker_with_compose(&product, compose);
+        let arguments = ["why", "--compose", "shop.yml", service, "--budget", "8s"];
+        let mut command = product.command(arguments);
+        command.env("PATH", &path);
+        product.finish(command).expect(3)
+    };
+    assert!(ask(NO_PLUGIN, "job").hint().contains("docker-compose-v2"));
+    let wrong = "echo 'yaml: line 3: mapping values are not allowed' >&2; exit 15";
+    let ended = ask(wrong, "job");
+    assert!(
+        ended.stderr.contains("mapping values are not allowed"),
+        "{ended}"
+    );
+    let ended = ask(
+        "echo '{\"services\": {\"web\": {\"image\": \"x\"}}}'; exit 0",
+        "job",
+    );
+    assert!(ended.stderr.contains("no service `job`"), "{ended}");
+    assert!(ended.hint().contains("web"), "{ended}");
+    let ended = ask("echo 'no JSON'; exit 0", "job");
+    assert!(ended.stderr.contains("compose plugin"), "{ended}");
+    let built = "echo '{\"name\": \"shop\", \"services\": {\"job\": {\"build\": {\"context\": \"/x\"}}}}'; exit 0";
+    let ended = ask(built, "job");
+    assert!(ended.hint().contains("build job"), "{ended}");
+    product.assert_nothing_left();
+}
+
+/// What stands in the place of a compose plugin that is not here.
+const NO_PLUGIN: &str = "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1";
+
+#[test]
+fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
+    if !has_engine() {
+        return;
+    }
+    let bench = Bench::new("standalone", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    docker_with_compose(&product, NO_PLUGIN);
+    let config = json!({"name": "shop", "services": {"job": {
+        "image": bench.image, "command": ["sh", "-c", WORK], "environment": {"MODE": "batch"}
+    }}});
+    let file = product.file("config.json", config.to_string());
+    let ask = |script: &str| {
+        let path = with_programs(&product, &[("docker-compose", script)]);
+        let arguments = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
+        let mut command = product.command(arguments);
+        command.env("PATH", &path);
+        product.finish(command)
+    };
+    let ended = ask(&format!("#!/bin/sh\ncat '{file}'\n")).expect(0);
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    // As version 1 answers, which knows no JSON.
+    let old = "#!/bin/sh\nprintf 'Validate and view the Compose file.\n\nUsage: config [options]\n' >&2; exit 1\n";
+    let ended = ask(old).expect(3);
+    assert!(ended.stderr.contains("version 2"), "{ended}");
+    assert!(ended.hint().contains("docker-compose-v2"), "{ended}");
+    product.assert_nothing_left();
+}
+
+/// A project of a job and what it depends on, asked about with its own file.
+struct Shop {
+    bench: Bench,
+    product: Product,
+    path: String,
+}
+
+impl Shop {
+    /// `job` works only where `db` and its other name are found.
+    fn new(name: &str, db: &Value) -> Self {
+        let programs = ["sh", "sleep", "cat", "touch", "getent"];
+        let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &programs);
+        let product = Product::new();
+        let script = format!("getent hosts db store >/dev/null || exit 9; {WORK}");
+        let mark = format!("{}-shop", bench.mark);
+        let mut config = json!({
+            "name": mark,
+            "services": {
+                "db": db,
+                "job": {
+                    "image": bench.image, "command": ["sh", "-c", script],
+                    "environment": {"MODE": "batch"}, "networks": {"default": null},
+                    "depends_on": {"db": {"condition": "service_healthy", "required": true}}
+                }
+            },
+            "networks": {"default": {"name": format!("{mark}_default"), "ipam": {}}},
+            "volumes": {"data": {"name": format!("{mark}_data")}}
+        });
+        config["services"]["db"]["image"] = bench.image.as_str().into();
+        config["services"]["db"]["networks"] = json!({"default": {"aliases": ["store"]}});
+        let file = product.file("config.json", config.to_string());
+        let path = docker_with_compose(&product, &format!("cat '{file}'; exit 0"));
+        Self {
+            bench,
+            product,
+            path,
+        }
+    }
+
+    fn command(&self, more: &[&str]) -> std::process::Command {
+        let begin = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
+        let mut command = self.product.command([&begin, more].concat());
+        command.env("PATH", &self.path);
+        command
+    }
+
+    fn ask(&self, more: &[&str]) -> Ended {
+        self.product.finish(self.command(more))
+    }
+
+    /// What runs of those that it depends on.
+    fn services(&self) -> String {
+        let of_image = format!("ancestor={}", self.bench.image);
+        let filters = ["--filter", &of_image, "--filter", "name=-service-db"];
+        printed(&[&["ps", "--format", "{{.Names}}"], &filters[..]].concat())
+    }
+}
+
+#[test]
+fn what_a_service_depends_on_is_there_for_the_time_of_the_question_alone() {
+    if !has_engine() {
+        return;
+    }
+    // It is well only some time after it was started, by what it wrote into its own empty volume.
+    let work = "cat /data/mine && exit 4; sleep 1; touch /data/ready; sleep 600";
+    let mut shop = Shop::new(
+        "depends",
+        &json!({
+            "command": ["sh", "-c", work],
+            "healthcheck": {"test": ["CMD-SHELL", "cat /data/ready"], "interval": "500ms", "retries": 40},
+            "volumes": [{"type": "volume", "source": "data", "target": "/data", "volume": {}}]
+        }),
+    );
+    let volume = format!("{}-shop_data", shop.bench.mark);
+    shop.bench.keep("volume", &volume);
+    printed(&["volume", "create", &volume]);
+    let mount = format!("{volume}:/data");
+    let image = shop.bench.image.clone();
+    printed(&[
+        "run",
+        "--rm",
+        "-v",
+        &mount,
+        &image,
+        "sh",
+        "-c",
+        "touch /data/mine",
+    ]);
+    let before = shop.bench.objects();
+    let ended = shop.ask(&["--with-dependencies"]).expect(0);
+    assert!(
+        ended.stderr.contains("`db`, which it depends on"),
+        "{ended}"
+    );
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    assert!(!ended.stderr.contains("own network"), "{ended}");
+    assert_eq!(shop.bench.objects(), before);
+    let alone = shop.ask(&[]).expect(1);
+    assert!(alone.stderr.contains("NOT started: `db`"), "{alone}");
+    assert!(alone.stderr.contains("--with-dependencies"), "{alone}");
+    assert!(alone.stderr.contains("exited with status 9"), "{alone}");
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+}
+
+#[test]
+fn a_service_that_ends_or_is_never_well_is_told_and_leaves_nothing() {
+    if !has_engine() {
+        return;
+    }
+    let sick = json!({
+        "command": ["sleep", "600"],
+        "healthcheck": {"test": ["CMD", "cat", "/none"], "interval": "200ms", "retries": 2}
+    });
+    for (name, db, said) in [
+        (
+            "ended",
+            json!({"command": ["sh", "-c", "exit 3"]}),
+            "ended with status 3",
+        ),
+        ("sick", sick, "is unhealthy"),
+    ] {
+        let shop = Shop::new(name, &db);
+        let before = shop.bench.objects();
+        let ended = shop.ask(&["--with-dependencies"]).expect(3);
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        assert!(ended.hint().contains("--like"), "{ended}");
+        assert_eq!(shop.bench.objects(), before);
+        shop.product.assert_nothing_left();
+    }
+}
+
+#[test]
+fn what_a_killed_question_started_beside_its_arms_is_swept() {
+    if !has_engine() {
+        return;
+    }
+    // It is never well, so the question waits for it.
+    let shop = Shop::new(
+        "killed",
+        &json!({
+            "command": ["sleep", "600"],
+            "healthcheck": {"test": ["CMD", "cat", "/none"], "interval": "300s", "retries": 2}
+        }),
+    );
+    let before = shop.bench.objects();
+    let mut started = Product::start(shop.command(&["--with-dependencies"]));
+    wait_until("the service runs", || {
+        assert!(started.is_running());
+        !shop.services().is_empty()
+    });
+    started.signal("KILL", false);
+    started.wait();
+    assert_ne!(shop.services(), "");
+    shop.product.run(["clean"]).expect(0);
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+    // And who asks it to stop meanwhile gets it back at once.
+    let mut started = Product::start(shop.command(&["--with-dependencies"]));
+    wait_until("the service runs", || {
+        assert!(started.is_running());
+        !shop.services().is_empty()
+    });
+    started.signal("INT", false);
+    started.wait().expect(4);
+    assert_eq!(shop.bench.objects(), before);
+    shop.product.assert_nothing_left();
+}
