@@ -89,7 +89,7 @@ fn assert_nothing_left(product: &Product) {
 }
 
 /// The path of the engine's socket that the tests use.
-fn socket() -> Option<String> {
+pub(crate) fn socket() -> Option<String> {
     docker::world("contexts")?;
     let host = std::env::var("DOCKER_HOST").unwrap_or_default();
     let path = match host.strip_prefix("unix://") {

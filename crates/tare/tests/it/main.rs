@@ -51,6 +51,8 @@ mod own;
 #[cfg(target_os = "linux")]
 mod own_compose;
 #[cfg(target_os = "linux")]
+mod own_engines;
+#[cfg(target_os = "linux")]
 mod own_ways;
 #[cfg(target_os = "linux")]
 mod people;

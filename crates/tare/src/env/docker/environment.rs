@@ -26,7 +26,7 @@ use super::super::{
 };
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
-use super::errors::{and_cleanup, is_conflict};
+use super::errors::{and_cleanup, is_conflict, is_forbidden};
 use super::instance::{Belongings, DockerInstance, Siblings};
 use super::own::{self, Share, Template};
 use super::places::Place;
@@ -590,8 +590,8 @@ impl Environment for DockerEnvironment {
                 &api,
                 api.explain("create the container", CONTROL_LIMIT, &error),
             );
-            if is_conflict(&error) {
-                // The name is somebody else's, and so is what bears it.
+            if is_conflict(&error) || is_forbidden(&error) {
+                // The name is somebody else's, and so is what bears it; or nothing was made.
                 return Err(told);
             }
             // An engine that answers late may have made it all the same.

@@ -230,6 +230,17 @@ pub(super) fn is_missing(error: &ApiError) -> bool {
     )
 }
 
+/// Whether the engine, or what stands before it, does not let this user do it.
+pub(super) fn is_forbidden(error: &ApiError) -> bool {
+    matches!(
+        error,
+        ApiError::DockerResponseServerError {
+            status_code: 403,
+            ..
+        }
+    )
+}
+
 /// Whether the engine is busy with the same thing, or something else still uses it.
 pub(super) fn is_conflict(error: &ApiError) -> bool {
     matches!(

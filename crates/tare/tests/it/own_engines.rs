@@ -1,0 +1,245 @@
+//! Containers of the user's own where the engine, the image or the container is not of the usual kind: an engine
+//! elsewhere or one that may only be read, an image for another processor, a first program that goes into the
+//! background, a task of a swarm.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+
+use crate::docker_contexts::socket;
+use crate::own::{Bench, inspected};
+use crate::own_ways::{WORK, has_engine, started};
+use crate::product::{Ended, Product};
+
+/// One end of a connection.
+trait End: Read + Write + Send + Sized + 'static {
+    fn twin(&self) -> Self;
+    fn close(&self);
+}
+
+impl End for TcpStream {
+    fn twin(&self) -> Self {
+        self.try_clone().unwrap()
+    }
+    fn close(&self) {
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+impl End for UnixStream {
+    fn twin(&self) -> Self {
+        self.try_clone().unwrap()
+    }
+    fn close(&self) {
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+fn copy(mut from: impl End, mut to: impl End) {
+    let _ = std::io::copy(&mut from, &mut to);
+    to.close();
+}
+
+/// Passes a connection on to the engine's socket; `refuses` sees the head of its request, and may answer instead.
+fn pass(mut client: impl End, engine: &str, refuses: fn(&str) -> Option<&'static str>) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match client.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+    }
+    if let Some(answer) = refuses(&String::from_utf8_lossy(&head)) {
+        let _ = client.write_all(answer.as_bytes());
+        client.close();
+        return;
+    }
+    let Ok(mut engine) = UnixStream::connect(engine) else {
+        return;
+    };
+    if engine.write_all(&head).is_err() {
+        return;
+    }
+    let (back, forth) = (engine.twin(), client.twin());
+    std::thread::spawn(move || copy(forth, engine));
+    copy(back, client);
+}
+
+/// An engine behind TCP on the loopback; where it listens, as `DOCKER_HOST` names it.
+fn elsewhere(engine: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let engine = engine.clone();
+            std::thread::spawn(move || pass(client, &engine, |_| None));
+        }
+    });
+    format!("tcp://{address}")
+}
+
+/// What proxies answer that let an engine be looked at only.
+fn only_looks(head: &str) -> Option<&'static str> {
+    let is_look = head.starts_with("GET ") || head.starts_with("HEAD ");
+    (!is_look).then_some(
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: 34\r\nConnection: close\r\n\r\nRequest forbidden by the socket's.",
+    )
+}
+
+fn read_only(engine: String, folder: &std::path::Path) -> String {
+    let path = folder.join("read-only.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let engine = engine.clone();
+            std::thread::spawn(move || pass(client, &engine, only_looks));
+        }
+    });
+    format!("unix://{}", path.display())
+}
+
+/// Asks `tare why` at another engine than the usual one.
+fn ask_at(product: &Product, host: &str, arguments: &[&str]) -> Ended {
+    let mut command = product.command([&["why", "--budget", "25s"], arguments].concat());
+    command.env("DOCKER_HOST", host);
+    for name in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
+        command.env_remove(name);
+    }
+    product.finish(command)
+}
+
+#[test]
+fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
+    let Some(engine) = socket() else {
+        return;
+    };
+    let bench = Bench::new("far", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let before = bench.objects();
+    let host = elsewhere(engine);
+    let line = ["--", "docker", "run", "-e", "MODE=1", "-v", "/etc:/host:ro"];
+    let image = bench.image.as_str();
+    let ended = ask_at(
+        &product,
+        &host,
+        &[&line[..], &[image, "sh", "-c", WORK]].concat(),
+    );
+    let ended = ended.expect(0);
+    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    assert_eq!(bench.objects(), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
+    let Some(engine) = socket() else {
+        return;
+    };
+    let mut bench = Bench::new("readable", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let name = started(&mut bench, "readable", &[], &["sleep", "600"]);
+    let before = (bench.objects(), inspected(&name));
+    let folder = tempfile::tempdir().unwrap();
+    let host = read_only(engine, folder.path());
+    let image = bench.image.clone();
+    let line = ["--", "docker", "run", &image, "sh", "-c", WORK];
+    let like = ["--like", &name, "--", "sh", "-c", WORK];
+    let inside = ["--inside", &name, "--", "sh", "-c", WORK];
+    for arguments in [&line[..], &like, &inside] {
+        let ended = ask_at(&product, &host, arguments).expect(3);
+        assert!(ended.stderr.contains("forbidden"), "{ended}");
+        assert!(ended.hint().contains("DOCKER_HOST"), "{ended}");
+        assert!(!ended.stderr.contains("left behind"), "{ended}");
+    }
+    assert_eq!((bench.objects(), inspected(&name)), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_image_for_another_processor_is_told_before_anything_is_made() {
+    if !has_engine() {
+        return;
+    }
+    let mut bench = Bench::new("foreign", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    let foreign = format!("{}-foreign", bench.image);
+    bench.keep("image", &foreign);
+    // The same files, said to be for another processor.
+    let script = r#"set -e
+        folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
+        docker save "$1" | tar -x
+        config=$(sed 's/.*"Config":"\([^"]*\)".*/\1/' manifest.json)
+        sed -i 's/"architecture":"[^"]*"/"architecture":"s390x"/' "$config"
+        sed -i "s#$1:latest#$2:latest#" manifest.json
+        rm -f repositories index.json oci-layout
+        tar -c . | docker load"#;
+    let made = Command::new("sh")
+        .args(["-c", script, "sh", &bench.image, &foreign])
+        .stdout(Stdio::null())
+        .status();
+    assert!(made.unwrap().success());
+    let before = bench.objects();
+    let ended = product.run([
+        "why", "--budget", "9s", "--", "docker", "run", &foreign, "sh", "-c", WORK,
+    ]);
+    let ended = ended.expect(3);
+    assert!(ended.stderr.contains("s390x"), "{ended}");
+    assert!(ended.hint().contains("processor"), "{ended}");
+    assert_eq!(bench.objects(), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn an_entry_that_goes_into_the_background_is_told_and_ended() {
+    if !has_engine() {
+        return;
+    }
+    let entry = "ENTRYPOINT [\"sh\", \"-c\", \"sleep 60 & echo begun\"]";
+    let bench = Bench::new("daemon", entry);
+    let product = Product::new();
+    let before = bench.objects();
+    let ended = product.run([
+        "why",
+        "--budget",
+        "25s",
+        "--",
+        "docker",
+        "run",
+        "-d",
+        "-e",
+        "MODE=1",
+        &bench.image,
+    ]);
+    let ended = ended.expect(0);
+    assert!(ended.stderr.contains("in the background"), "{ended}");
+    assert_eq!(bench.objects(), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_task_of_a_swarm_is_refused_with_what_can_be_asked_instead() {
+    if !has_engine() {
+        return;
+    }
+    let mut bench = Bench::new("swarm", "ENV OF_IMAGE=1");
+    let product = Product::new();
+    // What tells an engine's task is its label.
+    let flags = [
+        "--label",
+        "com.docker.swarm.task.id=x1",
+        "--label",
+        "com.docker.swarm.service.name=web",
+    ];
+    let name = started(&mut bench, "task", &flags, &["sleep", "600"]);
+    let before = (bench.objects(), inspected(&name));
+    let ended = product.run([
+        "why", "--like", &name, "--budget", "9s", "--", "sh", "-c", WORK,
+    ]);
+    let ended = ended.expect(3);
+    assert!(ended.stderr.contains("swarm's service"), "{ended}");
+    assert!(ended.hint().contains("docker run"), "{ended}");
+    assert_eq!((bench.objects(), inspected(&name)), before);
+    product.assert_nothing_left();
+}
