@@ -53,6 +53,8 @@ mod own_compose;
 #[cfg(target_os = "linux")]
 mod own_engines;
 #[cfg(target_os = "linux")]
+mod own_mounts;
+#[cfg(target_os = "linux")]
 mod own_ways;
 #[cfg(target_os = "linux")]
 mod people;

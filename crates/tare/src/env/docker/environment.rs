@@ -63,6 +63,8 @@ struct Prepared {
     profile: Option<Profile>,
     /// The configuration of an arm that is like a container of the user's.
     own: Option<Box<ContainerCreateBody>>,
+    /// What such an arm has in its own layer in place of mounts.
+    copied: Vec<own::Copied>,
     /// This machine's address on the engine's bridge, where a port is published.
     gateway: Option<IpAddr>,
 }
@@ -502,6 +504,7 @@ impl Environment for DockerEnvironment {
         record::add(cx, self.driver.id(), &self.arm, &place)?;
         let mut facts = engine.facts;
         let mut own = None;
+        let mut copied = Vec::new();
         let (name, image) = if let Some(like) = &self.settings.like {
             facts.insert(
                 fact::AGENT_DELIVERY.into(),
@@ -512,6 +515,7 @@ impl Environment for DockerEnvironment {
             let there = |share: &Share| own::is_there(&api, is_here, share);
             let body = template.beside(&self.settings.without, &there, &mut Vec::new())?;
             facts::of_own(&mut facts, &body);
+            copied = template.copied_for(&self.settings.without);
             own = Some(Box::new(body));
             (template.image().to_owned(), image)
         } else if let Some(name) = &self.settings.image {
@@ -555,6 +559,7 @@ impl Environment for DockerEnvironment {
             elsewhere: engine.elsewhere,
             profile,
             own,
+            copied,
             gateway,
         });
         Ok(())
@@ -607,6 +612,7 @@ impl Environment for DockerEnvironment {
                     image::upload(&api, &belongings.name, prepared.system.root(), archive)
                 })
             })
+            .and_then(|()| own::lay_in(&api, &belongings.name, &prepared.copied))
             .and_then(|()| self.launch(&api, &belongings.name, prepared.system, mode));
         match launched {
             Ok((output, input)) => Ok(Box::new(DockerInstance::new(

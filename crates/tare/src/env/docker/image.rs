@@ -25,7 +25,7 @@ use super::errors::{is_conflict, is_missing, printable};
 use crate::cx::CONTROL_LIMIT;
 
 /// Unpacking a few megabytes onto a busy disk.
-const IMPORT_LIMIT: Duration = Duration::from_secs(120);
+pub(super) const IMPORT_LIMIT: Duration = Duration::from_secs(120);
 
 /// The machine type by the name that images bear.
 fn platform(architecture: &str) -> String {
@@ -129,7 +129,7 @@ pub(super) fn upload(
         ..Default::default()
     };
     api.call(
-        "copy the agent into the container",
+        "copy files into the container",
         IMPORT_LIMIT,
         api.client.upload_to_container(
             container,

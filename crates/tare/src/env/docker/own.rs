@@ -22,6 +22,7 @@ use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Source, Wish}
 
 #[cfg(unix)]
 mod compose;
+mod copies;
 #[cfg(unix)]
 mod dependencies;
 mod difference;
@@ -33,6 +34,8 @@ mod remedy;
 mod template;
 
 pub(super) use crate::env::own::shared::Share;
+pub(super) use copies::lay_in;
+pub(super) use difference::Copied;
 use difference::parts;
 #[cfg(unix)]
 use template::version_of;
@@ -261,7 +264,15 @@ impl Docker {
         let mut told = std::mem::take(&mut found.told);
         told.extend(beside.into_iter().flat_map(|beside| beside.told));
         let there = |share: &Share| is_there(&api, is_here, share);
-        let template = &found.template;
+        let template = &mut found.template;
+        told.extend(copies::take(
+            cx,
+            &api,
+            template,
+            &found.image,
+            &there,
+            wish.folder,
+        )?);
         shared::beside(&template.body, template.shares, &there, &mut told);
         told.extend(shared::warned(&template.body));
         for name in template.lost() {

@@ -23,7 +23,7 @@ pub(in crate::env) struct Share {
 }
 
 impl Share {
-    fn of_bind(text: &str) -> Option<Self> {
+    pub(in crate::env) fn of_bind(text: &str) -> Option<Self> {
         let mut words = text.split(':');
         let (first, second) = (words.next()?, words.next());
         let options = words.next().unwrap_or_default();
@@ -41,7 +41,7 @@ impl Share {
         })
     }
 
-    fn of_mount(mount: &Value) -> Option<Self> {
+    pub(in crate::env) fn of_mount(mount: &Value) -> Option<Self> {
         let text = |name: &str| mount[name].as_str().unwrap_or_default().to_owned();
         matches!(mount["Type"].as_str(), Some("bind" | "volume")).then(|| Self {
             source: text("Source"),
@@ -50,7 +50,8 @@ impl Share {
         })
     }
 
-    fn steers(&self) -> bool {
+    /// Whether whoever can connect to it steers the machine.
+    pub(in crate::env) fn steers(&self) -> bool {
         let name = self.source.rsplit('/').next().unwrap_or_default();
         STEERING.contains(&name)
     }
@@ -59,6 +60,16 @@ impl Share {
     pub(in crate::env) fn is_folder(&self) -> bool {
         self.source.starts_with('/')
     }
+}
+
+/// What a configuration names to be shown.
+pub(in crate::env) fn shares(body: &Value) -> Vec<Share> {
+    let host = &body["HostConfig"];
+    let list = |name: &str| host[name].as_array().into_iter().flatten();
+    let binds = list("Binds").filter_map(|bind| Share::of_bind(bind.as_str()?));
+    binds
+        .chain(list("Mounts").filter_map(Share::of_mount))
+        .collect()
 }
 
 /// The configuration as it can stand beside the original. `is_there` says of a share of the user's whether its

@@ -57,8 +57,9 @@ impl Trace {
             "cpu-rt-runtime",
             "cpuset-mems",
         ];
-        const STORAGE: [&str; 6] = [
+        const STORAGE: [&str; 7] = [
             "memory",
+            "mounted./",
             "device-",
             "blkio",
             "shm-size",
@@ -75,8 +76,10 @@ impl Trace {
             "log",
             "device-",
         ];
-        const SAME_WORK: [&str; 6] = [
+        const SAME_WORK: [&str; 7] = [
             "env.",
+            // A look for a name costs the kernel's time.
+            "mounted./",
             "security-opt",
             "engine.seccomp",
             "runtime",

@@ -13,6 +13,11 @@ use crate::env::own::Difference;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
 use crate::env::text::printable;
 
+mod mounts;
+
+pub(in crate::env::docker) use mounts::Copied;
+pub(super) use mounts::switchable;
+
 /// The configuration of a container beside that of a plain one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair<'a> {
@@ -22,6 +27,8 @@ pub(super) struct Pair<'a> {
     pub(super) plain: &'a Value,
     /// The image's own variables.
     pub(super) image_env: &'a [String],
+    /// The mounts whose files were copied.
+    pub(super) copied: &'a [Copied],
 }
 
 /// One part, with how it is taken away.
@@ -40,6 +47,8 @@ enum Switch {
     Variable(String),
     /// A field beside `HostConfig`.
     Top(&'static str),
+    /// What is mounted at this place.
+    Mount(String),
     /// Something that engines do to every container, and the security option that takes it away.
     Option(&'static str),
     HostNetwork,
@@ -114,6 +123,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(of_entries(pair));
     parts.extend(of_variables(pair));
     parts.extend(of_top(pair));
+    parts.extend(mounts::of_mounts(pair));
     parts.extend(of_engine(pair));
     parts.sort_by(|a, b| b.told.likelihood.total_cmp(&a.told.likelihood));
     parts
@@ -518,6 +528,7 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             }
             body["Env"] = Value::Array(list);
         }
+        Switch::Mount(target) => mounts::take_away(body, target),
         Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
         Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
             Value::Array(list) => list.push(Value::String((*option).to_owned())),

@@ -257,6 +257,7 @@ mod tests {
             body: &body,
             plain: &plain,
             image_env: &image_env,
+            copied: &[],
         };
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let patch = patched(&line, 1, pair, &ids, client)?;

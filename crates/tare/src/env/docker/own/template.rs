@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::api::Api;
 use super::super::errors::{is_missing, printable};
 use super::super::image;
-use super::difference::{self, Pair};
+use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
 use crate::cx::{CONTROL_LIMIT, Context, files};
@@ -37,6 +37,9 @@ pub(in crate::env::docker) struct Template {
     /// Whether a plain one has the same network: what it depends on is there and nowhere else.
     #[serde(default)]
     has_kept_network: bool,
+    /// The mounts whose files were copied, so that each can be left away.
+    #[serde(default)]
+    pub(super) copied: Vec<Copied>,
 }
 
 impl Template {
@@ -89,7 +92,14 @@ impl Template {
             body: &self.body,
             plain: &self.plain,
             image_env: &self.image_env,
+            copied: &self.copied,
         }
+    }
+
+    /// The copies that an arm which does without these differences has in its own layer.
+    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<Copied> {
+        let is_away = |copied: &&Copied| without.iter().any(|id| copied.is_named(id));
+        self.copied.iter().filter(is_away).cloned().collect()
     }
 
     #[cfg(unix)]
@@ -110,6 +120,7 @@ impl Template {
             image_env: variables_of(&image),
             shares,
             has_kept_network: false,
+            copied: Vec::new(),
         };
         Ok((template, image, asked.platform))
     }
@@ -167,6 +178,7 @@ impl Template {
             image_env: variables_of(&image),
             shares,
             has_kept_network: false,
+            copied: Vec::new(),
         };
         Ok((template, image))
     }
@@ -406,6 +418,7 @@ mod tests {
             image_env: Vec::new(),
             shares: Shares::ReadOnly,
             has_kept_network: false,
+            copied: Vec::new(),
         };
         assert_eq!(template.lost(), ["Newest"]);
     }

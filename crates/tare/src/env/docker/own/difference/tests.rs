@@ -37,6 +37,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
+        copied: &[],
     };
     let parts = parts(pair);
     assert_eq!(
@@ -65,6 +66,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &plain,
         plain: &plain,
         image_env: &[],
+        copied: &[],
     };
     assert_eq!(
         ids(&super::parts(same)),
@@ -85,6 +87,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
+        copied: &[],
     };
     let all: Vec<String> = parts(pair)
         .iter()
@@ -137,6 +140,7 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
         body: &body,
         plain: &plain,
         image_env: &[],
+        copied: &[],
     };
     let names = |names: &[&str]| {
         names

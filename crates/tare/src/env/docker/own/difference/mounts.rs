@@ -1,0 +1,253 @@
+//! Mounts as parts of their own: the file system below one is left away by having the same files in the container's own
+//! layer.
+//!
+//! Pure: which mounts can be left away so is told from the configuration; the copies of their files are made beside
+//! ([`copies`](super::super::copies)).
+//! What it cannot see: links of the image on the way to a mount.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Pair, Part, Switch, host_config};
+use crate::env::own::shared::{self, Share};
+use crate::env::own::{Difference, Shares, is_difference};
+use crate::env::text::printable;
+
+/// The files below a mount, copied once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::env::docker) struct Copied {
+    /// Where it is mounted.
+    pub(in crate::env::docker) target: String,
+    /// The archive that the engine made of it.
+    pub(in crate::env::docker) archive: PathBuf,
+}
+
+impl Copied {
+    /// Whether this is the name of the part that leaves it away.
+    pub(in crate::env::docker) fn is_named(&self, id: &str) -> bool {
+        id.trim_end_matches('?') == id_of(&self.target)
+    }
+}
+
+fn id_of(target: &str) -> String {
+    format!("mounted.{target}")
+}
+
+/// The shares that could be left away, and the places inside of the others, with the reason why not. `image_volumes` are
+/// the places of the image's own volumes.
+pub(in crate::env::docker::own) fn switchable(
+    body: &Value,
+    policy: Shares,
+    image_volumes: &[String],
+) -> (Vec<Share>, Vec<(String, &'static str)>) {
+    let places = places(body, image_volumes);
+    let (mut able, mut others) = (Vec::new(), Vec::new());
+    for share in shared::shares(body) {
+        match hindrance(body, policy, &share, &places) {
+            None => able.push(share),
+            Some(_) if share.steers() => {}
+            Some(why) => others.push((share.target, why)),
+        }
+    }
+    (able, others)
+}
+
+/// Why a share cannot be left away by itself.
+fn hindrance(
+    body: &Value,
+    policy: Shares,
+    share: &Share,
+    places: &[String],
+) -> Option<&'static str> {
+    let host = host_config(body);
+    let has = |name: &str| {
+        host.get(name)
+            .is_some_and(|value| !super::is_nothing(value))
+    };
+    let target = Path::new(&share.target);
+    let is_other = |place: &&String| **place != share.target;
+    let is_near = |place: &String| {
+        let place = Path::new(place);
+        place.starts_with(target) || target.starts_with(place)
+    };
+    let is_kernels =
+        |top: &&str| *top == share.source || share.source.starts_with(&format!("{top}/"));
+    if policy == Shares::Shared {
+        Some("the command may write there")
+    } else if has("ReadonlyRootfs") {
+        Some("the container's own layer cannot be written to")
+    } else if has("VolumesFrom") || places.iter().filter(is_other).any(is_near) {
+        Some("something else may be mounted above or below it")
+    } else if places.iter().filter(|place| !is_other(place)).count() > 1 {
+        Some("the image has a volume there")
+    } else if share.steers() || ["/proc", "/sys", "/dev"].iter().any(is_kernels) {
+        Some("these are no files")
+    } else if share.source == "/" {
+        Some("it is the whole machine")
+    } else if !is_difference(&id_of(&share.target)) || !is_plain(&share.target) {
+        Some("its path has letters that no name may have")
+    } else {
+        None
+    }
+}
+
+/// A path from the root without anything that would have to be looked up.
+fn is_plain(path: &str) -> bool {
+    let mut names = path.split('/');
+    names.next() == Some("")
+        && !path.contains(',')
+        && names.all(|name| !matches!(name, "" | "." | ".."))
+}
+
+/// Every place inside at which something is mounted.
+fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
+    let host = host_config(body);
+    let keys = |value: Option<&Value>| -> Vec<String> {
+        let map = value.and_then(Value::as_object);
+        map.into_iter().flat_map(Map::keys).cloned().collect()
+    };
+    let mut volumes = keys(body.get("Volumes"));
+    // As the engine's own client library writes them.
+    let list = body.get("Volumes").and_then(Value::as_array);
+    volumes.extend(
+        list.into_iter()
+            .flatten()
+            .filter_map(|it| it.as_str().map(str::to_owned)),
+    );
+    volumes.extend(image_volumes.iter().cloned());
+    volumes.sort();
+    volumes.dedup();
+    let mounts = host.get("Mounts").and_then(Value::as_array);
+    let binds = host.get("Binds").and_then(Value::as_array);
+    let of_binds = binds.into_iter().flatten().filter_map(|bind| {
+        let words: Vec<&str> = bind.as_str()?.split(':').collect();
+        words
+            .get(1)
+            .or(words.first())
+            .map(|word| (*word).to_owned())
+    });
+    let of_mounts = mounts
+        .into_iter()
+        .flatten()
+        .filter_map(|mount| mount["Target"].as_str().map(str::to_owned));
+    of_binds
+        .chain(of_mounts)
+        .chain(keys(host.get("Tmpfs")))
+        .chain(volumes)
+        .collect()
+}
+
+/// The mounts whose files were copied, each as a part.
+pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
+    let copied = |share: &Share| pair.copied.iter().any(|it| it.target == share.target);
+    shared::shares(pair.body)
+        .into_iter()
+        .filter(copied)
+        .map(|share| {
+            let target = printable(&share.target);
+            let flag = if share.source.is_empty() {
+                format!("-v {target}")
+            } else {
+                format!("-v {}:{target}", printable(&share.source))
+            };
+            Part {
+                told: Difference {
+                    id: id_of(&share.target),
+                    what: format!("the file system below `{target}` (`{flag}`)"),
+                    advice: format!(
+                        "have the files of `{target}` in the container's own layer: leave `{flag}` out of the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
+                    ),
+                    price: "the files are as they were when they were copied, and what is written there goes with the container".to_owned(),
+                    likelihood: 0.35,
+                    may_be_needed: true,
+                },
+                switch: Switch::Mount(share.target),
+            }
+        })
+        .collect()
+}
+
+/// Leaves the mount at a place away.
+pub(super) fn take_away(body: &mut Value, target: &str) {
+    let is_it = |share: Option<Share>| share.is_some_and(|share| share.target == target);
+    let host = &mut body["HostConfig"];
+    if let Value::Array(binds) = &mut host["Binds"] {
+        binds.retain(|bind| !is_it(bind.as_str().and_then(Share::of_bind)));
+    }
+    if let Value::Array(mounts) = &mut host["Mounts"] {
+        mounts.retain(|mount| !is_it(Share::of_mount(mount)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn body() -> Value {
+        json!({
+            "Image": "x", "Volumes": {"/anonymous": {}},
+            "HostConfig": {
+                "Binds": ["/srv/data:/data:ro", "cache:/var/cache", "/proc:/host", "/a:/a", "/b:/a/b",
+                          "/var/run/docker.sock:/var/run/docker.sock", "/odd:/o,dd", "/img:/volume"],
+                "Mounts": [{"Type": "bind", "Source": "/m", "Target": "/mounted"}, {"Type": "tmpfs", "Target": "/t"}]
+            }
+        })
+    }
+
+    fn able(body: &Value, policy: Shares) -> (Vec<String>, String) {
+        let (able, others) = switchable(body, policy, &["/volume".to_owned()]);
+        let able = able.into_iter().map(|share| share.target).collect();
+        (able, format!("{others:?}"))
+    }
+
+    #[test]
+    fn a_mount_is_a_part_where_its_files_can_stand_in_the_layer_and_nothing_else_is_near() {
+        let (targets, others) = able(&body(), Shares::ReadOnly);
+        assert_eq!(targets, ["/data", "/var/cache", "/mounted"]);
+        for place in ["/host", "/a\"", "/a/b", "/o,dd", "/volume"] {
+            assert!(others.contains(place), "{place}: {others}");
+        }
+        assert!(!others.contains("docker.sock"), "{others}");
+        let shared = able(&body(), Shares::Shared);
+        assert!(shared.0.is_empty(), "{shared:?}");
+        for (name, value) in [
+            ("ReadonlyRootfs", json!(true)),
+            ("VolumesFrom", json!(["x"])),
+        ] {
+            let mut body = body();
+            body["HostConfig"][name] = value;
+            assert!(able(&body, Shares::ReadOnly).0.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_copied_is_a_part_and_it_alone_goes() {
+        let (body, plain) = (body(), json!({}));
+        let copied = ["/data", "/mounted"].map(|target| Copied {
+            target: target.into(),
+            archive: "/run/files".into(),
+        });
+        let pair = Pair {
+            body: &body,
+            plain: &plain,
+            image_env: &[],
+            copied: &copied,
+        };
+        let parts = of_mounts(pair);
+        let ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
+        assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
+        assert!(copied[0].is_named("mounted./data") && !copied[0].is_named("mounted./mounted"));
+        assert!(parts[0].told.what.contains("`-v /srv/data:/data`"));
+        let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
+        let host = &less["HostConfig"];
+        assert_eq!(host["Binds"].as_array().unwrap().len(), 7);
+        assert_eq!(host["Mounts"], body["HostConfig"]["Mounts"]);
+        let less = super::super::without(pair, &["mounted./mounted".to_owned()]).unwrap();
+        let host = &less["HostConfig"];
+        assert_eq!(host["Binds"], body["HostConfig"]["Binds"]);
+        assert_eq!(host["Mounts"], json!([{"Type": "tmpfs", "Target": "/t"}]));
+    }
+}
