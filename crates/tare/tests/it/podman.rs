@@ -230,6 +230,18 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
 }
 
 #[test]
+fn what_a_container_uses_is_counted_from_outside() {
+    let Some(place) = place("charged") else {
+        return;
+    };
+    // Also where an ordinary user's containers have no control groups of their own.
+    place.with_instance(&Params::new(), StartMode::Resident, |instance, _| {
+        let charged = instance.charged();
+        assert!(charged.memory_bytes() > Some(0), "{charged:?}");
+    });
+}
+
+#[test]
 fn settings_reach_the_container() {
     let Some(place) = place("settings") else {
         return;

@@ -54,7 +54,16 @@ pub(super) fn charged_to(engine: &Engine, container: &Json) -> Charged {
     let pid = container["State"]["Pid"].as_u64();
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     match (pid, container["Id"].as_str()) {
-        (Some(pid), Some(id)) if pid > 0 && !engine.is_remote => Charged::to_groups_of(pid, id),
+        (Some(pid), Some(id)) if pid > 0 && !engine.is_remote => {
+            match Charged::to_groups_of(pid, id) {
+                // A container without groups of its own, as ordinary users have them where groups are root's: its first
+                // process is the agent, which waits for what it starts.
+                Charged::Nowhere if container["HostConfig"]["Init"] != true => {
+                    Charged::Process(pid)
+                }
+                found => found,
+            }
+        }
         _ => Charged::Nowhere,
     }
 }
