@@ -10,6 +10,9 @@
 //!
 //! What it cannot see: modes closer than the noise, and small second modes.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use crate::interval::{all_finite, sorted};
 use crate::random::Stream;
 
@@ -77,18 +80,41 @@ pub fn dip(x: &[f64]) -> Option<f64> {
 /// near 0.01 or better.
 pub fn dip_p(x: &[f64], draws: usize, seed: u64) -> Option<(f64, f64)> {
     let observed = dip(x)?;
-    let mut stream = Stream::new(seed, DIP, x.len() as u64);
     let size = x.len().min(SIMULATED_UP_TO);
     let threshold = observed * (x.len() as f64 / size as f64).sqrt();
-    let mut hits = 0_usize;
-    for _ in 0..draws {
+    let hits = SIMULATED.with_borrow_mut(|known| {
+        if known.len() >= MOST_SIMULATED {
+            known.clear();
+        }
+        let dips = known
+            .entry((x.len(), draws, seed))
+            .or_insert_with_key(simulated);
+        dips.iter().filter(|dip| **dip >= threshold).count()
+    });
+    Some((observed, (hits + 1) as f64 / (draws + 1) as f64))
+}
+
+/// The number of values, of draws, and the seed.
+type Simulation = (usize, usize, u64);
+
+/// So many simulations are remembered.
+const MOST_SIMULATED: usize = 64;
+
+thread_local! {
+    /// The dips of uniform samples depend on nothing else, and a run has the same number of blocks in most of its cells.
+    static SIMULATED: RefCell<BTreeMap<Simulation, Vec<f64>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The dips of so many uniform samples.
+fn simulated(&(n, draws, seed): &Simulation) -> Vec<f64> {
+    let mut stream = Stream::new(seed, DIP, n as u64);
+    let size = n.min(SIMULATED_UP_TO);
+    let draw = |_| {
         let mut sample: Vec<f64> = (0..size).map(|_| stream.unit()).collect();
         sample.sort_unstable_by(f64::total_cmp);
-        if dip_of_sorted(&sample) >= threshold {
-            hits += 1;
-        }
-    }
-    Some((observed, (hits + 1) as f64 / (draws + 1) as f64))
+        dip_of_sorted(&sample)
+    };
+    (0..draws).map(draw).collect()
 }
 
 /// One distinct value with the number of values below it and through it.
