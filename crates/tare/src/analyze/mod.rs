@@ -57,7 +57,7 @@ mod turns;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
-pub use precision::PrecisionRule;
+pub use precision::{PrecisionRule, SoFar};
 pub use series::{Point, Series};
 
 use collect::Collector;

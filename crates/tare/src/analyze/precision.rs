@@ -5,19 +5,20 @@
 //! asks for one. The rule looks at widths, never at whether an interval leaves out 0, so that looking repeatedly
 //! hardly biases what is found; only what differs by half as much again is asked for less. From widths it also says
 //! how many blocks are still needed. It shares the pairing, the estimate and the widening with the report.
-//! Trials are decoded when they are added, and only workloads that are not done are estimated again.
+//! Trials are decoded when they are added, and only workloads that are not done are estimated again. What the estimates
+//! say so far can be told to whoever waits; the rule itself does not heed it.
 //! What it cannot see: diagnostics; a drifting cell can be narrow.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::Study;
 use tare_model::study::A_PRIME;
-use tare_stats::further_blocks;
+use tare_model::{Study, Verdict};
+use tare_stats::{further_blocks, verdict};
 
 use super::cell::target_half_width;
 use super::collect::Collector;
 use super::input::TrialRef;
-use super::kept::Group;
+use super::kept::{Group, GroupKey};
 use super::pairs::{Against, Pairs};
 use super::{Find, effect};
 
@@ -26,6 +27,23 @@ pub struct PrecisionRule<'a> {
     study: Study,
     collected: Collector<'a>,
     done: BTreeSet<u32>,
+    /// By cell: its work, its arm's place in the study, its metric's place in the workload.
+    seen: BTreeMap<(GroupKey, usize, usize), Verdict>,
+}
+
+/// What an arm's metrics say so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoFar {
+    /// The arm.
+    pub arm: String,
+    /// How many cost more.
+    pub more: usize,
+    /// How many cost less.
+    pub less: usize,
+    /// How many differ by nothing that matters.
+    pub nothing: usize,
+    /// Of how many neither is shown.
+    pub open: usize,
 }
 
 impl std::fmt::Debug for PrecisionRule<'_> {
@@ -47,6 +65,7 @@ impl<'a> PrecisionRule<'a> {
             study: study.clone(),
             collected,
             done: BTreeSet::new(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -61,11 +80,19 @@ impl<'a> PrecisionRule<'a> {
     pub fn needed(&mut self) -> Vec<f64> {
         let mut needed: Vec<Option<f64>> = vec![None; self.study.workloads.len()];
         for (key, group) in &self.collected.groups {
-            let is_done = self.done.contains(&key.workload_index);
-            if let Some(most) = needed.get_mut(key.workload_index as usize) {
-                let own = if is_done { 0.0 } else { self.needed_of(group) };
-                *most = Some(most.map_or(own, |most| most.max(own)));
+            let Some(most) = needed.get_mut(key.workload_index as usize) else {
+                continue;
+            };
+            let mut own = 0.0;
+            if !self.done.contains(&key.workload_index) {
+                for cell in self.cells(group) {
+                    own = f64::max(own, cell.needed);
+                    if let Some(word) = cell.word {
+                        self.seen.insert((*key, cell.arm, cell.metric), word);
+                    }
+                }
             }
+            *most = Some(most.map_or(own, |most| most.max(own)));
         }
         let is_done = |blocks: &Option<f64>| blocks.is_some_and(|blocks| blocks <= 0.0);
         let places = (0..).zip(&needed);
@@ -75,11 +102,34 @@ impl<'a> PrecisionRule<'a> {
         needed.into_iter().map(or_unknown).collect()
     }
 
-    /// The most that a cell of the group still needs.
-    fn needed_of(&self, group: &Group) -> f64 {
+    /// What was seen when it was last asked what is needed, an entry for each arm of which there is an interval.
+    pub fn so_far(&self) -> Vec<SoFar> {
+        let arms = self.study.arms.iter().enumerate();
+        arms.filter_map(|(place, arm)| {
+            let seen = self.seen.iter().filter(|((_, arm, _), _)| *arm == place);
+            let words: Vec<Verdict> = seen.map(|(_, word)| *word).collect();
+            let count = |is: fn(&Verdict) -> bool| words.iter().filter(|word| is(word)).count();
+            let (more, less, open) = (
+                count(|word| matches!(word, Verdict::MaterialCost | Verdict::Cost)),
+                count(|word| matches!(word, Verdict::MaterialGain | Verdict::Gain)),
+                count(|word| *word == Verdict::Inconclusive),
+            );
+            (!words.is_empty()).then(|| SoFar {
+                arm: arm.id.to_string(),
+                nothing: words.len() - more - less - open,
+                more,
+                less,
+                open,
+            })
+        })
+        .collect()
+    }
+
+    /// What each cell of the group still needs.
+    fn cells(&self, group: &Group) -> Vec<Seen> {
         let study = &self.study;
         let Some(workload) = group.workload else {
-            return 0.0;
+            return Vec::new();
         };
         // The A′ arm only decides where there is no other: its cells are counted, not quoted.
         let has_others = study
@@ -89,10 +139,10 @@ impl<'a> PrecisionRule<'a> {
         let arms = study.arms.iter().enumerate().filter(|(_, arm)| {
             arm.id != study.baseline && !(has_others && arm.id.as_str() == A_PRIME)
         });
-        let mut most = 0.0;
+        let mut cells = Vec::new();
         for (arm, _) in arms {
             let Some(against) = Against::baseline(study, &self.collected, arm) else {
-                return 0.0;
+                return Vec::new();
             };
             for (place, metric) in workload.metrics().iter().enumerate() {
                 let pairs = Pairs::of(group, against, arm, place);
@@ -102,15 +152,34 @@ impl<'a> PrecisionRule<'a> {
                 let Some(d) = pairs.ln_ratios(metric.better, |reading| reading.typical) else {
                     continue;
                 };
-                let Ok(interval) = effect::interval(&d, &pairs.launches()) else {
-                    return f64::INFINITY;
+                let mut cell = Seen {
+                    arm,
+                    metric: place,
+                    needed: f64::INFINITY,
+                    word: None,
                 };
-                let margin = study.margins.of(metric.class);
-                let target = target_half_width(study, margin, interval.point);
-                let more = further_blocks(d.len(), interval.half_width(), target);
-                most = f64::max(most, more.map_or(f64::INFINITY, |more| more as f64));
+                if let Ok(interval) = effect::interval(&d, &pairs.launches()) {
+                    let margin = study.margins.of(metric.class);
+                    let target = target_half_width(study, margin, interval.point);
+                    let more = further_blocks(d.len(), interval.half_width(), target);
+                    cell.needed = more.map_or(f64::INFINITY, |more| more as f64);
+                    cell.word = Some(verdict(&interval, &interval, margin));
+                }
+                cells.push(cell);
             }
         }
-        most
+        cells
     }
+}
+
+/// One cell as it is at present.
+struct Seen {
+    /// The arm's place in the study.
+    arm: usize,
+    /// The metric's place in the workload.
+    metric: usize,
+    /// Blocks that it still needs.
+    needed: f64,
+    /// What it says so far; `None` where there is no interval yet.
+    word: Option<Verdict>,
 }

@@ -70,7 +70,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             "the file system under the files is `overlay`, in the baseline `{}`",
             of_work_mount(&case.baseline.facts, fact::MOUNT_FSTYPE).unwrap_or("not recorded")
         ))
-        .seen_if(layers.map(|layers| format!("{layers} lower layers")))
+        .seen_if(
+            layers.map(|layers| {
+                format!("{layers} lower layer{}", if layers == 1 { "" } else { "s" })
+            }),
+        )
         .seen_all(case.because(&cells, FAMILIES))
         .by(switch::volume(case)),
     )

@@ -6,8 +6,8 @@ use super::entry::{Entry, Found};
 use super::look::{memory_limit, usable_cpus};
 use super::triage::Family::{self, Contention, Faults, OtherCode, Quota, Spin};
 use super::{Case, switch};
-use tare_model::fact;
 use tare_model::unit::bytes;
+use tare_model::{counter, fact};
 
 /// Below these a JVM takes itself for a client and collects its garbage with one thread.
 const CLIENT_CPUS: f64 = 2.0;
@@ -34,6 +34,11 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let cells = case.costs(&[]);
+    // Every such runtime has threads beside that of the program.
+    let threads = case.counter(&cells, counter::THREADS);
+    if threads.is_some_and(|(there, here)| there.max(here) < 2.0) {
+        return None;
+    }
     let cpus = |facts: &tare_model::Facts| usable_cpus(facts);
     let (there, here) = (cpus(&case.baseline.facts), cpus(&case.arm.facts));
     let fewer = here.is_some_and(|here| here < CLIENT_CPUS)
@@ -75,12 +80,16 @@ mod tests {
             &super::CAUSE,
             &[
                 arm("100000 100000", "command.wall.time"),
+                arm("100000 100000", "command.wall.time")
+                    .counted("command", &[("threads", 12.0, 12.0)]),
                 Composed::of("docker")
                     .fact("cgroup.memory.max", "536870912")
                     .cost("command.wall.time", 2.0),
             ],
             &[
                 arm("max 100000", "command.wall.time"),
+                arm("100000 100000", "command.wall.time")
+                    .counted("command", &[("threads", 1.0, 1.0)]),
                 arm("300000 100000", "command.wall.time"),
                 arm("100000 100000", "cpu.integer.time"),
                 Composed::of("docker")

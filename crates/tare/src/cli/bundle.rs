@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tare_model::RunId;
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{DOSSIER_VERSION, Dossier};
 
 use super::{Exit, Failed, output, recount};
 use crate::cx::files;
@@ -123,6 +123,19 @@ impl Bundle {
     /// The dossier as it was published.
     pub(super) fn dossier(&self) -> Result<Dossier, Failed> {
         let kept = self.entry(DOSSIER).unwrap_or_default();
+        let versioned: Versioned =
+            serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
+        if versioned.dossier != DOSSIER_VERSION {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!(
+                    "`{DOSSIER}` in the bundle is of version {}, and this Tare knows version {DOSSIER_VERSION}",
+                    versioned.dossier
+                ),
+            )
+            .hint("a newer Tare reads it")
+            .maybe(other_version(self)));
+        }
         serde_json::from_slice(kept).map_err(|error| unreadable(&error))
     }
 
@@ -192,6 +205,12 @@ impl Bundle {
     }
 }
 
+/// What dossiers of every version begin with.
+#[derive(serde::Deserialize)]
+struct Versioned {
+    dossier: u32,
+}
+
 fn unreadable(error: &serde_json::Error) -> Failed {
     Failed::new(Exit::Usage, format!("`{DOSSIER}` in the bundle: {error}"))
 }
@@ -207,8 +226,8 @@ impl Replay {
     pub(crate) fn execute(&self) -> Result<Exit, Failed> {
         let bundle = Bundle::read(&self.bundle)?;
         let kept = bundle.entry(DOSSIER).unwrap_or_default();
-        let before: Value = serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
         let dossier = bundle.dossier()?;
+        let before: Value = serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
         let store = bundle.store()?;
         let run = recount::resolve(&store, &dossier.run)?;
         let now = report::json::to_string(&recount::dossier(&store, &run)?);

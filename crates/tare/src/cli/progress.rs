@@ -1,11 +1,15 @@
-//! The progress bar: drawn only between trials, only on a terminal, with the time left.
+//! The progress bar: drawn only between trials, only on a terminal, with the time left, and below it the answer so far.
 //!
 //! There is no ticking thread: a redraw during a trial would be measured with it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use tare_model::study::A_PRIME;
+
 use super::output;
+use crate::analyze::SoFar;
 use crate::cx::{Event, Observer};
+use crate::report::called;
 
 /// Shows what the engine does.
 pub(crate) struct Progress {
@@ -50,7 +54,7 @@ impl Observer for Progress {
     fn event(&self, event: &Event) {
         match event {
             Event::Starting { arm, what } => {
-                self.bar.set_message(format!("{what} {arm}"));
+                self.bar.set_message(format!("{what} {}", called(arm)));
             }
             Event::Absent { arm, reason } => {
                 self.remark(&format!("{arm}: not available here: {reason}"));
@@ -74,9 +78,18 @@ impl Observer for Progress {
                     state.set_pos(u64::from(*done));
                 });
                 self.bar.set_message(format!(
-                    "about {} left; {workload} in {arm} done",
-                    seconds(*left_ns)
+                    "about {} left; {workload} in {} done",
+                    seconds(*left_ns),
+                    called(arm)
                 ));
+            }
+            Event::SoFar(text) => {
+                if let Ok(style) = ProgressStyle::with_template(
+                    "{bar:24} {pos}/{len} trials  {wide_msg}\n{prefix}",
+                ) {
+                    self.bar.set_style(style);
+                }
+                self.bar.set_prefix(output::printable(text));
             }
             Event::Remark(text) => self.remark(text),
             Event::Removing => self.bar.set_message("removing what was started"),
@@ -93,6 +106,28 @@ fn seconds(nanoseconds: u64) -> String {
     }
 }
 
+/// What arms cost so far, in a line: `so far, docker: 9 cost more, 12 no difference that matters, 7 open`.
+pub(super) fn so_far(arms: &[SoFar]) -> Option<String> {
+    let told: Vec<String> = arms
+        .iter()
+        .filter(|arm| arm.arm != A_PRIME)
+        .map(|arm| {
+            let parts = [
+                (arm.more, "cost more"),
+                (arm.less, "cost less"),
+                (arm.nothing, "no difference that matters"),
+                (arm.open, "open"),
+            ];
+            let parts = parts.iter().filter(|(count, _)| *count > 0);
+            let parts: Vec<String> = parts
+                .map(|(count, words)| format!("{count} {words}"))
+                .collect();
+            format!("{}: {}", arm.arm, parts.join(", "))
+        })
+        .collect();
+    (!told.is_empty()).then(|| format!("so far, {}", told.join("; ")))
+}
+
 /// Leaves out in what the arms differ: a study that follows another would say it again.
 pub(super) struct WithoutDifferences<'a>(pub(super) &'a Progress);
 
@@ -101,5 +136,27 @@ impl Observer for WithoutDifferences<'_> {
         if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
             self.0.event(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_so_far_is_a_line_without_what_is_not_there() {
+        let arm = |arm: &str, [more, less, nothing, open]: [usize; 4]| SoFar {
+            arm: arm.to_owned(),
+            more,
+            less,
+            nothing,
+            open,
+        };
+        assert_eq!(so_far(&[]), None);
+        assert_eq!(so_far(&[arm(A_PRIME, [0, 0, 9, 0])]), None);
+        assert_eq!(
+            so_far(&[arm("box", [0, 0, 3, 0]), arm("docker", [9, 1, 12, 6])]).unwrap(),
+            "so far, box: 3 no difference that matters; docker: 9 cost more, 1 cost less, 12 no difference that matters, 6 open"
+        );
     }
 }

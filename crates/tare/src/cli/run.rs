@@ -9,7 +9,7 @@ use tare_model::{RunId, Spread, StoppedBy, Study};
 use super::again::Again;
 use super::compared::Compared;
 use super::home::Place;
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::proof::{self, Proof};
 use super::session::{self, Session, host_facts};
 use super::{Exit, Failed, output, recount};
@@ -119,6 +119,10 @@ impl Precision for Rule {
 
     fn needed(&mut self, _study: &Study, _n_blocks: u32) -> Vec<f64> {
         self.0.needed()
+    }
+
+    fn so_far(&self) -> Option<String> {
+        progress::so_far(&self.0.so_far())
     }
 }
 

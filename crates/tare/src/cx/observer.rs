@@ -34,6 +34,8 @@ pub enum Event {
     },
     /// Something that the reader should know, at most one line.
     Remark(String),
+    /// The answer so far, in a line. Told between trials only.
+    SoFar(String),
     /// Everything is being removed.
     Removing,
 }

@@ -22,6 +22,8 @@ use super::words::Names;
 const FEW: usize = 5;
 /// How many differences are named; the others are counted.
 const NAMED: usize = 5;
+/// How many metrics without a difference are named.
+const EXAMPLES: usize = 3;
 
 /// The answer of an arm with these cells; `None` where the table says it as quickly.
 pub(in crate::report) fn of_arm(
@@ -53,14 +55,19 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         found
     };
     let named = |found: &[(&DossierCell, Span)]| {
+        // To name the last one is as short as to count it.
+        let n_named = if found.len() > NAMED + 1 {
+            NAMED
+        } else {
+            found.len()
+        };
         let mut told: Vec<String> = found
             .iter()
-            .take(NAMED)
+            .take(n_named)
             .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
             .collect();
-        if found.len() > NAMED {
-            let rest = found.len() - NAMED;
-            told.push(format!("{rest} other{}", if rest == 1 { "" } else { "s" }));
+        if found.len() > n_named {
+            told.push(format!("{} others", found.len() - n_named));
         }
         listed(&told)
     };
@@ -82,15 +89,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     if !gains.is_empty() {
         sentences.push(format!("Cheaper: {}.", named(&gains)));
     }
-    if !within.is_empty() {
-        let most = within.iter().map(|(_, ratio)| ratio.high);
-        let most = 100.0 * (most.fold(1.0, f64::max) - 1.0);
-        sentences.push(format!(
-            "{} of {} metrics cost nothing that matters (at most {most:.1}{NO_BREAK}%).",
-            within.len(),
-            decided.len()
-        ));
-    }
+    sentences.extend(without_difference(&decided, &within, names));
     if !open.is_empty() {
         let width = |ratio: &Span| ratio.high.ln() - ratio.low.ln();
         let widest = open
@@ -112,6 +111,50 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         );
     }
     sentences.join(" ")
+}
+
+/// Of how many metrics there is no difference that matters, and how much it could be at most.
+fn without_difference(
+    all: &[(&DossierCell, Span)],
+    within: &[(&DossierCell, Span)],
+    names: &Names<'_>,
+) -> Option<String> {
+    let most = within.iter().map(|(_, ratio)| ratio.high);
+    let most = 100.0 * (most.fold(1.0, f64::max) - 1.0);
+    let most = if most < 0.05 {
+        format!("less than 0.1{NO_BREAK}%")
+    } else {
+        format!("at most {most:.1}{NO_BREAK}%")
+    };
+    (!within.is_empty()).then(|| {
+        format!(
+            "{} of {} metrics cost nothing that matters ({most}){}.",
+            within.len(),
+            all.len(),
+            examples(all, within, names)
+        )
+    })
+}
+
+/// The first few of these metrics, in the order in which all were measured.
+fn examples(
+    all: &[(&DossierCell, Span)],
+    some: &[(&DossierCell, Span)],
+    names: &Names<'_>,
+) -> String {
+    let is_one = |cell: &DossierCell| some.iter().any(|(other, _)| std::ptr::eq(*other, cell));
+    let told: Vec<String> = all
+        .iter()
+        .filter(|(cell, _)| is_one(cell))
+        .take(EXAMPLES)
+        .map(|(cell, _)| names.name(cell))
+        .collect();
+    let before = if some.len() > told.len() {
+        ", among them"
+    } else {
+        ":"
+    };
+    format!("{before} {}", listed(&told))
 }
 
 /// The A′ arm in words: how far the numbers can be trusted.

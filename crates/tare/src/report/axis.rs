@@ -6,6 +6,8 @@
 
 use tare_model::dossier::{DossierCell, Span};
 
+use super::number::powered;
+
 /// From 0 at the left end to 1 at the right one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::report) struct RatioAxis {
@@ -114,10 +116,10 @@ fn powers(base: f64, ln_low: f64, ln_high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A ratio on an axis in as few digits as tell it: `1`, `1.05`, `0.25`, `100`.
+/// A ratio on an axis in as few digits as tell it: `1`, `1.05`, `0.25`, `100`, `1e-5`.
 pub(in crate::report) fn tick_label(ratio: f64) -> String {
-    if ratio < 0.001 {
-        return format!("{ratio:e}");
+    if !(0.001..1e5).contains(&ratio) {
+        return powered(ratio, 1);
     }
     let text = format!("{ratio:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -182,5 +184,7 @@ mod tests {
     fn labels_have_no_idle_digits() {
         let said: Vec<String> = [1.0, 1.05, 0.25, 100.0, 1.2].map(tick_label).into();
         assert_eq!(said, ["1", "1.05", "0.25", "100", "1.2"]);
+        let far: Vec<String> = [1e-5, 2f64.powi(-11), 1e5, 1e300].map(tick_label).into();
+        assert_eq!(far, ["1e-5", "4.9e-4", "1e5", "1e300"]);
     }
 }

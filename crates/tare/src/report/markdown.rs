@@ -9,6 +9,7 @@ use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierCell};
 
 use super::answer;
+use super::failures;
 use super::format::{Format, Made, Material};
 use super::groups::{Group, by_metric, grouped};
 use super::number::glance;
@@ -173,9 +174,8 @@ fn missing(out: &mut String, dossier: &Dossier) {
         "<details><summary>Not measured ({})</summary>\n",
         dossier.failures.len()
     );
-    for failure in &dossier.failures {
-        let text = super::terminal::tail::told(failure);
-        let _ = writeln!(out, "- {}", escaped(&text));
+    for failure in failures::told(&dossier.failures) {
+        let _ = writeln!(out, "- {}", escaped(&failure.text));
     }
     out.push_str("\n</details>\n\n");
 }

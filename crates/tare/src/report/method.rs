@@ -238,7 +238,7 @@ const RULES: &[(&str, &str, Decided)] = &[
         "The distribution of every cell",
         "HB8, P5",
         Open(
-            "the value of every block is drawn; quantiles inside of trials are not kept in the dossier",
+            "the value of every block is drawn, and what each tenth of them costs; quantiles inside of trials are not kept in the dossier",
         ),
     ),
     (

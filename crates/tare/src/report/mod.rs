@@ -8,6 +8,7 @@
 mod answer;
 mod axis;
 pub mod csv;
+mod failures;
 pub mod format;
 mod groups;
 pub mod html;
@@ -19,11 +20,13 @@ mod method;
 mod number;
 pub mod parquet;
 pub mod png;
+mod shift;
 pub mod svg;
 pub mod terminal;
 mod words;
 
 pub use format::{File, Format, Made, Material};
+pub(crate) use words::called;
 
 /// Every form, in the order in which help lists them.
 pub static FORMATS: &[&Format] = &[

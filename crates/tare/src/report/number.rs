@@ -15,6 +15,16 @@ pub(in crate::report) struct Scale {
     pub(in crate::report) factor: f64,
 }
 
+impl Scale {
+    /// A heading of a column with the unit of its numbers.
+    pub(in crate::report) fn after(self, heading: &str) -> String {
+        match self.symbol {
+            "" => heading.to_owned(),
+            unit => format!("{heading}, {unit}"),
+        }
+    }
+}
+
 const fn scale(symbol: &'static str, factor: f64) -> Scale {
     Scale { symbol, factor }
 }
@@ -65,6 +75,28 @@ pub(in crate::report) fn scale_for(value: f64, unit: &str) -> Scale {
     *fits.unwrap_or(&scales[0])
 }
 
+/// Values so many times apart are read each in its own unit and with its own digits.
+const FAR: f64 = 10.0;
+
+/// Whether two values are too far apart for one unit and as many digits.
+pub(in crate::report) fn are_far(one: &Span, other: &Span) -> bool {
+    let (one, other) = (one.point.abs(), other.point.abs());
+    f64::max(one, other) >= FAR * f64::min(one, other)
+}
+
+/// The scales in which two values stand side by side: the same, but where they are far apart.
+pub(in crate::report) fn scales_for(
+    base: Option<&Span>,
+    env: Option<&Span>,
+    unit: &str,
+) -> (Scale, Scale) {
+    let of = |span: Option<&Span>| scale_for(span.map_or(0.0, |span| span.point), unit);
+    match (base, env) {
+        (Some(one), Some(other)) if are_far(one, other) => (of(base), of(env)),
+        _ => (of(base.or(env)), of(base.or(env))),
+    }
+}
+
 /// Digits after the point so that a half-width shows two significant ones; at most six.
 pub(in crate::report) fn decimals(half_width: f64) -> usize {
     significant(half_width, 2)
@@ -77,6 +109,42 @@ pub(in crate::report) fn significant(size: f64, digits: i32) -> usize {
     }
     let places = digits - 1 - size.log10().floor() as i32;
     places.clamp(0, 6) as usize
+}
+
+/// Most digits after the point that a label has room for.
+const MOST_PLACES: usize = 4;
+
+/// A value on an axis whose neighbouring labels are `step` apart: with as many digits as tell it from them, and as a power
+/// of ten where that would be too many.
+pub(in crate::report) fn label(value: f64, step: f64) -> String {
+    if value == 0.0 || !(step.is_finite() && step > 0.0) {
+        return format!("{value:.0}");
+    }
+    // A step that is a sum of binary fractions lies a hair below its power of ten.
+    let order = |size: f64| (size.log10() + 1e-9).floor() as i32;
+    let places = usize::try_from(-order(step)).unwrap_or(0);
+    if places <= MOST_PLACES && value.abs() < 1e7 {
+        return format!("{value:.places$}");
+    }
+    let digits = usize::try_from(order(value.abs()) - order(step)).unwrap_or(0);
+    powered(value, digits)
+}
+
+/// `1.2e-7`: at most so many digits after the point, without idle zeros.
+pub(in crate::report) fn powered(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$e}");
+    let Some((number, power)) = text.split_once('e') else {
+        return text;
+    };
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
+    match power {
+        "0" => number.to_owned(),
+        _ => format!("{number}e{power}"),
+    }
 }
 
 /// Digits that a span's numbers deserve.
@@ -225,6 +293,47 @@ mod tests {
             "92.12"
         );
         assert_eq!(scale_for(time.point, "ns").symbol, "µs");
+    }
+
+    #[test]
+    fn two_sides_share_a_unit_unless_they_are_far_apart() {
+        let units = |base: f64, env: f64| {
+            let [base, env] = [base, env].map(|point| Span::new(point, point, point));
+            let (base, env) = scales_for(Some(&base), Some(&env), "ns");
+            (base.symbol, env.symbol)
+        };
+        assert_eq!(units(92.0, 107.0), ("ns", "ns"));
+        assert_eq!(units(950.0, 1050.0), ("ns", "ns"));
+        assert_eq!(units(507e3, 191e6), ("µs", "ms"));
+        assert_eq!(units(191e6, 507e3), ("ms", "µs"));
+        assert_eq!(units(0.0, 5e3), ("ns", "µs"));
+    }
+
+    #[test]
+    fn labels_of_an_axis_are_told_apart_however_small_or_alike_its_values_are() {
+        for (from, step) in [
+            (0.0, 2e-8),
+            (0.0, 0.1),
+            (0.0, 20.0),
+            (1.0, 5e-9),
+            (1e9, 1.0),
+            (3e-300, 1e-301),
+        ] {
+            let ticks = (0..6).map(|n| from + f64::from(n) * step);
+            let labels: Vec<String> = ticks.map(|tick| label(tick, step)).collect();
+            let mut apart = labels.clone();
+            apart.dedup();
+            assert_eq!(apart, labels);
+            for (n, label) in (0..).zip(&labels) {
+                let read: f64 = label.parse().unwrap();
+                let meant = from + f64::from(n) * step;
+                assert!((read - meant).abs() < step / 4.0, "{label}: {meant}");
+            }
+        }
+        assert_eq!(label(0.3, 0.1), "0.3");
+        assert_eq!(label(0.1 + 0.2, 0.1), "0.3");
+        assert_eq!(label(1.2e-7, 2e-8), "1.2e-7");
+        assert_eq!(label(6e-8, 2e-8), "6e-8");
     }
 
     #[test]

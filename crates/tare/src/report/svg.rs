@@ -7,10 +7,11 @@
 
 use std::fmt::Write;
 
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{Dossier, Span};
 
 use super::format::{File, Format, Made, Material};
-use super::number::significant;
+use super::number::label;
+use crate::analyze::LEVEL;
 
 mod cell;
 mod costs;
@@ -132,16 +133,10 @@ impl Axis {
         part.clamp(0.0, 1.0)
     }
 
-    /// Digits after the point that tell a tick from its neighbours.
-    fn decimals(self, tick: f64) -> usize {
-        significant(
-            if self.is_logarithmic {
-                tick
-            } else {
-                step(self.high)
-            },
-            1,
-        )
+    /// A tick's value in digits that tell it from its neighbours.
+    fn label(self, tick: f64) -> String {
+        let is_power = self.is_logarithmic;
+        label(tick, if is_power { tick } else { step(self.high) })
     }
 
     fn ticks(self) -> Vec<f64> {
@@ -150,7 +145,10 @@ impl Axis {
                 self.low.log10().round() as i32,
                 self.high.log10().round() as i32,
             );
-            return (from..=to).map(|power| 10f64.powi(power)).collect();
+            // More powers than there is room for would stand in each other.
+            let every = ((to - from) / 8 + 1).max(1);
+            let powers = (from..=to).filter(|power| (power - from) % every == 0);
+            return powers.map(|power| 10f64.powi(power)).collect();
         }
         let step = step(self.high);
         let n = (self.high / step).round() as u32;
@@ -166,6 +164,34 @@ fn step(high: f64) -> f64 {
         .map(|digit| digit * power)
         .find(|step| high / step >= 4.0)
         .unwrap_or(power)
+}
+
+/// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level.
+fn interval_told(spans: impl Iterator<Item = Span>) -> String {
+    let percent = |level: f64| format!("{:.0}", level * 100.0);
+    let (mut least, mut most) = (f64::INFINITY, 0f64);
+    for level in spans.map(|span| span.level.unwrap_or(LEVEL)) {
+        (least, most) = (least.min(level), most.max(level));
+    }
+    let (least, most) = if least > most {
+        (LEVEL, LEVEL)
+    } else {
+        (least, most)
+    };
+    if percent(least) == percent(most) && least >= LEVEL {
+        format!("{} % interval", percent(most))
+    } else if percent(least) == percent(most) {
+        format!(
+            "range, which holds the typical value with {} % only, for want of blocks",
+            percent(least)
+        )
+    } else {
+        format!(
+            "interval of {} %, or for want of blocks a range of down to {} %",
+            percent(most),
+            percent(least)
+        )
+    }
 }
 
 /// A figure of this width and height that has its title, for those who hear it read, and nothing drawn yet.
@@ -302,6 +328,13 @@ mod tests {
         let wide = Axis::over(0.8, 90.0);
         assert!(wide.is_logarithmic);
         assert_eq!(wide.ticks(), [0.1, 1.0, 10.0, 100.0]);
+        for tiny in [Axis::over(3e-9, 5e-3), Axis::over(1e-8, 9e-8)] {
+            let labels: Vec<String> = tiny.ticks().iter().map(|it| tiny.label(*it)).collect();
+            let mut apart = labels.clone();
+            apart.dedup();
+            assert_eq!(apart, labels);
+        }
+        assert!(Axis::over(1e-300, 1e300).ticks().len() <= 9);
         for axis in [plain, wide, Axis::over(f64::INFINITY, 0.0)] {
             assert!(
                 axis.ticks()

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::Spread;
 use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
 use crate::analyze::is_held_up;
@@ -276,6 +277,11 @@ fn more(ratio: &Span) -> String {
 fn less(ratio: &Span) -> String {
     let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
     format!("costs {}{NO_BREAK}% less", range(low, high))
+}
+
+/// An arm as a reader knows it.
+pub(crate) fn called(arm: &str) -> &str {
+    if arm == A_PRIME { "A′" } else { arm }
 }
 
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.

@@ -72,6 +72,10 @@ pub trait Precision {
     /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks` of them: 0 where
     /// every cell of it is precise enough, infinitely many where nothing can be said.
     fn needed(&mut self, study: &Study, n_blocks: u32) -> Vec<f64>;
+    /// The answer so far in a line, for whoever waits; nothing hangs on it.
+    fn so_far(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Runs every block of the plan, whatever the precision.

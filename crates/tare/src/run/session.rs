@@ -369,6 +369,9 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         let needed = self.precision.needed(study, block);
+        if let Some(text) = self.precision.so_far() {
+            self.cx.observer.event(&Event::SoFar(text));
+        }
         for (workload, _) in needed
             .iter()
             .enumerate()

@@ -59,7 +59,7 @@ fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() 
         },
     );
     assert_eq!(
-        told.matches("6 blocks are too few for the correction")
+        told.matches("6 blocks cannot tell a single difference")
             .count(),
         1,
         "{told}"

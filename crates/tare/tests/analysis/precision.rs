@@ -88,3 +88,24 @@ fn a_wanted_precision_takes_the_place_of_the_margin() {
     }
     assert!(rule.needed().iter().all(|blocks| *blocks > 0.0));
 }
+
+#[test]
+fn what_is_told_so_far_is_what_the_report_says_of_the_same_trials() {
+    let run = plan()
+        .with("box", "cpu.integer.time", Effect::Times(1.5))
+        .run();
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    assert_eq!(rule.so_far(), []);
+    for trial in &run.trials {
+        rule.add(trial);
+    }
+    rule.needed();
+    let told = rule.so_far();
+    let dossier = analyze(&run, &find);
+    let [told] = &told[..] else {
+        panic!("one arm beside the baseline: {told:?}");
+    };
+    assert_eq!((told.arm.as_str(), told.more, told.less), ("box", 1, 0));
+    let n_cells = told.more + told.less + told.nothing + told.open;
+    assert_eq!(n_cells, dossier.cells.len());
+}

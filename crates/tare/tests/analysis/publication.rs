@@ -200,8 +200,10 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     }
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
     assert!(text.contains("Times &amp; &lt;rates&gt;"), "{text}");
-    // Two panels of three bars, what was published beside one of them, and the white ground.
-    assert_eq!(text.matches("<rect").count(), 8);
+    // A panel of three bars, and the white ground; one of three points, for its axis is logarithmic, and beside one of them
+    // what was published.
+    assert_eq!(text.matches("<rect").count(), 4);
+    assert_eq!(text.matches("<circle").count(), 4);
     assert_eq!(text.matches("stroke-dasharray").count(), 1);
 }
 

@@ -136,6 +136,17 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     let ended = replay("forged.tar", &changed).expect(1);
     assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
 
+    // Of a version that is not known here.
+    let later = forged(
+        &bundle,
+        "dossier.json",
+        b"\"dossier\": 1",
+        b"\"dossier\": 2",
+    );
+    let ended = replay("later.tar", &later).expect(2);
+    assert!(ended.stderr.contains("of version 2"), "{ended}");
+    assert!(ended.hint().contains("newer"), "{ended}");
+
     for (name, bytes) in [("cut.tar", &bundle[..1000]), ("text.tar", b"no archive")] {
         let ended = replay(name, bytes).expect(2);
         assert!(ended.stderr.contains("not a bundle"), "{ended}");
@@ -346,7 +357,7 @@ fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
     product.run(["run", &file]).expect(0);
     let server = Server::of(&product);
     let all = server.get("/");
-    let runs: Vec<&str> = between(&all, "th scope=\"row\"><a href=\"/run/");
+    let runs: Vec<&str> = between(&all, "rowheader\"><a href=\"/run/");
     assert_eq!(runs.len(), 2, "{all}");
     for (words, n) in [
         ("ONCE-more", 1),
@@ -356,7 +367,7 @@ fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
     ] {
         let found = server.get(&format!("/?find={words}"));
         assert_eq!(
-            between(&found, "row\"><a href=\"/run/").len(),
+            between(&found, "rowheader\"><a href=\"/run/").len(),
             n,
             "{words}: {found}"
         );

@@ -10,14 +10,16 @@ use tare_model::facts::emulation;
 use super::super::axis::RatioAxis;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
-    Digits, difference, glance, interval, percent, scale_for, value, with_unit,
+    Digits, Scale, decimals, difference, glance, interval, percent, scale_for, scales_for, value,
+    with_unit,
 };
+use super::super::shift::tenths;
 use super::super::terminal::harmless;
 use super::super::words::{self, Names};
-use super::{figures, prose};
+use super::{figures, prose, shift};
 
 /// Rows of values by block that all cells together may have in the page; the data is complete in other forms.
-const MOST_ROWS: usize = 4_000;
+pub(super) const MOST_ROWS: usize = 4_000;
 
 /// A cell with its place in the dossier, which names its anchor.
 pub(super) type Placed<'a> = (usize, &'a DossierCell);
@@ -108,11 +110,8 @@ fn key(span: Option<&Span>) -> String {
 }
 
 fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Markup {
-    let scale = scale_for(
-        cell.base.or(cell.env).map_or(0.0, |span| span.point),
-        &cell.unit,
-    );
-    let shown = |span: Option<&Span>| {
+    let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
+    let shown = |span: Option<&Span>, scale: Scale| {
         span.map_or_else(
             || "–".to_owned(),
             |span| with_unit(&value(span, scale, Digits::Full), scale),
@@ -121,8 +120,8 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
     html! {
         tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(cell.ratio.as_ref())) {
             th scope="row" role="rowheader" { (name) }
-            td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref())) }
-            td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref())) }
+            td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
+            td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
             td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
             td.num role="cell" data-label="cost ×" { (cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance)) }
             @if let Some(ratio) = &cell.ratio {
@@ -191,8 +190,11 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
                 @else { "The dossier does not hold these blocks, because there are too many or an earlier version made it; " code { "--format csv" } " tells all of them." }
             }
         } @else {
-            (figures::blocks(cell, name))
-            @if n_rows <= MOST_ROWS { (by_block(cell, name)) }
+            @let tenths = tenths(cell);
+            @let written = of_blocks(cell);
+            (figures::blocks(cell, &shift::figure(cell, &tenths, name), name))
+            (shift::table(cell, &tenths, name, written))
+            @if n_rows <= MOST_ROWS { (by_block(cell, name, written)) }
         }
     }
 }
@@ -229,18 +231,18 @@ fn spanned(span: &Span, unit: &str) -> String {
     format!("{} [{low}, {high}]{level}", with_unit(&point, scale))
 }
 
-fn by_block(cell: &DossierCell, name: &str) -> Markup {
+/// The unit of a cell's blocks, and how many digits after the point their values deserve.
+fn of_blocks(cell: &DossierCell) -> (Scale, usize) {
     let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
     let scale = scale_for(typical, &cell.unit);
     let half = [cell.base, cell.env].into_iter().flatten();
     let half = half
         .map(|span| (span.high - span.low) / 2.0)
         .fold(0.0, f64::max);
-    let digits = super::super::number::decimals(half / scale.factor).max(2);
-    let head = |arm: &str| match scale.symbol {
-        "" => harmless(arm),
-        unit => format!("{}, {unit}", harmless(arm)),
-    };
+    (scale, decimals(half / scale.factor).max(2))
+}
+
+fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> Markup {
     html! {
         details {
             summary { "The values of the " (cell.blocks.len()) " blocks" }
@@ -248,7 +250,7 @@ fn by_block(cell: &DossierCell, name: &str) -> Markup {
                 table {
                     thead { tr {
                         th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }
-                        th.num scope="col" { (head(&cell.baseline)) } th.num scope="col" { (head(&cell.arm)) } th.num scope="col" { "cost ×" }
+                        th.num scope="col" { (scale.after(&harmless(&cell.baseline))) } th.num scope="col" { (scale.after(&harmless(&cell.arm))) } th.num scope="col" { "cost ×" }
                     } }
                     tbody { @for block in &cell.blocks { tr {
                         td.num { (block.block) } td.num { (block.launch) } td.num { (block.position + 1) }

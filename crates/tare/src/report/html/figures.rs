@@ -12,7 +12,7 @@ use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, DossierLadder,
 use tare_model::study::A_PRIME;
 
 use super::super::axis::{RatioAxis, tick_label};
-use super::super::number::{scale_for, significant, with_unit};
+use super::super::number::{label, scale_for, significant, with_unit};
 use super::super::terminal::harmless;
 use super::super::words::Tone;
 
@@ -67,14 +67,14 @@ pub(super) fn axis(axis: RatioAxis) -> Markup {
 }
 
 /// An axis of values, from a little below the least to a little above the largest.
-struct Values {
+pub(super) struct Values {
     low: f64,
     high: f64,
     height: f64,
 }
 
 impl Values {
-    fn over(values: impl Iterator<Item = f64>, height: f64) -> Option<Self> {
+    pub(super) fn over(values: impl Iterator<Item = f64>, height: f64) -> Option<Self> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite()) {
             (low, high) = (low.min(value), high.max(value));
@@ -94,7 +94,7 @@ impl Values {
         })
     }
 
-    fn y(&self, value: f64) -> f64 {
+    pub(super) fn y(&self, value: f64) -> f64 {
         self.height * (1.0 - (value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
@@ -114,22 +114,24 @@ impl Values {
     }
 }
 
-const HEIGHT: f64 = 150.0;
+pub(super) const HEIGHT: f64 = 150.0;
 /// Blocks begin here, right of the labels.
-const LEFT: f64 = 0.13;
+pub(super) const LEFT: f64 = 0.13;
 
-/// The values of both sides by block, and below them the cost of each block against the margin and the interval.
-pub(super) fn blocks(cell: &DossierCell, name: &str) -> Markup {
+/// The values of both sides by block, the cost of each block against the margin and the interval, and what else is drawn
+/// of them.
+pub(super) fn blocks(cell: &DossierCell, further: &Markup, name: &str) -> Markup {
     html! {
         div.figures {
             (values_by_block(cell, name))
             (ratios_by_block(cell, name))
+            (further)
         }
     }
 }
 
 /// The inner width of a plot: its own units, which are stretched to whatever room there is.
-const INNER: f64 = 1000.0;
+pub(super) const INNER: f64 = 1000.0;
 
 /// Where a block of so many stands within a plot.
 fn x(place: usize, n: usize) -> f64 {
@@ -138,14 +140,14 @@ fn x(place: usize, n: usize) -> f64 {
 
 /// A plot right of the labels. Its strokes keep their width however it is stretched, so that a point, which is a stroke
 /// of no length, stays round.
-fn plot(content: &Markup) -> Markup {
+pub(super) fn plot(content: &Markup) -> Markup {
     html! {
         svg.plot x=(pc(LEFT)) y="0" width=(pc(1.0 - LEFT)) height=(px(HEIGHT)) viewBox={ "0 0 " (INNER) " " (HEIGHT) } preserveAspectRatio="none" { (content) }
     }
 }
 
 /// Points as one path.
-fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
+pub(super) fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut path = String::new();
     for (x, y) in points {
         let _ = write!(path, "M{x:.0} {y:.0}h0");
@@ -176,7 +178,6 @@ fn values_by_block(cell: &DossierCell, name: &str) -> Markup {
     };
     let scale = scale_for(axis.high, &cell.unit);
     let (ticks, step) = axis.ticks();
-    let digits = significant(step / scale.factor, 1);
     let described = format!(
         "{name}: the value of each of {} blocks, of {} and of {}",
         blocks.len(),
@@ -189,7 +190,7 @@ fn values_by_block(cell: &DossierCell, name: &str) -> Markup {
                 @for tick in ticks {
                     @let at = axis.y(tick);
                     line.grid x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {}
-                    text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (format!("{:.digits$}", tick / scale.factor)) }
+                    text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (label(tick / scale.factor, step / scale.factor)) }
                 }
                 (plot(&html! {
                     (launches(blocks))
@@ -220,7 +221,7 @@ fn below(blocks: &[DossierBlock], counted: &str) -> Markup {
     html! {
         text x=(pc(LEFT - 0.012)) y=(y) text-anchor="end" { (counted) }
         @if let [first, .., last] = blocks {
-            text x=(pc(LEFT)) y=(y) { "block " (first.block) }
+            text x=(pc(LEFT + 0.03)) y=(y) { "block " (first.block) }
             text x="100%" y=(y) text-anchor="end" { "block " (last.block) }
         }
     }
@@ -228,6 +229,24 @@ fn below(blocks: &[DossierBlock], counted: &str) -> Markup {
 
 fn unit(symbol: &str) -> &str {
     if symbol.is_empty() { "numbers" } else { symbol }
+}
+
+/// The margin, lines with their labels, and 1 on an axis of the logarithms of ratios.
+pub(super) fn ratio_lines(axis: &Values, margin: f64) -> Markup {
+    let reach = Span::new(axis.low.exp(), 1.0, axis.high.exp());
+    let ticks = RatioAxis::of_spans([(reach, 0.0)].into_iter()).ticks();
+    let zone = (axis.y(margin), axis.y(-margin));
+    html! {
+        rect.zone x=(pc(LEFT)) y=(px(zone.0)) width=(pc(1.0 - LEFT)) height=(px(zone.1 - zone.0)) {}
+        @for tick in ticks {
+            @let at = axis.y(tick.ln());
+            @if tick.ln() >= axis.low && tick.ln() <= axis.high {
+                line.grid x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {}
+                text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (tick_label(tick)) }
+            }
+        }
+        line.one x1=(pc(LEFT)) x2="100%" y1=(px(axis.y(0.0))) y2=(px(axis.y(0.0))) {}
+    }
 }
 
 fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
@@ -241,9 +260,6 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
     else {
         return html! {};
     };
-    let ticks =
-        RatioAxis::of_spans([(Span::new(axis.low.exp(), 1.0, axis.high.exp()), 0.0)].into_iter())
-            .ticks();
     let described = format!(
         "{name}: the cost of {} against {} in each of {} blocks, with the interval and the margin",
         harmless(&cell.arm),
@@ -251,19 +267,10 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
         blocks.len()
     );
     let last = blocks.iter().map(|block| block.position).max().unwrap_or(0);
-    let zone = (axis.y(margin), axis.y(-margin));
     html! {
         figure {
             svg width="100%" height=(px(HEIGHT + 18.0)) role="img" aria-label=(described) {
-                rect.zone x=(pc(LEFT)) y=(px(zone.0)) width=(pc(1.0 - LEFT)) height=(px(zone.1 - zone.0)) {}
-                @for tick in ticks {
-                    @let at = axis.y(tick.ln());
-                    @if tick.ln() >= axis.low && tick.ln() <= axis.high {
-                        line.grid x1=(pc(LEFT)) x2="100%" y1=(px(at)) y2=(px(at)) {}
-                        text x=(pc(LEFT - 0.012)) y=(px(at + 4.0)) text-anchor="end" { (tick_label(tick)) }
-                    }
-                }
-                line.one x1=(pc(LEFT)) x2="100%" y1=(px(axis.y(0.0))) y2=(px(axis.y(0.0))) {}
+                (ratio_lines(&axis, margin))
                 @if let Some([low, high]) = span {
                     g.(tone(cell)) {
                         rect.band x=(pc(LEFT)) y=(px(axis.y(high))) width=(pc(1.0 - LEFT)) height=(px((axis.y(low) - axis.y(high)).max(1.0))) {}
@@ -389,14 +396,13 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
         LEFT + (1.0 - LEFT) * x(at, numbers.len()) / INNER
     };
     let (ticks, step) = axis.ticks();
-    let digits = significant(step, 1);
     html! {
         figure {
             svg width="100%" height=(px(HEIGHT + 22.0)) role="img" aria-label={ (name) ": efficiency by the number of instances, a line for each arm" } {
                 @for tick in ticks {
                     @let at = px(axis.y(tick));
                     line.grid x1=(pc(LEFT)) x2="100%" y1=(at) y2=(at) {}
-                    text x=(pc(LEFT - 0.012)) y=(px(axis.y(tick) + 4.0)) text-anchor="end" { (format!("{tick:.digits$}")) }
+                    text x=(pc(LEFT - 0.012)) y=(px(axis.y(tick) + 4.0)) text-anchor="end" { (label(tick, step)) }
                 }
                 line.one x1=(pc(LEFT)) x2="100%" y1=(px(axis.y(1.0))) y2=(px(axis.y(1.0))) {}
                 @for number in &numbers {

@@ -23,6 +23,7 @@ mod course;
 mod figures;
 mod record;
 mod served;
+mod shift;
 mod why;
 
 pub use served::{Listed, Live, Moment, asked, compared, history, index, live, metrics};
@@ -196,7 +197,10 @@ fn body(dossier: &Dossier) -> Markup {
             @if !arms.is_empty() {
                 section {
                     h2 id="cells" { "Every metric" }
-                    p.note { "Unfold a metric for its numbers, the value of every block and what diagnostics saw." }
+                    p.note {
+                        "Unfold a metric for its numbers, its blocks and what diagnostics saw."
+                        @if n_rows > costs::MOST_ROWS { " The values of all " (n_rows) " blocks are too many to list in a page; " code { "tare report " (harmless(&dossier.run)) " --format csv" } " tells each." }
+                    }
                     @for (_, arm, cells) in &arms {
                         h3 { (harmless(&arm.id)) }
                         (costs::details(cells, &names, n_rows))

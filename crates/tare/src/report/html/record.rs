@@ -12,7 +12,8 @@ use tare_model::{CheckResult, ClaimVerdict};
 
 use super::super::number::{Digits, interval, scale_for, value, with_unit};
 use super::super::terminal::{concurrency, harmless, tail};
-use super::super::{method, svg};
+use super::super::words::called;
+use super::super::{failures, method, svg};
 use super::{costs, figures, prose};
 
 /// The publication's tables with this machine's numbers, its figures, its claims and its mistakes.
@@ -122,6 +123,8 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
 
 /// What could not be measured, with reasons.
 pub(super) fn missing(dossier: &Dossier) -> Markup {
+    let mut of_work = dossier.failures.clone();
+    of_work.retain(|failure| failure.workload.is_some());
     html! {
         @if dossier.failures.is_empty() && dossier.arms.iter().all(|arm| arm.available) {
             p { "Everything that was planned could be measured; no trial failed." }
@@ -130,8 +133,8 @@ pub(super) fn missing(dossier: &Dossier) -> Markup {
                 @for arm in dossier.arms.iter().filter(|arm| !arm.available) {
                     li { strong { (harmless(&arm.id)) } " is not available: " (harmless(arm.reason.as_deref().unwrap_or("no reason was recorded"))) @if let Some(fix) = &arm.fix { ". To mend it: " code { (harmless(fix)) } } }
                 }
-                @for failure in dossier.failures.iter().filter(|failure| failure.workload.is_some()) {
-                    li { (prose(&tail::told(failure))) @if let Some(hint) = &failure.hint { ". Hint: " (prose(hint)) } }
+                @for failure in failures::told(&of_work) {
+                    li { (prose(&failure.text)) @if let Some(hint) = failure.hint { ". Hint: " (prose(hint)) } }
                 }
             }
         }
@@ -190,7 +193,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
             caption { "The arms" }
             thead { tr { th scope="col" { "arm" } th scope="col" { "driver" } th scope="col" { "settings" } } }
             tbody { @for arm in &dossier.arms { tr {
-                th scope="row" { (harmless(&arm.id)) @if arm.baseline { " (baseline)" } (costs::emulated(arm)) }
+                th scope="row" { (harmless(called(&arm.id))) @if arm.baseline { " (baseline)" } (costs::emulated(arm)) }
                 td { (harmless(&arm.driver)) }
                 td { @for (at, (name, value)) in arm.settings.0.iter().filter(|(name, _)| !name.starts_with("command.")).enumerate() { @if at > 0 { ", " } (harmless(&format!("{name} = {value}"))) } }
             } } }
@@ -203,7 +206,7 @@ pub(super) fn arms(dossier: &Dossier) -> Markup {
                         table { thead { tr { th scope="col" { "fact" } th scope="col" { "value" } } }
                             tbody { @for name in &names { tr { th scope="row" { code { (harmless(name)) } } td { (shown(arms[0].facts.get(*name))) } } } } }
                     } @else {
-                        table { thead { tr { th scope="col" { "fact" } @for arm in &arms { th scope="col" { (harmless(&arm.id)) } } } }
+                        table { thead { tr { th scope="col" { "fact" } @for arm in &arms { th scope="col" { (harmless(called(&arm.id))) } } } }
                             tbody { @for name in &names { tr { th scope="row" { code { (harmless(name)) } } @for arm in &arms { td { (shown(arm.facts.get(*name))) } } } } } }
                     }
                 }

@@ -52,13 +52,14 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
             @else if !found.is_empty() {
                 form action="/beside" {
                     div.scroll tabindex="0" role="region" aria-label="runs" {
-                        table {
+                        table.runs role="table" {
                             caption { "Choose one as A and one as B to set their costs beside each other." }
-                            thead { tr {
-                                th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "run" } th scope="col" { "study" }
-                                th scope="col" { "arms" } th scope="col" { "began (UTC)" } th.num scope="col" { "trials" } th scope="col" { "ended by" } th scope="col" { "more" }
+                            thead role="rowgroup" { tr role="row" {
+                                @for head in ["A", "B", "run", "study", "arms", "began (UTC)", "trials", "ended by", "more"] {
+                                    th.num[head == "trials"] scope="col" role="columnheader" { (head) }
+                                }
                             } }
-                            tbody { @for (at, line) in found.iter().enumerate() { (listed(at, line)) } }
+                            tbody role="rowgroup" { @for (at, line) in found.iter().enumerate() { (listed(at, line)) } }
                         }
                     }
                     p { button type="submit" { "Set A beside B" } }
@@ -72,15 +73,15 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
 fn listed(at: usize, line: &Listed) -> Markup {
     let run = harmless(&line.run);
     html! {
-        tr {
+        tr role="row" {
             @for (name, chosen) in [("a", 1), ("b", 0)] {
-                td { input type="radio" name=(name) value=(run) aria-label={ (run) " as " (name.to_uppercase()) } checked[at == chosen]; }
+                td role="cell" data-label=(name.to_uppercase()) { input type="radio" name=(name) value=(run) aria-label={ (run) " as " (name.to_uppercase()) } checked[at == chosen]; }
             }
-            th scope="row" { a href={ "/run/" (run) } { (run) } }
-            td { (harmless(&line.study)) @if line.title != line.study { br; span.note { (harmless(&line.title)) } } }
-            td { (harmless(&line.arms.join(", "))) }
-            td { (harmless(&line.started)) } td.num { (line.trials) } td { (harmless(&line.ended)) }
-            td { a href={ "/metrics/" (run) } { "over time" } " · " a href={ "/run/" (run) ".json" } { "data" } }
+            th scope="row" role="rowheader" { a href={ "/run/" (run) } { (run) } }
+            td role="cell" { (harmless(&line.study)) @if line.title != line.study { br; span.note { (harmless(&line.title)) } } }
+            td role="cell" data-label="arms" { (harmless(&line.arms.join(", "))) }
+            td.when role="cell" data-label="began" { (harmless(&line.started)) } td.num role="cell" data-label="trials" { (line.trials) } td role="cell" data-label="ended by" { (harmless(&line.ended)) }
+            td role="cell" { a href={ "/metrics/" (run) } { "over time" } " · " a href={ "/run/" (run) ".json" } { "data" } }
         }
     }
 }
@@ -110,7 +111,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
         main {
             h1 { (title) }
             p.answer { (sum(&set, called)) }
-            dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (harmless(&dossier.run)) } ": " (told(dossier)) } } }
+            dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (told(dossier)) } } } }
             @if !rows.is_empty() {
                 table.costs role="table" {
                     caption { "What each environment costs in both runs, × its baseline, and B over A with a 95 % interval made of both: right of 1 the environment costs more in B. The grey field is the margin; the axis is logarithmic." }

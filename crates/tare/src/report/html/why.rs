@@ -8,7 +8,7 @@ use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
 
 use super::super::number::{Digits, scale_for, value, with_unit};
-use super::super::terminal::{CHARGED, added, counters, harmless, time};
+use super::super::terminal::{CHARGED, added, counters, harmless, share_told, time};
 use super::{figures, prose};
 
 /// The findings, the strongest first as the dossier has them; what was refuted comes folded.
@@ -39,10 +39,9 @@ fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
         .first()
         .and_then(|place| dossier.cells.get(*place as usize));
     let unit = unit.map_or("ns", |cell| cell.unit.as_str());
-    let share = finding.share.map(|share| {
-        let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
-        format!(", {point:.0} % of the cost [{low:.0}, {high:.0}]")
-    });
+    let share = finding
+        .share
+        .map(|share| format!(", {}", share_told(&share, "the cost")));
     html! {
         article {
             h3 {

@@ -9,7 +9,7 @@ use tare_model::dossier::Span;
 
 use super::super::number::scale_for;
 use super::super::terminal::harmless;
-use super::{Axis, FOOT_LINE, GRID, begun, broken, text};
+use super::{Axis, FOOT_LINE, GRID, TITLE_LINE, begun, broken, text, text_lines};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 250.0;
@@ -71,7 +71,9 @@ impl Plot<'_> {
             .fold(f64::INFINITY, f64::min);
         let scale = scale_for(most, self.unit);
         let axis = Axis::over(least / scale.factor, most / scale.factor);
-        let bottom = TOP + HEIGHT;
+        let title = broken(&self.title, 14.0, WIDTH - 28.0);
+        let top = TOP + (title.len() - 1) as f64 * TITLE_LINE;
+        let bottom = top + HEIGHT;
         let x = |level: i64| LEFT + 14.0 + self.place(&levels, level) * (RIGHT - LEFT - 28.0);
         let y = |value: f64| bottom - axis.place(value / scale.factor) * HEIGHT;
         let foot = format!(
@@ -87,15 +89,15 @@ impl Plot<'_> {
         let foot = broken(&foot, 10.0, WIDTH - 28.0);
         let height = bottom + 48.0 + foot.len() as f64 * FOOT_LINE;
         let mut out = begun((WIDTH, height), &self.title);
-        text(&mut out, 14.0, 24.0, "start", 14.0, &self.title);
-        text(&mut out, 14.0, TOP - 12.0, "start", 10.0, scale.symbol);
+        text_lines(&mut out, &title, 24.0, (14.0, TITLE_LINE));
+        text(&mut out, 14.0, top - 12.0, "start", 10.0, scale.symbol);
         for tick in axis.ticks() {
             let at = y(tick * scale.factor);
             let _ = writeln!(
                 out,
                 r#"<line x1="{LEFT}" y1="{at:.1}" x2="{RIGHT}" y2="{at:.1}" stroke="{GRID}"/>"#
             );
-            let label = format!("{tick:.*}", axis.decimals(tick));
+            let label = axis.label(tick);
             text(&mut out, LEFT - 5.0, at + 4.0, "end", 10.0, &label);
         }
         let every = levels.len().div_ceil(MOST_NAMES).max(1);
@@ -105,7 +107,7 @@ impl Plot<'_> {
         }
         let middle = f64::midpoint(LEFT, RIGHT);
         text(&mut out, middle, bottom + 32.0, "middle", 11.0, self.axis);
-        self.draw_lines(&mut out, x, y);
+        self.draw_lines(&mut out, top, x, y);
         for (number, words) in foot.iter().enumerate() {
             let at = bottom + 52.0 + number as f64 * FOOT_LINE;
             text(&mut out, 14.0, at, "start", 10.0, words);
@@ -115,7 +117,13 @@ impl Plot<'_> {
     }
 
     /// The lines, each with its arm's name beside the plot.
-    fn draw_lines(&self, out: &mut String, x: impl Fn(i64) -> f64, y: impl Fn(f64) -> f64) {
+    fn draw_lines(
+        &self,
+        out: &mut String,
+        top: f64,
+        x: impl Fn(i64) -> f64,
+        y: impl Fn(f64) -> f64,
+    ) {
         for (number, (arm, values)) in self.lines.iter().enumerate() {
             let (colour, dashes) = LINES[number % LINES.len()];
             // Whiskers of several arms at one level stand beside each other.
@@ -125,7 +133,7 @@ impl Plot<'_> {
                 .map(|(level, span)| (x(*level) + aside, *span))
                 .collect();
             line(out, &points, &y, (colour, dashes));
-            let at = TOP + 8.0 + number as f64 * 18.0;
+            let at = top + 8.0 + number as f64 * 18.0;
             let _ = writeln!(
                 out,
                 r#"<path d="M{:.1} {at:.1}h26" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}" fill="none"/>"#,

@@ -13,8 +13,8 @@ use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayou
 
 use super::super::number::{Scale, scale_for};
 use super::{
-    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, label_lines, text,
-    text_lines, upright,
+    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, interval_told,
+    label_lines, text, text_lines, upright,
 };
 
 const PANEL_WIDTH: f64 = 300.0;
@@ -80,32 +80,7 @@ fn whiskers(figure: &DossierLayout) -> String {
         return "full range over blocks".to_owned();
     }
     let values = figure.rows.iter().flat_map(|row| &row.values);
-    let levels =
-        values.filter_map(|value| Some(value.here?.level.unwrap_or(crate::analyze::LEVEL)));
-    let percent = |level: f64| format!("{:.0}", level * 100.0);
-    let (mut least, mut most) = (f64::INFINITY, 0f64);
-    for level in levels {
-        (least, most) = (least.min(level), most.max(level));
-    }
-    let (least, most) = if least > most {
-        (crate::analyze::LEVEL, crate::analyze::LEVEL)
-    } else {
-        (least, most)
-    };
-    if percent(least) == percent(most) && least >= crate::analyze::LEVEL {
-        format!("{} % interval", percent(most))
-    } else if percent(least) == percent(most) {
-        format!(
-            "range, which holds the typical value with {} % only, for want of blocks",
-            percent(least)
-        )
-    } else {
-        format!(
-            "interval of {} %, or for want of blocks a range of down to {} %",
-            percent(most),
-            percent(least)
-        )
-    }
+    interval_told(values.filter_map(|value| value.here))
 }
 
 /// One value of a panel: a point with what its whiskers hold.
@@ -160,7 +135,8 @@ impl Plot {
         } else {
             format!(r#"fill="{FILL}""#)
         };
-        let _ = if self.kind == LayoutKind::Lines {
+        // A logarithmic axis has no zero for a bar to stand on.
+        let _ = if self.kind == LayoutKind::Lines || self.axis.is_logarithmic {
             writeln!(
                 out,
                 r#"<circle cx="{x:.1}" cy="{point:.1}" r="3.5" {style}{}/>"#,
@@ -219,7 +195,7 @@ impl Plot {
                 self.x0,
                 self.x0 + self.width
             );
-            let label = format!("{tick:.*}", self.axis.decimals(tick));
+            let label = self.axis.label(tick);
             text(out, self.x0 - 5.0, at + 4.0, "end", 10.0, &label);
         }
     }
@@ -363,6 +339,14 @@ mod tests {
         let lines = drawn(vec![value(5.0), value(9.0)], LayoutKind::Lines);
         assert_eq!(lines.matches("<circle").count(), 2);
         assert!(lines.contains("<polyline"));
+    }
+
+    #[test]
+    fn no_bar_stands_on_an_axis_that_has_no_zero() {
+        let svg = drawn(vec![value(1.0), value(500.0)], LayoutKind::Bars);
+        assert_eq!(svg.matches("<rect").count(), 0, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert!(svg.contains("logarithmic"));
     }
 
     #[test]

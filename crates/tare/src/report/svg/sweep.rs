@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use tare_model::Value;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::Figure;
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
+use super::{Figure, interval_told};
 
 /// Fewer levels than this are no sweep.
 const FEWEST_LEVELS: usize = 3;
@@ -122,11 +122,15 @@ impl<'a> Sweep<'a> {
     }
 
     fn draw(&self, dossier: &Dossier) -> String {
+        let spans = self.lines.iter().flat_map(|(_, values)| values.values());
         let lines = Plot {
             title: format!("{}: {} by {}", self.of.workload, self.of.metric, self.axis),
             axis: self.axis,
             unit: &self.of.unit,
-            foot: "Points are typical values over blocks, whiskers their intervals; lines join the levels of one arm.",
+            foot: &format!(
+                "Points are typical values over blocks, whiskers: {}; lines join the levels of one arm.",
+                interval_told(spans.copied())
+            ),
             is_in_proportion: false,
             shown: &shown,
             lines: &self.lines,

@@ -177,7 +177,8 @@ fn of_arm(
     let widths = Widths::of(&rows, style.width);
     let axis = RatioAxis::over(cells.iter().copied());
     let is_table = widths.is_a_table(&rows, style.width);
-    let is_drawn = is_table && widths.axis >= LEAST_AXIS;
+    let has_ratio = cells.iter().any(|cell| cell.ratio.is_some());
+    let is_drawn = is_table && has_ratio && widths.axis >= LEAST_AXIS;
     for (at, (group, rows)) in groups.iter().enumerate() {
         let title = format!("{} {} ({})", group.sign(), group.title(), rows.len());
         let blank = (2 + widths.name + widths.values).saturating_sub(width(&title)) + 2;

@@ -28,13 +28,13 @@ pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
-pub(in crate::report) use why::{CHARGED, added, applied_told, counters};
+pub(in crate::report) use why::{CHARGED, added, applied_told, counters, share_told};
 pub use why::{time, why};
 
 use super::answer::{self, trust};
 use super::format::{Format, Made};
 use super::number::{
-    Digits, Scale, decimals_of_value, difference, interval, scale_for, value, with_unit,
+    Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
 };
 use super::words::{self, Names};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
@@ -297,7 +297,7 @@ fn too_few_for_correction(cells: &[&DossierCell]) -> Option<String> {
     let concerned = doubtful(cells).filter(|cell| cell.n_blocks < needed);
     let most = concerned.map(|cell| cell.n_blocks).max()?;
     Some(format!(
-        "{most} blocks are too few for the correction among {family} metrics to hold up one difference alone, however large: that takes {needed}. Verdicts that it does not hold up stand by themselves."
+        "Among {family} metrics {most} blocks cannot tell a single difference from chance, however large it is: that takes {needed}. Until then believe what several rows say together, and measure a single one again."
     ))
 }
 
@@ -335,10 +335,7 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
 }
 
 fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> Vec<Text> {
-    let scale = scale_for(
-        cell.base.or(cell.env).map_or(0.0, |span| span.point),
-        &cell.unit,
-    );
+    let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let digits = if is_wide { Digits::Full } else { Digits::Short };
     let cost = cell
         .ratio
@@ -355,8 +352,8 @@ fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> V
     let mut texts = vec![Text::plain(names.name(cell))];
     if is_wide {
         texts.extend([
-            Text::plain(shown(cell.base.as_ref(), scale)),
-            Text::plain(shown(cell.env.as_ref(), scale)),
+            Text::plain(shown(cell.base.as_ref(), of_base)),
+            Text::plain(shown(cell.env.as_ref(), of_env)),
             Text::plain(additive.unwrap_or_default()),
             Text::plain(cost),
             Text::plain(
@@ -382,25 +379,32 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
     )
 }
 
-/// `92.1 → 107 ns`, both with the digits of the one that deserves fewer.
+/// `92.1 → 107 ns`, both with the digits of the one that deserves fewer; `507 µs → 191 ms` where they are far apart.
 pub(in crate::report) fn both(cell: &DossierCell) -> String {
-    let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
-    let scale = scale_for(typical, &cell.unit);
     let spans = [cell.base, cell.env];
-    let known = spans.iter().flatten();
-    let Some(decimals) = known
-        .map(|span| decimals_of_value(span, scale, Digits::Short))
-        .min()
-    else {
+    let (base, env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
+    let decimals = [(cell.base, base), (cell.env, env)]
+        .map(|(span, scale)| span.map(|span| decimals_of_value(&span, scale, Digits::Short)));
+    let Some(fewer) = decimals.into_iter().flatten().min() else {
         return "–".to_owned();
     };
-    let [base, env] = spans.map(|span| {
+    let shown = |span: Option<Span>, scale: Scale, decimals: usize| {
         span.map_or_else(
             || "–".to_owned(),
             |span| format!("{:.decimals$}", span.point / scale.factor),
         )
-    });
-    with_unit(&format!("{base} → {env}"), scale)
+    };
+    let is_far = matches!(spans, [Some(one), Some(other)] if are_far(&one, &other));
+    let decimals = decimals.map(|own| if is_far { own.unwrap_or(fewer) } else { fewer });
+    let (left, right) = (
+        shown(cell.base, base, decimals[0]),
+        shown(cell.env, env, decimals[1]),
+    );
+    if base == env {
+        with_unit(&format!("{left} → {right}"), env)
+    } else {
+        format!("{} → {}", with_unit(&left, base), with_unit(&right, env))
+    }
 }
 
 /// The difference, for metrics of which it means something elsewhere too: the times of short operations.

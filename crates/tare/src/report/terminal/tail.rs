@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFailure, DossierFinding};
+use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
 use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
-use super::super::words;
+use super::super::{failures, words};
 use super::Style;
 use super::text::{Paint, harmless, paragraph, wrapped};
+use super::why::share_told;
 
 /// As long as somebody waits for a better answer, seconds.
 const A_WHILE_S: f64 = 600.0;
@@ -54,30 +55,12 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
         return;
     }
     heading(out, "Not measured", style);
-    for failure in &dossier.failures {
-        paragraph(out, "  ", &told(failure), style.width);
-        if let Some(hint) = &failure.hint {
+    for failure in failures::told(&dossier.failures) {
+        paragraph(out, "  ", &failure.text, style.width);
+        if let Some(hint) = failure.hint {
             paragraph(out, "    hint: ", &harmless(hint), style.width);
         }
     }
-}
-
-pub(in crate::report) fn told(failure: &DossierFailure) -> String {
-    let arm = harmless(&failure.arm);
-    let reason = harmless(&failure.reason);
-    let Some(workload) = &failure.workload else {
-        return format!("{arm} is not available: {reason}");
-    };
-    let trials = match failure.trials {
-        0 => String::new(),
-        1 => "1 trial ".to_owned(),
-        many => format!("{many} trials "),
-    };
-    format!(
-        "{arm}, {}: {trials}{}: {reason}",
-        harmless(workload),
-        failure.kind
-    )
 }
 
 /// The most causes that are told; the dossier holds all.
@@ -151,8 +134,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 /// How far a finding can be trusted, with what switching its cause off changed.
 pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
-        let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
-        format!(", {point:.0} % of the cost [{low:.0}, {high:.0}]")
+        format!(", {}", share_told(&share, "the cost"))
     });
     let tried = match &finding.tried {
         Some(tried) => format!("; tried: {}", harmless(tried)),

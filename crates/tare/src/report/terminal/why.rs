@@ -9,7 +9,7 @@ use tare_model::dossier::{
     Dossier, DossierApplied, DossierCounter, DossierFinding, DossierLadder, DossierRung,
     DossierWhy, Span,
 };
-use tare_model::{CheckResult, Status, StoppedBy};
+use tare_model::{CheckResult, Status, StoppedBy, counter};
 
 use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
 use super::Style;
@@ -392,13 +392,7 @@ fn draw_finding(
         _ => "the cost",
     };
     let share = finding.share.map_or_else(String::new, |share| {
-        let percent = |part: f64| part * 100.0;
-        format!(
-            ", {:.0} % of {cost} [{:.0}, {:.0}]",
-            percent(share.point),
-            percent(share.low),
-            percent(share.high)
-        )
+        format!(", {}", share_told(&share, cost))
     });
     let heading = format!(
         "{number}. {}: {}{share}",
@@ -459,6 +453,30 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
     }
 }
 
+/// What the kernel's short names of counters mean.
+const NAMES: &[(&str, &str)] = &[
+    (counter::MINFLT, "page faults"),
+    (counter::MAJFLT, "page faults from a disk"),
+    (counter::NVCSW, "waits"),
+    (counter::NIVCSW, "times interrupted"),
+    (counter::SYSCR, "reads"),
+    (counter::SYSCW, "writes"),
+    (counter::NR_THROTTLED, "times stopped by the quota"),
+];
+
+/// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
+pub(in crate::report) fn share_told(share: &Span, cost: &str) -> String {
+    let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
+    let told = format!("[{low:.0}, {high:.0}]");
+    if share.point > 1.0 {
+        format!("all of {cost} ({point:.0} % {told})")
+    } else if share.point <= 0.0 {
+        format!("nothing of {cost} ({point:.0} % {told})")
+    } else {
+        format!("{point:.0} % of {cost} {told}")
+    }
+}
+
 /// A counter on both sides, its name without `prefix`; `None` where it is 0 on both.
 fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
     let (base, env) = (counter.base.unwrap_or(0.0), counter.env.unwrap_or(0.0));
@@ -486,7 +504,11 @@ fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
         with_unit(&format!("{scaled:.digits$}"), scale)
     };
     let name = counter.name.trim_start_matches(prefix);
-    let name = name.trim_end_matches("_ns").replace('_', " ");
+    let name = name.trim_end_matches("_ns");
+    let name = NAMES
+        .iter()
+        .find(|(own, _)| *own == name)
+        .map_or_else(|| name.replace('_', " "), |(_, name)| (*name).to_owned());
     Some(format!(
         "{name} {} → {}",
         shown(counter.base),

@@ -1,0 +1,142 @@
+//! What could not be measured in as few lines as say it: what failed alike is told once, with everything that it befell.
+//!
+//! What it cannot see: trials that gave a value although they should not.
+
+use tare_model::dossier::DossierFailure;
+
+use super::terminal::harmless;
+use super::words::called;
+
+/// A line about failures, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::report) struct Told<'a> {
+    pub(in crate::report) text: String,
+    pub(in crate::report) hint: Option<&'a str>,
+}
+
+/// Failures of the same kind for the same reason.
+struct Alike<'a> {
+    first: &'a DossierFailure,
+    /// By arm, the workloads.
+    arms: Vec<(&'a str, Vec<&'a str>)>,
+}
+
+/// The failures, in the order in which each first occurs.
+pub(in crate::report) fn told(failures: &[DossierFailure]) -> Vec<Told<'_>> {
+    let mut all: Vec<Alike<'_>> = Vec::new();
+    for failure in failures {
+        let is_alike = |other: &DossierFailure| {
+            other.workload.is_some() == failure.workload.is_some()
+                && other.kind == failure.kind
+                && other.trials == failure.trials
+                && other.reason == failure.reason
+                && other.hint == failure.hint
+        };
+        let place = all.iter().position(|alike| is_alike(alike.first));
+        let place = place.unwrap_or_else(|| {
+            all.push(Alike {
+                first: failure,
+                arms: Vec::new(),
+            });
+            all.len() - 1
+        });
+        let arms = &mut all[place].arms;
+        if !arms.iter().any(|(arm, _)| *arm == failure.arm) {
+            arms.push((&failure.arm, Vec::new()));
+        }
+        for (arm, workloads) in arms.iter_mut() {
+            if *arm == failure.arm {
+                workloads.extend(failure.workload.as_deref());
+            }
+        }
+    }
+    all.iter().flat_map(lines).collect()
+}
+
+/// A line for arms that lack the same.
+fn lines<'a>(alike: &Alike<'a>) -> Vec<Told<'a>> {
+    let mut sets: Vec<(Vec<&str>, &Vec<&str>)> = Vec::new();
+    for (arm, workloads) in &alike.arms {
+        match sets.iter_mut().find(|(_, known)| *known == workloads) {
+            Some((arms, _)) => arms.push(called(arm)),
+            None => sets.push((vec![called(arm)], workloads)),
+        }
+    }
+    let first = alike.first;
+    let reason = harmless(&first.reason);
+    let trials = match first.trials {
+        0 => String::new(),
+        1 => "1 trial ".to_owned(),
+        many => format!("{many} trials "),
+    };
+    let line = |(arms, workloads): (Vec<&str>, &Vec<&str>)| {
+        let names = harmless(&arms.join(", "));
+        let text = if workloads.is_empty() {
+            let are = if arms.len() == 1 { "is" } else { "are" };
+            format!("{names} {are} not available: {reason}")
+        } else {
+            let is_one = arms.len() * workloads.len() == 1;
+            let of_each = if trials.is_empty() || is_one {
+                ""
+            } else {
+                "each "
+            };
+            let workloads = harmless(&workloads.join(", "));
+            format!(
+                "{workloads} in {names}: {of_each}{trials}{}: {reason}",
+                first.kind
+            )
+        };
+        Told {
+            text,
+            hint: first.hint.as_deref(),
+        }
+    };
+    sets.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::Absence;
+
+    fn failure(arm: &str, workload: Option<&str>, reason: &str) -> DossierFailure {
+        DossierFailure {
+            arm: arm.into(),
+            workload: workload.map(str::to_owned),
+            kind: Absence::Failed,
+            trials: 0,
+            reason: reason.into(),
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn what_failed_alike_is_told_once_and_nothing_is_lost() {
+        let late = |arm, workload| failure(arm, Some(workload), "too late");
+        let all = [
+            late("host", "pipe"),
+            late("host", "stat"),
+            late("a-prime", "pipe"),
+            late("a-prime", "stat"),
+            late("box", "pipe"),
+            failure("box", Some("stat"), "broken"),
+            failure("far", None, "not there"),
+            DossierFailure {
+                trials: 3,
+                ..late("box", "fork")
+            },
+        ];
+        let lines: Vec<String> = told(&all).into_iter().map(|it| it.text).collect();
+        assert_eq!(
+            lines,
+            [
+                "pipe, stat in host, A′: failed: too late",
+                "pipe in box: failed: too late",
+                "stat in box: failed: broken",
+                "far is not available: not there",
+                "fork in box: 3 trials failed: too late",
+            ]
+        );
+    }
+}
