@@ -163,7 +163,7 @@ fn every_study_in_the_documentation_is_understood() {
             n_read += 1;
         }
     }
-    assert!(n_read >= 3, "only {n_read} were found");
+    assert!(n_read >= 2, "only {n_read} were found");
 }
 
 #[test]
