@@ -48,6 +48,10 @@ pub(crate) const PROVISIONED: &[&str] = &[
 #[cfg(test)]
 const OPTIONAL: &[(&str, &str)] = &[
     (
+        "axe",
+        "another's work that is not kept here, for a browser that may not be there",
+    ),
+    (
         "bindfs",
         "an engine with mounts of its own does not see a folder that is served beside it",
     ),

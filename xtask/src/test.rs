@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::dist::{self, Place};
 use crate::notes::Notes;
-use crate::provision::{docker::Engine, packages, pyperf};
+use crate::provision::{axe, docker::Engine, packages, pyperf};
 use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
@@ -110,6 +110,9 @@ fn all(
         if let Some(python) = pyperf::ensure() {
             required.push_str(",pyperf");
             tests = tests.variable(pyperf::VARIABLE, python);
+        }
+        if let Some(file) = axe::ensure() {
+            tests = tests.variable(axe::VARIABLE, file);
         }
         tests = tests
             .variable("TARE_REQUIRE", required)

@@ -37,7 +37,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     rows.extend(agent::rows(&file, &folder)?);
     step("peers: STREAM, fio, iperf3, sockperf, OpenBLAS");
     rows.extend(peers::rows(&file, &folder)?);
-    step("report: a million trials");
+    step("report: a million trials, and two hundred cells");
     rows.extend(report::rows(&folder)?);
     std::fs::remove_dir_all(&folder)?;
     println!("| promise | bound | today | kept |\n|---|---|---|---|");

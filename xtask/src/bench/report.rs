@@ -1,9 +1,10 @@
-//! The report of a long run: `tare show` over a store of a million trials.
+//! Reports of long runs: `tare show` over a store of a million trials, and the page of one with two hundred cells.
 //!
-//! The store is a short real run over again with noise of its own (`examples/many_trials.rs`).
-//! What it cannot see: a store that is not in the page cache.
+//! The stores are short real runs over again with noise of their own (`examples/many_trials.rs`). A browser, where there
+//! is one, opens the page without a window: from the begin of the navigation until everything has its place.
+//! What it cannot see: a store that is not in the page cache; what painting takes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,23 +18,53 @@ const TRIALS: u32 = 1_000_000;
 /// Longest report, seconds, and most memory, MiB.
 const BOUND: (f64, f64) = (5.0, 512.0);
 
+const TRIALS_OF_PAGE: u32 = 100_000;
+/// Seconds to make the page and to open it, and its largest size, MB.
+const PAGE_BOUND: (f64, f64, f64) = (3.0, 2.0, 3.0);
+/// Fifty sizes in four arms: two hundred cells.
+const WIDE_STUDY: &str = r#"id = "wide"
+[design]
+trial = "5ms"
+blocks_min = 6
+blocks_max = 6
+[[arm]]
+id = "host"
+[[arm]]
+id = "one"
+driver = "host"
+[[arm]]
+id = "two"
+driver = "host"
+[[arm]]
+id = "three"
+driver = "host"
+[[arm]]
+id = "four"
+driver = "host"
+[[workload]]
+id = "read-files"
+[workload.sweep]
+kib = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50]
+"#;
+/// How often the browser opens the page; the middle one counts.
+const OPENED: usize = 5;
+
 pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
     let tare = dist::named_or_built()?;
-    // A home, because what is read of a long run is kept beside a store in Tare's own folder only.
-    let home = folder.join("home");
-    std::fs::create_dir_all(&home)?;
-    let (short, long) = (folder.join("short.sqlite"), home.join("store.sqlite"));
-    let (short_name, long_name) = (short.to_string_lossy(), long.to_string_lossy());
-    program(&tare, &["run", "quick", "--env", "host,container"])
-        .arguments(&["--workload", "integer,getppid,pipe,stat,chase"])
-        .arguments(&["--blocks", "10", "--store", &short_name])
-        .output()?;
-    cargo(&["run", "--quiet", "--release", "--package", "tare"])
-        .arguments(&["--example", "many_trials", "--"])
-        .arguments(&[&short_name, &long_name, &TRIALS.to_string()])
-        .run()?;
-    let first = report(&tare, &home)?;
-    let again = report(&tare, &home)?;
+    let mut rows = long(&tare, folder)?;
+    rows.extend(page(&tare, folder)?);
+    Ok(rows)
+}
+
+fn long(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
+    let of_short = ["--env", "host,container", "--blocks", "10", "--workload"];
+    let few = [
+        &["quick"],
+        &of_short[..],
+        &["integer,getppid,pipe,stat,chase"],
+    ]
+    .concat();
+    let home = stored(tare, &folder.join("long"), &few, TRIALS)?;
     let row = |promise, (seconds, peak_mib): (f64, f64)| Row {
         promise,
         bound: "≤ 5 s, ≤ 512 MiB",
@@ -41,20 +72,88 @@ pub(super) fn rows(folder: &Path) -> Result<Vec<Row>> {
         is_kept: Some(seconds <= BOUND.0 && peak_mib <= BOUND.1),
     };
     Ok(vec![
-        row("report over 10⁶ trials, the first time", first),
-        row("the same again, from what was kept of the first", again),
+        row(
+            "report over 10⁶ trials, the first time",
+            report(tare, &home, &["show"])?,
+        ),
+        row(
+            "the same again, from what was kept of the first",
+            report(tare, &home, &["show"])?,
+        ),
     ])
 }
 
-/// How long a report took, seconds, and the most memory that it had, MiB.
-fn report(tare: &Path, home: &Path) -> Result<(f64, f64)> {
+fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
+    let study = folder.join("wide.toml");
+    std::fs::write(&study, WIDE_STUDY)?;
+    let wide = [study.to_string_lossy()];
+    let wide: Vec<&str> = wide.iter().map(AsRef::as_ref).collect();
+    let home = stored(tare, &folder.join("wide"), &wide, TRIALS_OF_PAGE)?;
+    let file = home.join("page.html");
+    let file_name = file.to_string_lossy();
+    let made = ["report", "--format", "html", "-o", &file_name];
+    let of_made = |promise, (seconds, peak_mib): (f64, f64)| Row {
+        promise,
+        bound: "≤ 3 s",
+        figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
+        is_kept: Some(seconds <= PAGE_BOUND.0),
+    };
+    let mut rows = vec![
+        of_made(
+            "page of 200 cells from 10⁵ trials, the first time",
+            report(tare, &home, &made)?,
+        ),
+        of_made(
+            "the same again, from what was kept of the first",
+            report(tare, &home, &made)?,
+        ),
+    ];
+    let megabytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
+    rows.push(Row {
+        promise: "that page: size",
+        bound: "≤ 3 MB",
+        figure: format!("{megabytes:.2} MB"),
+        is_kept: Some(megabytes <= PAGE_BOUND.2),
+    });
+    let seconds = opened(&file)?;
+    rows.push(Row {
+        promise: "that page: opened in Chromium",
+        bound: "≤ 2 s",
+        figure: seconds.map_or_else(
+            || "`chromium` is not here".to_owned(),
+            |seconds| format!("{seconds:.2} s"),
+        ),
+        is_kept: seconds.map(|seconds| seconds <= PAGE_BOUND.1),
+    });
+    Ok(rows)
+}
+
+/// A home whose store has a short run over again, until it has so many trials. A home, because what is read of a long run
+/// is kept beside a store in Tare's own folder only.
+fn stored(tare: &Path, home: &Path, run: &[&str], trials: u32) -> Result<PathBuf> {
+    std::fs::create_dir_all(home)?;
+    let (short, long) = (home.join("short.sqlite"), home.join("store.sqlite"));
+    let (short_name, long_name) = (short.to_string_lossy(), long.to_string_lossy());
+    program(tare, &["run"])
+        .arguments(run)
+        .arguments(&["--store", &short_name])
+        .output()?;
+    cargo(&["run", "--quiet", "--release", "--package", "tare"])
+        .arguments(&["--example", "many_trials", "--"])
+        .arguments(&[&short_name, &long_name, &trials.to_string()])
+        .run()?;
+    Ok(home.to_owned())
+}
+
+/// How long a command of `tare` took, seconds, and the most memory that it had, MiB.
+fn report(tare: &Path, home: &Path, command: &[&str]) -> Result<(f64, f64)> {
     let begin = Instant::now();
     let mut child = Command::new(tare)
-        .args(["show", "latest"])
+        .args(command)
         .env("TARE_HOME", home)
         .stdout(Stdio::null())
         .spawn()
-        .context("cannot run `tare show`")?;
+        .context("cannot run `tare`")?;
     // The kernel keeps the peak only as long as the process lives.
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0.0;
@@ -68,6 +167,46 @@ fn report(tare: &Path, home: &Path) -> Result<(f64, f64)> {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    ensure!(ended.success(), "`tare show` ended with {ended}");
+    ensure!(ended.success(), "`tare {}` ended with {ended}", command[0]);
     Ok((begin.elapsed().as_secs_f64(), peak_kib / 1024.0))
+}
+
+/// Seconds until a browser has laid the page out, its own script done; `None` where there is no browser.
+fn opened(page: &Path) -> Result<Option<f64>> {
+    const MEASURING: &str =
+        "<script>document.body.offsetHeight; document.title = performance.now()</script></body>";
+    let text = std::fs::read_to_string(page)?;
+    // The page's own policy forbids any other script.
+    let policy = text
+        .find("<meta http-equiv")
+        .context("the page has no policy")?;
+    let end = policy + text[policy..].find('>').context("a tag has no end")? + 1;
+    let copy = page.with_extension("measuring.html");
+    let measuring = format!("{}{}", &text[..policy], &text[end..]).replace("</body>", MEASURING);
+    std::fs::write(&copy, measuring)?;
+    let profile = page.with_extension("profile");
+    let mut took = Vec::new();
+    for _ in 0..OPENED {
+        let output = Command::new("chromium")
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--dump-dom",
+            ])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("file://{}", copy.display()))
+            .stderr(Stdio::null())
+            .output();
+        let Ok(output) = output else {
+            return Ok(None);
+        };
+        let document = String::from_utf8_lossy(&output.stdout);
+        let title = document.split("<title>").nth(1).unwrap_or_default();
+        let title = title.split('<').next().unwrap_or_default();
+        let ms: f64 = title.parse().context("the browser did not measure")?;
+        took.push(ms / 1e3);
+    }
+    took.sort_by(f64::total_cmp);
+    Ok(Some(took[took.len() / 2]))
 }

@@ -1,5 +1,6 @@
 //! What the tests need, made available on a fresh Debian or Ubuntu machine.
 
+pub(crate) mod axe;
 #[allow(
     dead_code,
     unreachable_pub,

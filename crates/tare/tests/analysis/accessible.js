@@ -109,7 +109,18 @@ for (const element of all("body, body *")) {
   }
 }
 if (measured < 10) say(`only ${measured} texts were measured`);
-const told = document.createElement("pre");
-told.id = "found";
-told.textContent = found.length ? found.join("\n") : "nothing";
-document.body.replaceChildren(told);
+const tell = () => {
+  const told = document.createElement("pre");
+  told.id = "found";
+  told.textContent = found.length ? found.join("\n") : "nothing";
+  document.body.replaceChildren(told);
+};
+addEventListener("load", async () => {
+  const loaded = new Set(performance.getEntriesByType("resource").map((entry) => entry.name));
+  for (const element of all("[src], link[href], [srcset], [poster], object[data]")) loaded.add(element.src || element.href || element.outerHTML);
+  for (const address of loaded) say(`loads ${address}`);
+  if (!window.axe) return tell();
+  const { violations } = await window.axe.run(document);
+  for (const { id, help, nodes } of violations) say(`axe, ${id}, ${nodes.length} times: ${help}: ${nodes[0].html.slice(0, 160)}`);
+  tell();
+});

@@ -1,6 +1,8 @@
 //! The page for those who do not see it, do not point, or see little: every figure has text, headings come in order, table
 //! headers say what they head, controls have labels, the keyboard reaches what scrolls, and every text stands out from
-//! what lies behind it, light and dark. Looked at in a real browser, page by page.
+//! what lies behind it, light and dark. Looked at in a real browser, page by page; and by axe-core with all its rules
+//! where `TARE_AXE` names its file, which is another's and not kept here. No page asks a network for anything, or makes a
+//! browser complain.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -75,8 +77,9 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The page with its checks, which its own policy would forbid, and with one of its two sets of colours.
-fn checking(page: &str, is_dark: bool) -> String {
+/// The page with its checks, which its own policy would forbid, behind what they build upon, and with one of its two sets of
+/// colours.
+fn checking(page: &str, is_dark: bool, axe: &str) -> String {
     let policy = page.find("<meta http-equiv=\"Content-Security").unwrap();
     let end = policy + page[policy..].find('>').unwrap() + 1;
     let page = format!("{}{}", &page[..policy], &page[end..]);
@@ -94,7 +97,7 @@ fn checking(page: &str, is_dark: bool) -> String {
         "@media not all"
     };
     let page = page.replace("@media (prefers-color-scheme: dark)", media);
-    let checks = format!("<script>{CHECKS}</script></body>");
+    let checks = format!("<script>{axe}</script><script>{CHECKS}</script></body>");
     page.replace("</body>", &checks)
 }
 
@@ -111,11 +114,13 @@ fn on_a_phone(page: &str) -> String {
     )
 }
 
-/// What the checks say in a browser of this width; `None` where there is no browser.
-fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
+/// The document of a file in a browser of this width, and what the browser complained of; `None` where there is no browser.
+fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
     let output = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
-        .arg("--dump-dom")
+        .args(["--enable-logging=stderr", "--dump-dom"])
+        // Time that passes only while there is nothing to do: what a page does later is waited for.
+        .arg("--virtual-time-budget=30000")
         .arg(format!("--window-size={width},900"))
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("file://{}", file.display()))
@@ -125,10 +130,22 @@ fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
         skip::skip("chromium", "the program `chromium` is not installed");
         return None;
     };
-    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// What the checks say in a browser of this width; `None` where there is no browser.
+fn found(file: &Path, profile: &Path, width: u32) -> Option<String> {
+    let [document, _] = opened(file, profile, width)?;
     let told = document.split("<pre id=\"found\">").nth(1);
     let told = told.unwrap_or_else(|| panic!("the checks did not run: {document}"));
     Some(told.split("</pre>").next().unwrap().to_owned())
+}
+
+/// The lines in which a browser tells what pages wrote to its console, or did and may not.
+fn complaints(told: &str) -> Vec<&str> {
+    told.lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect()
 }
 
 #[test]
@@ -140,9 +157,10 @@ fn nobody_is_kept_from_reading_a_page() {
             let file = Path::new(&folder).join(format!("{name}.html"));
             std::fs::write(file, &page).unwrap();
         }
-        for (is_dark, width) in [(false, 1200), (true, 500), (false, PHONE)] {
+        let looks = [1400, 800, PHONE].map(|width| [(false, width), (true, width)]);
+        for (is_dark, width) in looks.into_iter().flatten() {
             let file = folder.path().join(format!("{name}-{is_dark}.html"));
-            let mut checking = checking(&page, is_dark);
+            let mut checking = checking(&page, is_dark, "");
             if width == PHONE {
                 checking = on_a_phone(&checking);
             }
@@ -164,9 +182,9 @@ fn the_checks_find_what_is_wrong() {
     let page = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>\
                 <body><main><h1>one</h1><h3>three</h3><svg></svg><table><tr><th>a</th></tr></table><input>\
                 <nav></nav><nav></nav><table><tr><th scope=col> </th></tr></table><div style=\"width:2000px\">wide</div>\
-                <a href=\"#no\">x</a><p style=\"color:#aaa\">pale</p><p>1<p>2<p>3<p>4<p>5<p>6</main></body></html>";
+                <a href=\"#no\">x</a><p style=\"color:#aaa\">pale</p><img src=\"no-such.png\" alt=\"\"><p>1<p>2<p>3<p>4<p>5<p>6</main></body></html>";
     let file = folder.path().join("wrong.html");
-    std::fs::write(&file, checking(page, false)).unwrap();
+    std::fs::write(&file, checking(page, false, "")).unwrap();
     let Some(told) = found(&file, &folder.path().join("profile"), 800) else {
         return;
     };
@@ -180,8 +198,78 @@ fn the_checks_find_what_is_wrong() {
         "control without label",
         "link to nowhere",
         "contrast 2.3",
+        "loads file:",
     ] {
         assert!(told.contains(what), "{what}: {told}");
     }
-    assert_eq!(told.lines().count(), 9, "{told}");
+    assert_eq!(told.lines().count(), 10, "{told}");
+}
+
+#[test]
+fn axe_finds_nothing_on_any_page() {
+    let Some(axe) = std::env::var_os("TARE_AXE") else {
+        skip::skip("axe", "`TARE_AXE` names no file of axe-core");
+        return;
+    };
+    let axe = std::fs::read_to_string(&axe).unwrap();
+    assert!(axe.contains("axe") && !axe.contains("</script"));
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile");
+    let mut problems = Vec::new();
+    let wrong = "<html><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head><body><img src=x></body></html>";
+    let pages = pages().into_iter().chain([("wrong", wrong.to_owned())]);
+    for (name, page) in pages {
+        for is_dark in [false, true] {
+            let file = folder.path().join(format!("{name}-{is_dark}.html"));
+            std::fs::write(&file, checking(&page, is_dark, &axe)).unwrap();
+            let Some(told) = found(&file, &profile, 1200) else {
+                return;
+            };
+            if name == "wrong" {
+                assert!(told.contains("axe, image-alt"), "{told}");
+            } else if told != "nothing" {
+                problems.push(format!("{name}, dark {is_dark}:\n{told}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn a_browser_complains_of_no_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile");
+    // Each as it is, under its own policy, in a frame of one page.
+    let frame = |name: &str, page: &str| {
+        std::fs::write(folder.path().join(format!("{name}.html")), page).unwrap();
+        format!("<iframe src=\"{name}.html\"></iframe>")
+    };
+    let told_of = |frames: &str| {
+        let file = folder.path().join("frames.html");
+        std::fs::write(&file, format!("<!DOCTYPE html>{frames}")).unwrap();
+        opened(&file, &profile, 1200)
+    };
+    let frames: String = pages()
+        .iter()
+        .map(|(name, page)| frame(name, page))
+        .collect();
+    let Some([_, told]) = told_of(&frames) else {
+        return;
+    };
+    assert_eq!(complaints(&told), [""; 0]);
+    let page = html::page(&analyze(&ordinary().run(), &find));
+    let wrong = page.replace(
+        "<main>",
+        "<main><script>nothing</script><img src=\"http://127.0.0.1:9/\">",
+    );
+    let [_, told] = told_of(&frame("wrong", &wrong)).unwrap();
+    let told = complaints(&told);
+    assert!(
+        told.iter().any(|line| line.contains("script-src")),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|line| line.contains("127.0.0.1")),
+        "{told:?}"
+    );
 }

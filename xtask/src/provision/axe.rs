@@ -1,0 +1,49 @@
+//! A file of axe-core, which looks for what keeps people from reading a page: from npm's index, for the tests in a browser.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::shell::{program, step};
+use crate::workspace::target_folder;
+
+/// The variable that tells the tests of it; a newcomer may set it to a file of his own.
+pub(crate) const VARIABLE: &str = "TARE_AXE";
+
+/// What is taken: the version whose findings the pages have none of.
+const RELEASE: &str = "4.14.1";
+
+/// The file that is named, else one in the target folder; `None`, and the reason told, where it cannot be had.
+pub(crate) fn ensure() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(VARIABLE) {
+        return Some(named.into());
+    }
+    let folder = target_folder().join("axe");
+    let file = folder.join("package/axe.min.js");
+    if file.is_file() {
+        return Some(file);
+    }
+    step(&format!("fetching axe-core {RELEASE}"));
+    match fetch(&folder) {
+        Ok(()) => Some(file),
+        Err(error) => {
+            step(&format!(
+                "axe-core cannot be had, its test is skipped: {error:#}"
+            ));
+            None
+        }
+    }
+}
+
+fn fetch(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let wanted = format!("axe-core@{RELEASE}");
+    program("npm", &["pack", "--silent", &wanted])
+        .folder(folder)
+        .output()?;
+    let archive = format!("axe-core-{RELEASE}.tgz");
+    program("tar", &["xzf", &archive, "package/axe.min.js"])
+        .folder(folder)
+        .output()?;
+    Ok(())
+}
