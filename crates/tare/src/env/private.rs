@@ -200,7 +200,8 @@ pub(crate) fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
 }
 
 /// Adds a file, or those in a folder and in so many levels of folders below it, or the folder itself where not all
-/// of them can be named; whether nothing of it is left open by that.
+/// of them can be named or it is not open to all: whoever makes the cover may be somebody else than who looks here,
+/// and comes no further than to the folder. Whether nothing of it is left open by that.
 fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bool {
     match files::kind(path) {
         Ok(_) => {}
@@ -216,7 +217,9 @@ fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bo
         }
         return true;
     }
-    let names = files::every_name(path).ok().filter(|_| depth > 0);
+    let names = files::every_name(path)
+        .ok()
+        .filter(|_| depth > 0 && is_open(path));
     let mut below = BTreeMap::new();
     let mut is_covered = |name: &String| add_places(&path.join(name), depth - 1, &mut below);
     if names.is_some_and(|names| names.iter().all(&mut is_covered)) {
@@ -225,6 +228,20 @@ fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bo
         found.insert(text.to_owned(), true);
     }
     true
+}
+
+/// Whether everybody may look into a folder and come to what lies in it.
+fn is_open(folder: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        folder.metadata().is_ok_and(|it| it.mode() & 0o005 == 0o005)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        true
+    }
 }
 
 /// The private place that `folder` is, that lies in it, or that it lies in: a home (in one lies a user's work), or
@@ -279,18 +296,32 @@ mod tests {
         assert_eq!(homes, ["/root", "/srv/people/ann"].map(PathBuf::from));
     }
 
+    #[cfg(unix)]
     #[test]
-    fn what_cannot_be_named_file_by_file_is_covered_as_a_whole() {
+    fn what_cannot_be_named_file_by_file_or_is_not_open_to_all_is_covered_as_a_whole() {
+        use std::os::unix::fs::PermissionsExt as _;
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
+        let allow = |folder: &Path, mode: u32| {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
         for name in [
             "plain/a/b/key",
             "deep/a/b/c/key",
             "odd/certs/there:5000/key",
+            "closed/a/b/key",
         ] {
             files::create_folder(at(name).parent().unwrap()).unwrap();
             files::write(&at(name), b"secret").unwrap();
+            for folder in at(name)
+                .ancestors()
+                .skip(1)
+                .take(Path::new(name).components().count() - 1)
+            {
+                allow(folder, 0o755);
+            }
         }
+        allow(&at("closed/a"), 0o710);
         let covered = |name: &str| {
             let mut found = BTreeMap::new();
             assert!(add_places(&at(name), 3, &mut found));
@@ -300,6 +331,7 @@ mod tests {
         assert_eq!(covered("plain"), [(at("plain/a/b/key"), false)]);
         assert_eq!(covered("deep"), [(at("deep/a/b/c"), true)]);
         assert_eq!(covered("odd"), [(at("odd/certs"), true)]);
+        assert_eq!(covered("closed"), [(at("closed/a"), true)]);
         assert_eq!(covered("none"), []);
     }
 
