@@ -20,7 +20,7 @@ use crate::tool::ToolQuestion;
 use crate::turns::Turns;
 
 /// The version of the frames. An agent that speaks another one is refused.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// No frame is longer than this; a longer length means that the stream is not ours.
 pub const FRAME_LIMIT_BYTES: u32 = 64 << 20;

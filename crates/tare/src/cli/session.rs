@@ -206,7 +206,9 @@ pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Faile
         .send(&Request::Hello { protocol: PROTOCOL })
         .map_err(|error| failed(&error))?;
     match channel.receive(Duration::from_secs(5)) {
-        Ok(Reply::Hello { build, .. }) if build == cx.agent.build => Ok(instance),
+        Ok(Reply::Hello {
+            protocol, build, ..
+        }) if protocol == PROTOCOL && build == cx.agent.build => Ok(instance),
         Ok(other) => Err(failed(&format!("unexpected answer {other:?}"))),
         Err(error) => Err(failed(&error)),
     }

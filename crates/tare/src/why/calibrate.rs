@@ -281,7 +281,9 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
         .send(&Request::Hello { protocol: PROTOCOL })
         .map_err(|error| agent(error.to_string()))?;
     match receive(cx, channel, CONTROL_LIMIT) {
-        Ok(Reply::Hello { build, .. }) if cx.agents.of_build(&build).is_some() => Ok(()),
+        Ok(Reply::Hello {
+            protocol, build, ..
+        }) if protocol == PROTOCOL && cx.agents.of_build(&build).is_some() => Ok(()),
         Ok(_) => Err(agent(
             "its agent is not the one that this Tare brought".into(),
         )),
