@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::shell::{program, step};
 use crate::workspace::target_folder;
@@ -12,6 +12,9 @@ pub(crate) const VARIABLE: &str = "TARE_AXE";
 
 /// What is taken: the version whose findings the pages have none of.
 const RELEASE: &str = "4.14.1";
+
+/// SHA-256 of that release's archive.
+const DIGEST: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745";
 
 /// The file that is named, else one in the target folder; `None`, and the reason told, where it cannot be had.
 pub(crate) fn ensure() -> Option<PathBuf> {
@@ -42,6 +45,11 @@ fn fetch(folder: &Path) -> Result<()> {
         .folder(folder)
         .output()?;
     let archive = format!("axe-core-{RELEASE}.tgz");
+    let told = program("sha256sum", &[&archive]).folder(folder).output()?;
+    ensure!(
+        told.starts_with(DIGEST),
+        "what npm's index gives for {wanted} is not what was looked at: {told}"
+    );
     program("tar", &["xzf", &archive, "package/axe.min.js"])
         .folder(folder)
         .output()?;

@@ -7,6 +7,8 @@
 //! and its wake-up, and `SwitchToThread`.
 //! Known bias: the stack of a thread is mapped and unmapped by the C library each time; one processor means no
 //! wake-up across cores. Where binding is refused, the switch is measured unbound, and a note says so.
+//! `sched_yield` gives way to what waits in the same control group only: on a busy machine the host's arm has others
+//! there, and an arm with a group of its own has none and looks cheaper.
 //! Correspondence: "Single Yield Method Invocation" of a published comparison of containers (2019) is a task that
 //! gives way to a pool; below a runtime that is giving way to the scheduler.
 //! Source: lmbench's `lat_ctx`, with threads and futexes in place of processes and pipes.
