@@ -2,7 +2,7 @@
 //!
 //! What it cannot see: trials that gave a value although they should not.
 
-use tare_model::dossier::DossierFailure;
+use tare_model::dossier::{Dossier, DossierFailure};
 
 use super::terminal::harmless;
 use super::words::called;
@@ -19,6 +19,31 @@ struct Alike<'a> {
     first: &'a DossierFailure,
     /// By arm, the workloads.
     arms: Vec<(&'a str, Vec<&'a str>)>,
+}
+
+/// The failures of an answer of `tare why`, by what their arms stand for there; without those that its ladder tells.
+pub(in crate::report) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
+    let rungs = dossier.ladder.iter().flat_map(|ladder| &ladder.rungs);
+    let mut failures = dossier.failures.clone();
+    failures.retain(|failure| {
+        let mut notes = rungs.clone().filter(|rung| rung.arm == failure.arm);
+        !notes.any(|rung| {
+            rung.note
+                .as_ref()
+                .is_some_and(|it| it.contains(&failure.reason))
+        })
+    });
+    for failure in &mut failures {
+        let rung = rungs.clone().find(|rung| rung.arm == failure.arm);
+        let tried = |arm: &Option<String>| arm.as_deref() == Some(&*failure.arm);
+        let finding = dossier.findings.iter().find(|it| tried(&it.arm));
+        if let Some(rung) = rung {
+            failure.arm = format!("the step “{}”", rung.title);
+        } else if let Some(finding) = finding {
+            failure.arm = format!("the trial of {}", finding.cause);
+        }
+    }
+    failures
 }
 
 /// The failures, in the order in which each first occurs.
@@ -136,6 +161,37 @@ mod tests {
                 "stat in box: failed: broken",
                 "far is not available: not there",
                 "fork in box: 3 trials failed: too late",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_answer_tells_failures_by_what_was_tried_and_none_that_its_ladder_tells() {
+        let kept = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fixtures/before/20261122-210603-620a.json"
+        );
+        let mut dossier: Dossier =
+            serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+        let ladder = dossier.ladder.as_mut().unwrap();
+        let (step, other) = (&mut ladder.rungs[0], "another");
+        step.note = Some("not available here: no such switch".to_owned());
+        let (step_arm, title) = (step.arm.clone(), step.title.clone());
+        let tried = dossier.findings.iter().find(|it| it.arm.is_some()).unwrap();
+        let (trial_arm, cause) = (tried.arm.clone().unwrap(), tried.cause.clone());
+        dossier.failures = vec![
+            failure(&step_arm, None, "no such switch"),
+            failure(&step_arm, Some("command"), "it ended too soon"),
+            failure(&trial_arm, None, "no room"),
+            failure(other, None, "no room"),
+        ];
+        let failures = of_answer(&dossier);
+        let lines: Vec<String> = told(&failures).into_iter().map(|it| it.text).collect();
+        assert_eq!(
+            lines,
+            [
+                format!("command in the step “{title}”: failed: it ended too soon"),
+                format!("the trial of {cause}, {other} are not available: no room"),
             ]
         );
     }

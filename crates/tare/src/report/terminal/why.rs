@@ -11,6 +11,7 @@ use tare_model::dossier::{
 };
 use tare_model::{CheckResult, Status, StoppedBy, counter};
 
+use super::super::failures;
 use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
 use super::Style;
 use super::text::{Paint, harmless, paragraph, width, wrapped};
@@ -106,18 +107,12 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     }
     differences(&mut out, dossier, &why.arm, limit);
     notes(&mut out, why, limit);
-    for failure in &dossier.failures {
-        let text = format!(
-            "{}: {}{}",
-            harmless(&failure.arm),
-            harmless(&failure.reason),
-            if failure.trials > 1 {
-                format!(" ({} times)", failure.trials)
-            } else {
-                String::new()
-            }
-        );
-        paragraph(&mut out, "not measured: ", &text, limit);
+    let failures = failures::of_answer(dossier);
+    for failure in failures::told(&failures) {
+        paragraph(&mut out, "not measured: ", &failure.text, limit);
+        if let Some(hint) = failure.hint {
+            paragraph(&mut out, "  hint: ", &harmless(hint), limit);
+        }
     }
     out
 }
@@ -234,8 +229,13 @@ fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
         paint: Paint::Plain,
         note: None,
     }];
-    for rung in &ladder.rungs {
-        lines.push(step(rung, &mut so_far, &ladder.unit));
+    for (place, rung) in ladder.rungs.iter().enumerate() {
+        let mut line = step(rung, &mut so_far, &ladder.unit);
+        let is_told = |above: &DossierRung| above.note.is_some() && above.note == rung.note;
+        if ladder.rungs[..place].iter().any(is_told) {
+            line.note = Some("the same as above".to_owned());
+        }
+        lines.push(line);
     }
     lines.push(Line {
         title: harmless(&ladder.arm),
@@ -585,6 +585,11 @@ mod tests {
                     None,
                     Some("not available here: no \u{1b}[31mLSM"),
                 ),
+                rung(
+                    "user namespace",
+                    None,
+                    Some("not available here: no \u{1b}[31mLSM"),
+                ),
                 rung("cpus = 0.5", Some(Span::new(1.04e9, 1.1e9, 1.16e9)), None),
             ],
             sum: Some(1.101e9),
@@ -613,7 +618,8 @@ mod tests {
         };
         let (host, step) = (bar("host"), bar("cpus"));
         assert!(step.0.abs_diff(host.0 + host.1) <= 1, "{out}");
-        assert!(out.contains("not available here"), "{out}");
+        assert_eq!(out.matches("not available here").count(), 1, "{out}");
+        assert!(out.contains("the same as above"), "{out}");
         assert!(out.contains("they agree"), "{out}");
     }
 
