@@ -14,6 +14,7 @@ pub mod course;
 pub mod dossier;
 pub mod fact;
 pub mod facts;
+pub mod frames;
 pub mod guest;
 pub mod id;
 pub mod launch;

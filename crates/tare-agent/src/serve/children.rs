@@ -15,9 +15,9 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use tare_model::frames::Frames;
 use tare_model::outcome::Exit;
 
-use super::frames::Frames;
 use crate::probe::command::left;
 
 /// How long to wait for killed processes of a worker's group to be gone.

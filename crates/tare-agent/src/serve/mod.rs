@@ -26,7 +26,6 @@ use crate::probe::{PROBES, Probe};
 #[cfg(unix)]
 mod children;
 mod confined;
-pub mod frames;
 #[cfg(unix)]
 pub mod poll;
 pub mod threads;

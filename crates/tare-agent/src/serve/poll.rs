@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
 use tare_model::Params;
+use tare_model::frames::Frames;
 use tare_model::outcome::Exit;
 use tare_model::wire::{Reply, Request, write_frame};
 
@@ -21,7 +22,6 @@ use super::children::{
     Worker, adopt_orphans, end_adopted, ended_child, kill_group, reap, start_worker, take_signals,
     wait_for_strays,
 };
-use super::frames::Frames;
 use super::{
     Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
     keep, not_started, sort,

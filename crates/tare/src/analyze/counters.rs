@@ -50,8 +50,8 @@ pub(super) const NAMES: [&str; 34] = [
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CounterRow(pub(super) Box<[(u8, f32)]>);
 
-/// The place of a counter; `None` for those that no cause reads. Asked some twenty times a trial: names are found by
-/// their length and their first and last letters, and compared with the few that share these.
+/// The place of a counter; `None` for those that no cause reads. Asked some twenty times a trial: a name is compared
+/// only with the few that share its mark.
 fn column(name: &str) -> Option<u8> {
     static BY_MARK: LazyLock<[Vec<u8>; MARKS]> = LazyLock::new(|| {
         let mut by_mark = [const { Vec::new() }; MARKS];
@@ -67,6 +67,7 @@ fn column(name: &str) -> Option<u8> {
 /// As many as keep nearly every name by itself.
 const MARKS: usize = 256;
 
+/// A number of the length and three letters of a name.
 fn mark(name: &str) -> usize {
     let bytes = name.as_bytes();
     let at = |place: usize| bytes.get(place).map_or(0, |byte| usize::from(*byte));

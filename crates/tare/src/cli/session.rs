@@ -208,7 +208,10 @@ pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Faile
     match channel.receive(Duration::from_secs(5)) {
         Ok(Reply::Hello {
             protocol, build, ..
-        }) if protocol == PROTOCOL && build == cx.agent.build => Ok(instance),
+        }) => match cx.agents.greeted(protocol, &build) {
+            Ok(_) => Ok(instance),
+            Err(why) => Err(failed(&why)),
+        },
         Ok(other) => Err(failed(&format!("unexpected answer {other:?}"))),
         Err(error) => Err(failed(&error)),
     }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use tare_model::wire::PROTOCOL;
 
 use super::exec::CommandLine;
 use super::files::{self, FileError};
@@ -174,6 +175,25 @@ impl Agents {
             .iter()
             .map(|agent| &agent.binary)
             .find(|binary| binary.build == build)
+    }
+
+    /// The agent that says hello with this protocol and build.
+    ///
+    /// # Errors
+    /// Why it is none that this Tare can talk to.
+    pub fn greeted(&self, protocol: u32, build: &str) -> Result<&AgentBinary, String> {
+        if protocol != PROTOCOL {
+            return Err(format!(
+                "its agent speaks protocol {protocol}, and this Tare speaks {PROTOCOL}"
+            ));
+        }
+        self.of_build(build).ok_or_else(|| {
+            format!(
+                "its agent is build `{}`, which is not what this Tare brought (`{}`)",
+                build.escape_debug(),
+                self.own.build
+            )
+        })
     }
 
     /// One for Linux on this machine type (`x86_64`, `aarch64`) that needs no library; `None` where there

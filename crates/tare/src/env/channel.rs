@@ -13,7 +13,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError, Reply, Request, read_frame, write_frame};
+use tare_model::frames::Frames;
+use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 
 use super::{Channel, ChannelError, text};
 use crate::cx::arriving::Arriving;
@@ -32,8 +33,8 @@ pub struct StreamChannel {
     replies: Replies,
     /// Why nothing can be sent any more: part of a frame may be on its way.
     broken: Option<String>,
-    /// The agent's place relative to this process.
-    meeting: Meeting,
+    /// Where the agent meets this process; `None` for one that is elsewhere, or behind other programs.
+    meeting: Option<Meeting>,
 }
 
 /// Where replies come from.
@@ -41,23 +42,19 @@ enum Replies {
     /// The stream itself; `None` after its end.
     Stream {
         stream: Option<Box<dyn Arriving>>,
-        pending: Vec<u8>,
+        frames: Frames,
     },
     /// A thread that reads it.
     Thread(mpsc::Receiver<Result<Reply, FrameError>>),
 }
 
-/// Whether host and agent meet on one processor.
-#[derive(PartialEq)]
-enum Meeting {
-    /// The agent is elsewhere, or behind other programs.
-    None,
-    /// It is beside this process, and was told of this processor last.
-    Beside {
-        told: Option<u32>,
-        /// Whether its answer has not been waited for yet.
-        is_asked: bool,
-    },
+/// How an agent beside this process meets it on one processor.
+#[derive(Default)]
+struct Meeting {
+    /// The processor that it was told of last.
+    told: Option<u32>,
+    /// Whether its answer has not been waited for yet.
+    is_asked: bool,
 }
 
 impl StreamChannel {
@@ -77,7 +74,7 @@ impl StreamChannel {
             writer,
             replies: Replies::Thread(replies),
             broken: None,
-            meeting: Meeting::None,
+            meeting: None,
         }
     }
 
@@ -91,21 +88,17 @@ impl StreamChannel {
             writer,
             replies: Replies::Stream {
                 stream: Some(stream),
-                pending: Vec::new(),
+                frames: Frames::default(),
             },
             broken: None,
-            meeting: Meeting::None,
+            meeting: None,
         })
     }
 
     /// The same for an agent that is the process, or what became of it, on this machine's kernel.
     fn beside(running: &mut dyn Running, cancel: &Cancel) -> Option<Self> {
-        let meeting = Meeting::Beside {
-            told: None,
-            is_asked: false,
-        };
         Some(Self {
-            meeting,
+            meeting: Some(Meeting::default()),
             ..Self::of(running, cancel)?
         })
     }
@@ -113,11 +106,11 @@ impl StreamChannel {
     /// Writes a request, and before a trial the processor from which it is asked, if that is another one.
     fn write(&mut self, request: &Request) -> Result<(), FrameError> {
         let mut bytes = Vec::new();
-        if let Meeting::Beside { told, is_asked } = &mut self.meeting {
-            *is_asked = true;
+        if let Some(meeting) = &mut self.meeting {
+            meeting.is_asked = true;
             let here = processor::current().filter(|_| matches!(request, Request::Run { .. }));
-            if let Some(cpu) = here.filter(|cpu| *told != Some(*cpu)) {
-                *told = Some(cpu);
+            if let Some(cpu) = here.filter(|cpu| meeting.told != Some(*cpu)) {
+                meeting.told = Some(cpu);
                 write_frame(&mut bytes, &Request::Meet { cpu })?;
             }
         }
@@ -130,8 +123,8 @@ impl StreamChannel {
 impl Replies {
     /// The next reply; `None` when none came in time.
     fn next(&mut self, limit: Duration) -> Result<Option<Reply>, FrameError> {
-        let (stream, pending) = match self {
-            Self::Stream { stream, pending } => (stream, pending),
+        let (stream, frames) = match self {
+            Self::Stream { stream, frames } => (stream, frames),
             Self::Thread(replies) => {
                 return match replies.recv_timeout(limit) {
                     Ok(reply) => reply.map(Some),
@@ -142,7 +135,7 @@ impl Replies {
         };
         let mut left = limit;
         loop {
-            if let Some(reply) = next_frame(pending)? {
+            if let Some(reply) = frames.take()? {
                 return Ok(Some(reply));
             }
             let Some(open) = stream else {
@@ -159,29 +152,14 @@ impl Replies {
                 Ok(0) => {
                     *stream = None;
                     // Says what was left unfinished, if anything was.
-                    return read_frame(&mut pending.as_slice()).map(Some);
+                    return read_frame(&mut frames.rest()).map(Some);
                 }
-                Ok(count) => pending.extend_from_slice(&bytes[..count]),
+                Ok(count) => frames.push(&bytes[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
-}
-
-/// Takes one whole frame off the front of `pending`; `None` when more must arrive first.
-pub(super) fn next_frame(pending: &mut Vec<u8>) -> Result<Option<Reply>, FrameError> {
-    let Some(head) = pending.first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let length = u32::from_le_bytes(*head);
-    let whole = length as usize + 4;
-    if length <= FRAME_LIMIT_BYTES && pending.len() < whole {
-        return Ok(None);
-    }
-    let reply = read_frame::<Reply>(&mut pending.as_slice())?;
-    pending.drain(..whole);
-    Ok(Some(reply))
 }
 
 impl Channel for StreamChannel {
@@ -203,10 +181,9 @@ impl Channel for StreamChannel {
 
     fn receive(&mut self, limit: Duration) -> Result<Reply, ChannelError> {
         // Who wakes up a second time does so beside a trial, and is not to take the worker's processor.
-        let _stay = match &mut self.meeting {
-            Meeting::Beside { is_asked, .. } => std::mem::take(is_asked).then(Stay::here).flatten(),
-            Meeting::None => None,
-        };
+        let meeting = self.meeting.as_mut();
+        let is_asked = meeting.is_some_and(|meeting| std::mem::take(&mut meeting.is_asked));
+        let _stay = is_asked.then(Stay::here).flatten();
         match self.replies.next(limit) {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err(ChannelError::Timeout(limit)),
@@ -404,10 +381,10 @@ mod tests {
             writer: Box::new(io::sink()),
             replies: Replies::Stream {
                 stream: Some(Box::new(Pieces(pieces.into()))),
-                pending: Vec::new(),
+                frames: Frames::default(),
             },
             broken: None,
-            meeting: Meeting::None,
+            meeting: None,
         }
     }
 
@@ -449,10 +426,7 @@ mod tests {
         let kept = Kept::default();
         let mut channel = over(Vec::new());
         channel.writer = Box::new(kept.clone());
-        channel.meeting = Meeting::Beside {
-            told: None,
-            is_asked: false,
-        };
+        channel.meeting = Some(Meeting::default());
         // The thread must not be moved between the two.
         let stay = Stay::here();
         let run = Request::Run {

@@ -263,24 +263,15 @@ pub(super) fn greet<'a>(
         .send(&Request::Hello { protocol: PROTOCOL })
         .map_err(EnvError::from)?;
     match answer(cx, channel)? {
-        Reply::Hello { protocol, .. } if protocol != PROTOCOL => Err(Trouble {
-            why: format!("its agent speaks protocol {protocol}, and this Tare speaks {PROTOCOL}"),
-            fix: None,
-        }
-        .into()),
-        Reply::Hello { build, slices, .. } => {
-            let agent = cx.agents.of_build(&build).ok_or_else(|| {
-                NoStart::Trouble(Trouble {
-                    why: format!(
-                        "its agent is build `{}`, which is not what this Tare brought (`{}`)",
-                        build.escape_debug(),
-                        cx.agent.build
-                    ),
-                    fix: None,
-                })
-            })?;
-            Ok((agent, slices.into_keys().collect()))
-        }
+        Reply::Hello {
+            protocol,
+            build,
+            slices,
+            ..
+        } => match cx.agents.greeted(protocol, &build) {
+            Ok(agent) => Ok((agent, slices.into_keys().collect())),
+            Err(why) => Err(Trouble { why, fix: None }.into()),
+        },
         _ => Err(out_of_turn("hello")),
     }
 }

@@ -283,7 +283,7 @@ fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(),
     match receive(cx, channel, CONTROL_LIMIT) {
         Ok(Reply::Hello {
             protocol, build, ..
-        }) if protocol == PROTOCOL && cx.agents.of_build(&build).is_some() => Ok(()),
+        }) => cx.agents.greeted(protocol, &build).map(drop).map_err(agent),
         Ok(_) => Err(agent(
             "its agent is not the one that this Tare brought".into(),
         )),

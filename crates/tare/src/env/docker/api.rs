@@ -23,9 +23,9 @@ use super::super::EnvError;
 use super::bounded;
 use super::endpoint::Endpoint;
 use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
-use crate::cx::CONTROL_LIMIT;
 #[cfg(unix)]
 use crate::cx::relay::Relay;
+use crate::cx::{CONTROL_LIMIT, Context};
 
 /// Why no engine could be reached.
 #[derive(Debug)]
@@ -40,6 +40,13 @@ pub(super) enum Unreachable {
     Silent,
     /// Another error, in words.
     Failed(String),
+}
+
+/// What everything bears that a run makes in an engine.
+pub(super) fn labels_of_run(cx: &Context<'_>) -> HashMap<String, String> {
+    [("tare", "1"), ("tare.run", cx.run.as_str())]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
 }
 
 /// Something in the engine that was found by its labels.

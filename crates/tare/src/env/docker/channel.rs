@@ -11,10 +11,11 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
 use futures_util::{Stream, StreamExt};
+use tare_model::frames::Frames;
 use tare_model::wire::{Reply, Request, write_frame};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::super::{Channel, ChannelError, channel};
+use super::super::{Channel, ChannelError};
 use super::api::Api;
 use super::errors::printable;
 
@@ -32,7 +33,7 @@ pub(super) struct EngineChannel {
     container: String,
     output: Output,
     input: Input,
-    pending: Vec<u8>,
+    frames: Frames,
     stderr: Vec<u8>,
     ended: Option<String>,
 }
@@ -45,7 +46,7 @@ impl EngineChannel {
             container,
             output,
             input,
-            pending: Vec::new(),
+            frames: Frames::default(),
             stderr: Vec::new(),
             ended: None,
         }
@@ -93,9 +94,10 @@ impl EngineChannel {
     }
 }
 
-/// Takes one whole frame off the front of `pending`.
-fn next_frame(pending: &mut Vec<u8>) -> Result<Option<Reply>, ChannelError> {
-    channel::next_frame(pending)
+/// The next whole reply of what has arrived.
+fn next_reply(frames: &mut Frames) -> Result<Option<Reply>, ChannelError> {
+    frames
+        .take()
         .map_err(|error| ChannelError::Garbled(printable(&error.to_string())))
 }
 
@@ -132,18 +134,18 @@ impl Channel for EngineChannel {
         if let Some(words) = &self.ended {
             return Err(ChannelError::Closed(words.clone()));
         }
-        let (output, pending, stderr) = (&mut self.output, &mut self.pending, &mut self.stderr);
+        let (output, frames, stderr) = (&mut self.output, &mut self.frames, &mut self.stderr);
         let received = self.api.runtime.block_on(async {
             tokio::time::timeout(limit, async {
                 loop {
-                    match next_frame(pending) {
+                    match next_reply(frames) {
                         Ok(None) => {}
                         Ok(Some(reply)) => return Ok(Ok(reply)),
                         Err(error) => return Ok(Err(error)),
                     }
                     match output.next().await {
                         Some(Ok(LogOutput::StdOut { message })) => {
-                            pending.extend_from_slice(&message);
+                            frames.push(&message);
                         }
                         // Words without a stream's header are the engine's own.
                         Some(Ok(
@@ -182,25 +184,27 @@ mod tests {
         write_frame(&mut stream, &Reply::Bye).unwrap();
         write_frame(&mut stream, &Reply::Listening { trial: 7, port: 9 }).unwrap();
         for cut in 0..stream.len() {
-            let mut pending = stream[..cut].to_vec();
+            let mut frames = Frames::default();
+            frames.push(&stream[..cut]);
             let mut replies = Vec::new();
-            replies.extend(next_frame(&mut pending).unwrap());
-            pending.extend_from_slice(&stream[cut..]);
-            while let Some(reply) = next_frame(&mut pending).unwrap() {
+            replies.extend(next_reply(&mut frames).unwrap());
+            frames.push(&stream[cut..]);
+            while let Some(reply) = next_reply(&mut frames).unwrap() {
                 replies.push(reply);
             }
             assert_eq!(
                 replies,
                 [Reply::Bye, Reply::Listening { trial: 7, port: 9 }]
             );
-            assert!(pending.is_empty());
+            assert!(frames.is_empty());
         }
     }
 
     #[test]
     fn text_of_the_runtime_in_place_of_a_frame_is_garbled() {
-        let mut pending = b"OCI runtime exec failed: \x1b[2J".to_vec();
-        let error = next_frame(&mut pending).unwrap_err();
+        let mut frames = Frames::default();
+        frames.push(b"OCI runtime exec failed: \x1b[2J");
+        let error = next_reply(&mut frames).unwrap_err();
         assert!(matches!(&error, ChannelError::Garbled(text) if !text.contains('\u{1b}')));
     }
 

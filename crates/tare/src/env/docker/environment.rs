@@ -24,7 +24,7 @@ use super::super::siblings::Numbers;
 use super::super::{
     Availability, Driver, EnvError, Environment, Instance, StartMode, TURN_PAGE, Wanted,
 };
-use super::api::Api;
+use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict, is_forbidden};
 use super::instance::{Belongings, DockerInstance, Siblings};
@@ -134,11 +134,9 @@ impl DockerEnvironment {
     }
 
     fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
-        HashMap::from([
-            ("tare".to_owned(), "1".to_owned()),
-            ("tare.run".to_owned(), cx.run.to_string()),
-            ("tare.arm".to_owned(), self.arm.to_string()),
-        ])
+        let mut labels = labels_of_run(cx);
+        labels.insert("tare.arm".to_owned(), self.arm.to_string());
+        labels
     }
 
     fn mount(&self, cx: &Context<'_>, system: System, belongings: &Belongings) -> Option<Mount> {

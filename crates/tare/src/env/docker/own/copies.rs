@@ -11,7 +11,7 @@ use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
 use bollard::query_parameters::{CreateContainerOptions, DownloadFromContainerOptions};
 use futures_util::StreamExt;
 
-use super::super::api::Api;
+use super::super::api::{Api, labels_of_run};
 use super::super::errors::printable;
 use super::super::image::{self, IMPORT_LIMIT};
 use super::difference::{Copied, switchable};
@@ -43,10 +43,10 @@ pub(super) fn take(
         &volumes.unwrap_or_default(),
     );
     let name = format!("tare-{}-files", cx.run);
-    if !able.is_empty() {
+    let is_needed = !able.is_empty();
+    if is_needed {
         make(cx, api, template, &name, is_there)?;
     }
-    let is_made = !able.is_empty();
     for (number, share) in able.into_iter().enumerate() {
         match archive_of(api, &name, &share.target) {
             Ok(Some(bytes)) => {
@@ -61,7 +61,7 @@ pub(super) fn take(
             Err(_) => others.push((share.target, "the engine makes no archive of its files")),
         }
     }
-    if is_made {
+    if is_needed {
         api.remove_container(&name)?;
     }
     let told: Vec<String> = others
@@ -89,11 +89,7 @@ fn make(
     let body = ContainerCreateBody {
         image: whole.image,
         cmd: Some(vec!["/".to_owned()]),
-        labels: Some(
-            [("tare", "1"), ("tare.run", cx.run.as_str())]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-        ),
+        labels: Some(labels_of_run(cx)),
         host_config: Some(HostConfig {
             binds: host.binds,
             mounts: host.mounts,

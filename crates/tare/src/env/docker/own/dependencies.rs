@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tare_model::ArmId;
 
 use super::super::Docker;
-use super::super::api::Api;
+use super::super::api::{Api, labels_of_run};
 use super::super::errors::printable;
 use super::super::places::Place;
 use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
@@ -116,16 +116,10 @@ impl Project<'_> {
         }
     }
 
-    fn labels(&self) -> std::collections::HashMap<String, String> {
-        [("tare", "1"), ("tare.run", self.cx.run.as_str())]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into()
-    }
-
     fn make_network(&self) -> Result<(), EnvError> {
         let request = NetworkCreateRequest {
             name: self.network(),
-            labels: Some(self.labels()),
+            labels: Some(labels_of_run(self.cx)),
             ..Default::default()
         };
         let request = self.api.client.create_network(request);
@@ -176,7 +170,7 @@ impl Project<'_> {
             // Who depends on it is on its network.
             host.port_bindings = None;
         }
-        body.labels = Some(self.labels());
+        body.labels = Some(labels_of_run(self.cx));
         body.healthcheck = health_check(self.service(name)).or(body.healthcheck);
         Ok(body)
     }

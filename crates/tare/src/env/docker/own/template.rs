@@ -12,7 +12,7 @@ use bollard::query_parameters::CreateContainerOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::api::Api;
+use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::image;
 use super::difference::{self, Copied, Pair};
@@ -154,11 +154,7 @@ impl Template {
             cmd: Some(vec!["/".to_owned()]),
             // Engines fill in what is missing only where there is something to fill in.
             host_config: Some(HostConfig::default()),
-            labels: Some(
-                [("tare", "1"), ("tare.run", cx.run.as_str())]
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                    .into(),
-            ),
+            labels: Some(labels_of_run(cx)),
             ..Default::default()
         };
         let options = CreateContainerOptions {

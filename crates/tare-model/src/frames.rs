@@ -1,9 +1,9 @@
 //! Frames out of a stream that arrives in pieces.
 //!
-//! `tare_model::wire::read_frame` blocks until a frame is whole; a server of several streams may not.
-//! This holds what has arrived and gives out frames as they become whole.
+//! [`read_frame`](crate::wire::read_frame) blocks until a frame is whole; whoever serves several streams, or waits no
+//! longer than a while, may not. This holds what has arrived and gives out frames as they become whole.
 
-use tare_model::wire::{FRAME_LIMIT_BYTES, FrameError, Json};
+use crate::wire::{FRAME_LIMIT_BYTES, FrameError, Json};
 
 /// Bytes that have arrived and are not yet a frame.
 #[derive(Debug, Default)]
@@ -21,7 +21,12 @@ impl Frames {
 
     /// Whether the stream could end here: nothing is left over.
     pub fn is_empty(&self) -> bool {
-        self.bytes.len() == self.given
+        self.rest().is_empty()
+    }
+
+    /// What has arrived and was not given out.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.given..]
     }
 
     /// The frame that was given out last, as it arrived; to be asked for before anything else is.
@@ -56,7 +61,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_model::wire::{Request, write_frame};
+    use crate::wire::{Request, write_frame};
 
     #[test]
     fn two_frames_that_arrive_byte_by_byte_come_out_whole_and_in_order() {
