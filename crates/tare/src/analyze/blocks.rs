@@ -52,13 +52,11 @@ impl<T> Blocks<T> {
         }
     }
 
-    /// Leaves out the entries that are not `wanted`.
-    pub(crate) fn retain(&mut self, wanted: impl Fn(u32, &T) -> bool) {
-        self.0.retain(|(block, value)| wanted(*block, value));
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    /// Takes out the entries that are `unwanted`.
+    pub(crate) fn take_if(&mut self, unwanted: impl Fn(&T) -> bool) -> Vec<(u32, T)> {
+        self.0
+            .extract_if(.., |(_, value)| unwanted(value))
+            .collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -99,10 +97,11 @@ mod tests {
         assert_eq!(blocks.keys().collect::<Vec<u32>>(), [2, 5, 7, 9]);
         assert_eq!((blocks.get(7), blocks.get(8)), (Some(&70), None));
         *blocks.get_mut(9).unwrap() = 1;
-        blocks.retain(|block, value| block != 5 && *value < 70);
+        let taken = blocks.take_if(|value| [50, 70].contains(value));
+        assert_eq!(taken, [(5, 50), (7, 70)]);
         assert_eq!(blocks.iter().collect::<Vec<_>>(), [(2, &20), (9, &1)]);
         assert!(blocks.contains(2) && !blocks.contains(5) && !blocks.is_empty());
-        blocks.clear();
+        blocks.take_if(|_| true);
         assert!(blocks.is_empty());
     }
 }

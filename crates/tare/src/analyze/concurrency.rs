@@ -121,8 +121,9 @@ impl Series<'_> {
             let arms = arms.filter_map(|arm| {
                 let index = collected.arm_index(arm.spec.id.as_str())?;
                 let baseline = collected.arm_index(study.baseline.as_str())?;
-                let shares_clock =
-                    self.spread == Spread::Processes || !void::has_own_clock(head, &arm.spec);
+                let has_own_clock =
+                    void::has_own_clock(Some(&arm.facts), head.facts(&study.baseline));
+                let shares_clock = self.spread == Spread::Processes || !has_own_clock;
                 let against = Against::baseline(study, collected, index)?;
                 Some(of_metric.arm(arm.spec.id.as_str(), index, baseline, against, shares_clock))
             });

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::{ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial};
+use tare_model::{ArmId, ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial};
 
 use super::counters::CounterRow;
 use crate::parity::Side;
@@ -105,6 +105,14 @@ pub struct RunHead {
     pub wall_s: f64,
     /// Why something was measured by whole trials, a line each.
     pub whole_trials: Vec<String>,
+}
+
+impl RunHead {
+    /// What was found out about an arm.
+    pub(crate) fn facts(&self, arm: &ArmId) -> Option<&Facts> {
+        let mut arms = self.arms.iter();
+        Some(&arms.find(|data| data.spec.id == *arm)?.facts)
+    }
 }
 
 /// A run with its trials, in the order in which they were executed.

@@ -4,7 +4,7 @@
 //! interval of ln(ratio) has a half-width of at most ln(1 + margin)/2, or ln(1 + precision) where the study
 //! asks for one. The rule looks at widths, never at whether an interval leaves out 0, so that looking repeatedly
 //! hardly biases what is found; only what differs by half as much again is asked for less. From widths it also says
-//! how many blocks are still needed. It shares the pairing, the estimate and the widening with the report.
+//! how many blocks are still needed. It shares what is void, the pairing, the estimate and the widening with the report.
 //! Trials are decoded when they are added, and only workloads that are not done are estimated again. What the estimates
 //! say so far can be told to whoever waits; the rule itself does not heed it.
 //! What it cannot see: diagnostics; a drifting cell can be narrow.
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::study::A_PRIME;
-use tare_model::{Study, Verdict};
+use tare_model::{ArmId, Facts, Study, Verdict};
 use tare_stats::{further_blocks, verdict};
 
 use super::cell::target_half_width;
@@ -20,7 +20,7 @@ use super::collect::Collector;
 use super::input::TrialRef;
 use super::kept::{Group, GroupKey};
 use super::pairs::{Against, Pairs};
-use super::{Find, effect};
+use super::{Find, effect, void};
 
 /// Decides which workloads need no more blocks.
 pub struct PrecisionRule<'a> {
@@ -77,7 +77,16 @@ impl<'a> PrecisionRule<'a> {
     /// For each workload of the study, in its order, how many more blocks it needs: 0 where it is done, infinitely
     /// many where nothing can be said yet. To be asked after whole blocks. A workload that is done stays so. A metric
     /// that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
-    pub fn needed(&mut self) -> Vec<f64> {
+    /// What is void by what was found `inside` of the arms does not count, as in the report.
+    pub fn needed(&mut self, inside: &BTreeMap<ArmId, Facts>) -> Vec<f64> {
+        let struck = void::take_out(&self.study, |arm| inside.get(arm), &mut self.collected);
+        let needed = self.needed_by_what_counts();
+        // A later block may show that the clocks agree, or that the work of all was another's.
+        void::put_back(struck, &mut self.collected);
+        needed
+    }
+
+    fn needed_by_what_counts(&mut self) -> Vec<f64> {
         let mut needed: Vec<Option<f64>> = vec![None; self.study.workloads.len()];
         for (key, group) in &self.collected.groups {
             let Some(most) = needed.get_mut(key.workload_index as usize) else {

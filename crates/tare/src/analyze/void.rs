@@ -9,13 +9,13 @@
 //! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
 
 use tare_model::fact;
-use tare_model::{Absence, ArmId, ArmSpec, Failure};
+use tare_model::{Absence, ArmId, Facts, Failure, Study};
 use tare_stats::median;
 
 use super::collect::Collector;
 use super::failures::Counted;
 use super::input::RunHead;
-use super::kept::{Checksum, Group, Kept};
+use super::kept::{Checksum, Group, GroupKey, Kept};
 
 /// Largest disagreement of the two clocks, as a share.
 const CLOCK_SHARE: f64 = 0.001;
@@ -24,59 +24,94 @@ const WAY_NS: f64 = 20_000_000.0;
 /// How many times the arm's typical way a way may take.
 const WAY_FACTOR: f64 = 20.0;
 
+/// What was struck out of one arm's trials of a workload, and why.
+pub(crate) struct Struck {
+    key: GroupKey,
+    /// The arm's place in the study.
+    arm: usize,
+    why: String,
+    trials: Vec<(u32, Kept)>,
+}
+
 /// Strikes out what is void, and counts it.
 pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
-    let study = &head.study;
-    let has_own_clock: Vec<bool> = study
-        .arms
-        .iter()
-        .map(|spec| has_own_clock(head, spec))
-        .collect();
-    let baseline = collected.arm_index(study.baseline.as_str());
-    let arms = study.arms.len();
-    let ways: Vec<f64> = (0..arms)
-        .map(|arm| typical_way_ns(collected.groups.values(), arm))
-        .collect();
-    let mut struck = Vec::new();
-    for group in collected.groups.values_mut() {
-        for (index, spec) in study.arms.iter().enumerate() {
-            let void = |why: String| Counted {
-                arm: spec.id.to_string(),
-                workload: group.name.clone(),
-                kind: Absence::Failed,
-                reason: Failure::Void(why).to_string(),
-                hint: None,
-            };
-            let n_before = group.arms[index].len();
-            if has_own_clock[index] {
-                group.arms[index].retain(|_, kept| clocks_agree(kept, ways[index]));
-            }
-            let n_wrong = (n_before - group.arms[index].len()) as u32;
-            if n_wrong > 0 {
-                let why = "the clock inside and the clock outside disagree by more than 0.1 %";
-                struck.push((void(why.to_owned()), n_wrong));
-            }
-            let Some(baseline) = baseline.filter(|baseline| *baseline != index) else {
-                continue;
-            };
-            if let Some(why) = other_work(group, baseline, index) {
-                struck.push((void(why), group.arms[index].len() as u32));
-                group.arms[index].clear();
-            }
-        }
-    }
-    for (counted, trials) in struck {
+    for struck in take_out(&head.study, |arm| head.facts(arm), collected) {
+        let counted = Counted {
+            arm: head.study.arms[struck.arm].id.to_string(),
+            workload: collected.groups[&struck.key].name.clone(),
+            kind: Absence::Failed,
+            reason: Failure::Void(struck.why).to_string(),
+            hint: None,
+        };
+        let trials = struck.trials.len() as u32;
         collected.tally.count_many(counted, trials);
     }
 }
 
-/// Whether the arm is known to run on, or may run on, another kernel than the baseline.
-pub(crate) fn has_own_clock(head: &RunHead, spec: &ArmSpec) -> bool {
-    let boot = |id: &ArmId| {
-        let arm = head.arms.iter().find(|arm| arm.spec.id == *id)?;
-        arm.facts.get(fact::KERNEL_BOOT_ID)
-    };
-    match (boot(&spec.id), boot(&head.study.baseline)) {
+/// Takes out what is void, for whoever may [`put_back`] it. `inside` are the facts that were found in an arm.
+pub(crate) fn take_out<'f>(
+    study: &Study,
+    inside: impl Fn(&ArmId) -> Option<&'f Facts>,
+    collected: &mut Collector<'_>,
+) -> Vec<Struck> {
+    let baseline = collected.arm_index(study.baseline.as_str());
+    let of_baseline = inside(&study.baseline);
+    // The typical way to each arm that may have a clock of its own.
+    let arms = study.arms.iter().enumerate();
+    let ways: Vec<Option<f64>> = arms
+        .map(|(arm, spec)| {
+            has_own_clock(inside(&spec.id), of_baseline)
+                .then(|| typical_way_ns(collected.groups.values(), arm))
+        })
+        .collect();
+    let mut struck = Vec::new();
+    for (key, group) in &mut collected.groups {
+        for (arm, way) in ways.iter().enumerate() {
+            let mut strike = |why: String, trials: Vec<(u32, Kept)>| {
+                struck.push(Struck {
+                    key: *key,
+                    arm,
+                    why,
+                    trials,
+                });
+            };
+            if let Some(way) = way {
+                let wrong = group.arms[arm].take_if(|kept| !clocks_agree(kept, *way));
+                if !wrong.is_empty() {
+                    let why = "the clock inside and the clock outside disagree by more than 0.1 %";
+                    strike(why.to_owned(), wrong);
+                }
+            }
+            let Some(baseline) = baseline.filter(|baseline| *baseline != arm) else {
+                continue;
+            };
+            if let Some(why) = other_work(group, baseline, arm) {
+                strike(why, group.arms[arm].take_if(|_| true));
+            }
+        }
+    }
+    struck
+}
+
+/// Puts back what was taken out.
+pub(crate) fn put_back(struck: Vec<Struck>, collected: &mut Collector<'_>) {
+    for Struck {
+        key, arm, trials, ..
+    } in struck
+    {
+        let Some(group) = collected.groups.get_mut(&key) else {
+            continue;
+        };
+        for (block, kept) in trials {
+            group.arms[arm].insert(block, kept);
+        }
+    }
+}
+
+/// Whether an arm is known to run on, or may run on, another kernel than the baseline, by the facts of both.
+pub(crate) fn has_own_clock(arm: Option<&Facts>, baseline: Option<&Facts>) -> bool {
+    let boot = |facts: Option<&Facts>| facts?.get(fact::KERNEL_BOOT_ID).cloned();
+    match (boot(arm), boot(baseline)) {
         (Some(here), Some(there)) => here != there,
         _ => true,
     }

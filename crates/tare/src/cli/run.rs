@@ -1,10 +1,11 @@
 //! `tare run`: a study from its file to the table.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tare_model::dossier::Dossier;
-use tare_model::{RunId, Spread, StoppedBy, Study};
+use tare_model::{ArmId, Facts, RunId, Spread, StoppedBy, Study};
 
 use super::again::Again;
 use super::compared::Compared;
@@ -117,8 +118,8 @@ impl Precision for Rule {
         self.0.add(recount::trial_ref(record));
     }
 
-    fn needed(&mut self, _study: &Study, _n_blocks: u32) -> Vec<f64> {
-        self.0.needed()
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
+        self.0.needed(inside)
     }
 
     fn so_far(&self) -> Option<String> {

@@ -98,7 +98,7 @@ impl Session<'_> {
             return;
         }
         let study = self.study();
-        let needed = needed.unwrap_or_else(|| self.precision.needed(study, block));
+        let needed = needed.unwrap_or_else(|| self.precision.needed(study, &self.inside, block));
         let arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
         let live: Vec<usize> = self.live_workloads(block).collect();
         let needs_ns: Vec<f64> = live

@@ -7,6 +7,8 @@
 //! writes and questions happen between trials.
 //! What it cannot see: other processes of the machine; `tare doctor` and the A′ arm speak about those.
 
+use std::collections::BTreeMap;
+
 use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
 
 use crate::cx::Context;
@@ -70,8 +72,10 @@ pub trait Precision {
     /// Takes in a trial, after it was stored; on resume first every stored one, in the plan's order.
     fn add(&mut self, record: &TrialRecord);
     /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks` of them: 0 where
-    /// every cell of it is precise enough, infinitely many where nothing can be said.
-    fn needed(&mut self, study: &Study, n_blocks: u32) -> Vec<f64>;
+    /// every cell of it is precise enough, infinitely many where nothing can be said. `inside` is what was found in
+    /// the arms when they were last started, by which a trial may be void.
+    fn needed(&mut self, study: &Study, inside: &BTreeMap<ArmId, Facts>, n_blocks: u32)
+    -> Vec<f64>;
     /// The answer so far in a line, for whoever waits; nothing hangs on it.
     fn so_far(&self) -> Option<String> {
         None
@@ -85,7 +89,7 @@ pub struct AllBlocks;
 impl Precision for AllBlocks {
     fn add(&mut self, _record: &TrialRecord) {}
 
-    fn needed(&mut self, study: &Study, _n_blocks: u32) -> Vec<f64> {
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
         vec![f64::INFINITY; study.workloads.len()]
     }
 }

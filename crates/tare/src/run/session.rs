@@ -368,7 +368,7 @@ impl<'a> Session<'a> {
         if !is_due || has_begun {
             return Ok(None);
         }
-        let needed = self.precision.needed(study, block);
+        let needed = self.precision.needed(study, &self.inside, block);
         if let Some(text) = self.precision.so_far() {
             self.cx.observer.event(&Event::SoFar(text));
         }

@@ -1,8 +1,11 @@
 //! The stopping rule agrees with the report, and looks at widths only.
 
-use tare::analyze::{PrecisionRule, analyze};
+use std::collections::BTreeMap;
 
-use super::generator::{Effect, Plan, find};
+use tare::analyze::{PrecisionRule, RunData, analyze};
+use tare_model::{ArmId, Facts};
+
+use super::generator::{Effect, Plan, find, of, rewrite};
 
 fn plan() -> Plan {
     Plan {
@@ -10,6 +13,22 @@ fn plan() -> Plan {
         trial_noise: 0.004,
         ..Plan::default()
     }
+}
+
+/// The rule with all trials of the run.
+fn rule(run: &RunData) -> PrecisionRule<'static> {
+    let mut rule = PrecisionRule::new(&run.head.study, &find);
+    for trial in &run.trials {
+        rule.add(trial);
+    }
+    rule
+}
+
+/// What was found in each arm.
+fn inside(run: &RunData) -> BTreeMap<ArmId, Facts> {
+    let arms = run.head.arms.iter();
+    arms.map(|arm| (arm.spec.id.clone(), arm.facts.clone()))
+        .collect()
 }
 
 #[test]
@@ -24,11 +43,8 @@ fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
             data.outcome = other.outcome;
         }
     }
-    let mut rule = PrecisionRule::new(&run.head.study, &find);
-    for trial in &run.trials {
-        rule.add(trial);
-    }
-    let needed = rule.needed();
+    let mut rule = rule(&run);
+    let needed = rule.needed(&inside(&run));
     assert!(needed[0] == 0.0 && needed[1] > 100.0, "{needed:?}");
 }
 
@@ -39,11 +55,8 @@ fn what_the_rule_calls_done_the_report_calls_precise_enough() {
         let run = plan
             .with("box", "cpu.integer.time", Effect::Times(1.5))
             .run();
-        let mut rule = PrecisionRule::new(&run.head.study, &find);
-        for trial in &run.trials {
-            rule.add(trial);
-        }
-        let needed = rule.needed();
+        let mut rule = rule(&run);
+        let needed = rule.needed(&inside(&run));
         let dossier = analyze(&run, &find);
         for cell in &dossier.cells {
             let index = usize::from(cell.workload == "syscall");
@@ -64,29 +77,51 @@ fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
         ..plan()
     }
     .run();
-    let mut rule = PrecisionRule::new(&run.head.study, &find);
-    for trial in &run.trials {
-        rule.add(trial);
-    }
-    assert!(rule.needed().iter().all(|blocks| *blocks > 0.0));
+    let mut rule = rule(&run);
+    assert!(
+        rule.needed(&inside(&run))
+            .iter()
+            .all(|blocks| *blocks > 0.0)
+    );
     let mut rule = PrecisionRule::new(&run.head.study, &find);
     for trial in &run.trials {
         let mut failed = trial.clone();
         failed.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: 9 });
         rule.add(&failed);
     }
-    assert_eq!(rule.needed(), [0.0, 0.0]);
+    assert_eq!(rule.needed(&inside(&run)), [0.0, 0.0]);
+}
+
+#[test]
+fn what_is_void_counts_in_the_rule_as_little_as_in_the_report() {
+    let mut run = plan().run();
+    // The worker claims to have taken longer than the host waited for it; five of twenty blocks are left.
+    rewrite(
+        &mut run,
+        |trial| of("box")(trial) && trial.workload_index == 0 && trial.block < 15,
+        |report| report.elapsed_ns *= 2,
+    );
+    let mut rule = rule(&run);
+    for _ in 0..2 {
+        assert_eq!(rule.needed(&inside(&run)), [f64::INFINITY, 0.0]);
+    }
+    // On the host's own kernel there is one clock.
+    for arm in &mut run.head.arms {
+        arm.facts.insert("kernel.boot_id".into(), "one".into());
+    }
+    assert_eq!(rule.needed(&inside(&run)), [0.0, 0.0]);
 }
 
 #[test]
 fn a_wanted_precision_takes_the_place_of_the_margin() {
     let mut run = plan().run();
     run.head.study.precision = Some(1e-6);
-    let mut rule = PrecisionRule::new(&run.head.study, &find);
-    for trial in &run.trials {
-        rule.add(trial);
-    }
-    assert!(rule.needed().iter().all(|blocks| *blocks > 0.0));
+    let mut rule = rule(&run);
+    assert!(
+        rule.needed(&inside(&run))
+            .iter()
+            .all(|blocks| *blocks > 0.0)
+    );
 }
 
 #[test]
@@ -99,7 +134,7 @@ fn what_is_told_so_far_is_what_the_report_says_of_the_same_trials() {
     for trial in &run.trials {
         rule.add(trial);
     }
-    rule.needed();
+    rule.needed(&inside(&run));
     let told = rule.so_far();
     let dossier = analyze(&run, &find);
     let [told] = &told[..] else {

@@ -180,7 +180,7 @@ impl Precision for Telling {
         println!("stored");
     }
 
-    fn needed(&mut self, study: &Study, _: u32) -> Vec<f64> {
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
         vec![f64::INFINITY; study.workloads.len()]
     }
 }

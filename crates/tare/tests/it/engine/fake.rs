@@ -22,7 +22,9 @@ use tare::env::{
 use tare::workload::{ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId};
+use tare_model::{
+    ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Unit,
+};
 
 use crate::unread::{Unread, find, unread};
 
@@ -33,6 +35,8 @@ pub(super) const BUILD: &str = "build-1";
 pub(super) enum Act {
     /// The worker ends well after so many nanoseconds.
     Done(u64),
+    /// It ends well after so many nanoseconds, with the report of a probe that by its own clock took `elapsed_ns`.
+    Report { ns: u64, elapsed_ns: u64 },
     /// It cannot run there.
     Unavailable,
     /// It fails.
@@ -465,6 +469,10 @@ impl FakeChannel {
                 let raw = raw(&format!("{} {trial}", self.arm));
                 self.replies.push_back((ns, Reply::Done { trial, raw }));
             }
+            Act::Report { ns, elapsed_ns } => {
+                let raw = raw(&report(elapsed_ns));
+                self.replies.push_back((ns, Reply::Done { trial, raw }));
+            }
             Act::Suspend(ns) => {
                 self.stage.slept_ns.fetch_add(ns, Ordering::SeqCst);
                 let raw = raw("it slept");
@@ -580,6 +588,18 @@ impl Channel for FakeChannel {
             }
         }
     }
+}
+
+/// What the probe `getppid` reports: always the same, but for the time that it took by its own clock.
+fn report(elapsed_ns: u64) -> String {
+    let series = serde_json::json!({
+        "metric": "syscall.getppid.time", "unit": Unit::Nanosecond, "values": vec![90.0; 5], "batch": 1_000,
+    });
+    let report = serde_json::json!({
+        "probe": "getppid", "revision": 1, "series": [series], "canary_ns": [1e6, 1e6],
+        "elapsed_ns": elapsed_ns, "counters": {}, "timer": {},
+    });
+    report.to_string()
 }
 
 /// A workload whose recipe follows from its name.

@@ -1,5 +1,8 @@
 //! The rules that end a run: precision and budget.
 
+use tare::analyze::{PrecisionRule, TrialRef};
+use tare::workload::Workload;
+
 use super::*;
 
 /// Finishes each workload at the first look after its number of blocks.
@@ -10,7 +13,7 @@ impl Precision for After {
         assert!(is_completed(record));
     }
 
-    fn needed(&mut self, study: &Study, n_blocks: u32) -> Vec<f64> {
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<f64> {
         assert_eq!(study.workloads.len(), self.0.len());
         self.1.push(n_blocks);
         let left = |after: &u32| f64::from(after.saturating_sub(n_blocks));
@@ -62,6 +65,54 @@ fn a_run_resumed_after_a_look_still_leaves_the_finished_workload_out() {
     assert_eq!(summary.stopped_by, StoppedBy::Precision);
 }
 
+/// The rule of `tare run`.
+struct Rule(PrecisionRule<'static>);
+
+impl Precision for Rule {
+    fn add(&mut self, record: &TrialRecord) {
+        self.0.add(TrialRef {
+            trial: &record.trial,
+            outcome: &record.outcome,
+            host_elapsed_ns: record.host_elapsed_ns,
+            charged: &record.charged,
+        });
+    }
+
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
+        self.0.needed(inside)
+    }
+}
+
+#[test]
+fn trials_that_are_void_make_no_workload_precise_enough() {
+    fn getppid(_: &str) -> Option<&'static dyn Workload> {
+        tare::workload::find("getppid")
+    }
+    let mut study = study();
+    study.workloads.truncate(1);
+    study.blocks_max = 60;
+    let blocks_with = |void: u32| {
+        let report = |elapsed_ns| Act::Report {
+            ns: 1_000_000,
+            elapsed_ns,
+        };
+        let arms = ["host", A_PRIME, "box"];
+        let mut script = Script {
+            always: arms.map(|arm| (arm, report(900_000))).into(),
+            ..Script::default()
+        };
+        // By its own clock the worker took twice as long as the host waited for it.
+        let void = (0..void).map(|trial| (("box", trial), report(2_000_000)));
+        script.acts.extend(void);
+        let mut rule = Rule(PrecisionRule::new(&study, &getppid));
+        let summary = Scene::new(script).execute_until(&study, &mut rule).unwrap();
+        assert_eq!(summary.stopped_by, StoppedBy::Precision);
+        summary.n_blocks
+    };
+    // Looks at 10 and 15 blocks, and six that count are needed.
+    assert_eq!([0, 4, 5, 9].map(blocks_with), [10, 10, 15, 15]);
+}
+
 #[test]
 fn a_block_that_would_not_end_within_the_budget_is_not_begun() {
     let scene = Scene::new(Script {
@@ -110,7 +161,7 @@ struct Needing([f64; 2]);
 impl Precision for Needing {
     fn add(&mut self, _: &TrialRecord) {}
 
-    fn needed(&mut self, _: &Study, n_blocks: u32) -> Vec<f64> {
+    fn needed(&mut self, _: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<f64> {
         let left = |all: &f64| (all - f64::from(n_blocks)).max(0.0);
         self.0.iter().map(left).collect()
     }
