@@ -1,5 +1,7 @@
 //! Reading the arguments of a probe: the host has checked them, and the agent checks them again.
 
+use std::net::IpAddr;
+
 use tare_model::{Failure, Params, Value};
 
 use crate::meter::ProbeError;
@@ -32,6 +34,22 @@ pub fn whole(
     }
     u64::try_from(value)
         .map_err(|_| refused(format!("argument `{name}` is {value}, which is negative")))
+}
+
+/// The address under `name`, if one was given.
+///
+/// # Errors
+/// `Failed` where it is none.
+pub fn address(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError> {
+    let parsed = |text: &str| {
+        text.parse().map_err(|_| {
+            refused(format!(
+                "argument `{name}` is `{}`, which is no IP address",
+                text.escape_default()
+            ))
+        })
+    };
+    params.text(name).map(parsed).transpose()
 }
 
 /// A failure that says what is wrong with an argument.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use tare_model::{Failure, Params, Reason};
 
-use crate::args::{refused, whole};
-use crate::meter::ProbeError;
+use crate::args::{self, refused, whole};
+use crate::meter::{Meter, ProbeError};
 
 /// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
     match (params.value("address"), params.value("port")) {
         (None, None) => Ok(Peer::Here),
         (Some(_), Some(_)) => {
-            let address = ip(params, "address")?
+            let address = args::address(params, "address")?
                 .ok_or_else(|| refused("argument `address` is no text".to_owned()))?;
             let port = whole(params, "port", 0, 1..=65_535)? as u16;
             Ok(Peer::There(SocketAddr::new(address, port)))
@@ -45,34 +45,31 @@ pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
     }
 }
 
-fn ip(params: &Params, name: &str) -> Result<Option<IpAddr>, ProbeError> {
-    params
-        .text(name)
-        .map(|text| {
-            text.parse().map_err(|_| {
-                refused(format!(
-                    "argument `{name}` is `{}`, which is no IP address",
-                    text.escape_default()
-                ))
-            })
-        })
-        .transpose()
+/// Listens on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4
+/// address, and announces the port.
+pub fn listen(meter: &mut Meter, params: &Params) -> Result<TcpListener, ProbeError> {
+    let listener = bound(params)?;
+    announce(meter, listener.local_addr())?;
+    Ok(listener)
 }
 
-/// Listens on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4
-/// address.
-pub fn listen(params: &Params) -> Result<(TcpListener, u16), ProbeError> {
-    let address = ip(params, "bind")?.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+fn bound(params: &Params) -> Result<TcpListener, ProbeError> {
+    let address = args::address(params, "bind")?.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let port = whole(params, "port", 0, 0..=65_535)? as u16;
-    let listener = TcpListener::bind((address, port)).map_err(|error| match port {
+    TcpListener::bind((address, port)).map_err(|error| match port {
         0 => ProbeError::system(&format!("listen on {address}"), &error),
         _ => ProbeError::system(&format!("listen on {address}, port {port}"), &error),
-    })?;
-    let port = listener
-        .local_addr()
-        .map_err(|error| ProbeError::system("ask for the port", &error))?
-        .port();
-    Ok((listener, port))
+    })
+}
+
+/// Tells the port of the address that was given.
+pub(crate) fn announce(
+    meter: &mut Meter,
+    address: io::Result<SocketAddr>,
+) -> Result<(), ProbeError> {
+    let address = address.map_err(|error| ProbeError::system("ask for the port", &error))?;
+    meter.announce(address.port());
+    Ok(())
 }
 
 /// Listens on a port of the loopback.
@@ -101,7 +98,7 @@ pub fn connect(address: SocketAddr) -> Result<TcpStream, ProbeError> {
     prepared(stream)
 }
 
-fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {
+pub(crate) fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {
     ProbeError::Unavailable(Reason::NoPath(format!("{address}: {error}")))
 }
 
@@ -255,15 +252,16 @@ mod tests {
             .with("bind", "127.0.0.1")
             .with("port", i64::from(free));
         for _ in 0..3 {
-            let (listener, port) = listen(&params).unwrap();
+            let listener = bound(&params).unwrap();
+            let port = listener.local_addr().unwrap().port();
             assert_eq!(port, free);
             // A connection that the server closes first lingers in the system.
             let client = connect(listener.local_addr().unwrap()).unwrap();
             drop(accept(&listener).unwrap());
             drop(client);
         }
-        let _owner = listen(&params).unwrap();
-        let Err(ProbeError::Failed(Failure::Probe(text))) = listen(&params) else {
+        let _owner = bound(&params).unwrap();
+        let Err(ProbeError::Failed(Failure::Probe(text))) = bound(&params) else {
             panic!("a port was given twice")
         };
         assert!(text.contains(&free.to_string()), "{text}");

@@ -6,10 +6,11 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use tare_model::{Failure, Params, Reason};
+use tare_model::{Failure, Params};
 
-use crate::args::{refused, whole};
-use crate::meter::ProbeError;
+use crate::args::{self, whole};
+use crate::meter::{Meter, ProbeError};
+use crate::tcp::{announce, no_path};
 
 /// How long a datagram may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -19,24 +20,14 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(5);
 const LAST: &[u8] = b"last";
 
 /// A socket on the port in `port` or one of the system's choice, on the address in `bind` or on every IPv4 address.
-pub fn bind(params: &Params) -> Result<(UdpSocket, u16), ProbeError> {
-    let address: IpAddr = match params.text("bind") {
-        None => Ipv4Addr::UNSPECIFIED.into(),
-        Some(text) => text.parse().map_err(|_| {
-            refused(format!(
-                "argument `bind` is `{}`, which is no IP address",
-                text.escape_default()
-            ))
-        })?,
-    };
+/// Its port is announced.
+pub fn bind(meter: &mut Meter, params: &Params) -> Result<UdpSocket, ProbeError> {
+    let address = args::address(params, "bind")?.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let port = whole(params, "port", 0, 0..=65_535)? as u16;
     let socket = UdpSocket::bind((address, port))
         .map_err(|error| ProbeError::system(&format!("bind to {address}"), &error))?;
-    let port = socket
-        .local_addr()
-        .map_err(|error| ProbeError::system("ask for the port", &error))?
-        .port();
-    Ok((socket, port))
+    announce(meter, socket.local_addr())?;
+    Ok(socket)
 }
 
 /// A socket on the loopback.
@@ -67,10 +58,6 @@ pub fn connected(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
         .set_read_timeout(Some(PATIENCE))
         .map_err(|error| ProbeError::system("set options of the socket", &error))?;
     Ok(socket)
-}
-
-fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {
-    ProbeError::Unavailable(Reason::NoPath(format!("{address}: {error}")))
 }
 
 /// A datagram that did not come back.

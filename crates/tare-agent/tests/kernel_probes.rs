@@ -144,6 +144,16 @@ fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measureme
     }
 }
 
+/// The probes that make files.
+const WITH_FILES: [&str; 6] = [
+    "directory",
+    "files",
+    "lines",
+    "page-load",
+    "read-files",
+    "stat",
+];
+
 #[test]
 fn a_working_directory_that_cannot_be_written_is_no_measurement() {
     // Not even root can make a directory here.
@@ -151,14 +161,7 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
     if !read_only.exists() {
         return skip("proc", "there is no /proc here");
     }
-    for name in [
-        "directory",
-        "files",
-        "lines",
-        "page-load",
-        "read-files",
-        "stat",
-    ] {
+    for name in WITH_FILES {
         let mut meter = Meter::new(1_000_000, read_only);
         let outcome = (probe::find(name).unwrap().run)(&mut meter, &Params::new());
         match outcome {
@@ -173,14 +176,7 @@ fn a_working_directory_that_cannot_be_written_is_no_measurement() {
 fn nothing_is_left_in_the_working_directory() {
     let folder = std::env::temp_dir().join(format!("tare-test-left-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
-    for name in [
-        "directory",
-        "files",
-        "lines",
-        "page-load",
-        "read-files",
-        "stat",
-    ] {
+    for name in WITH_FILES {
         let mut meter = Meter::new(2_000_000, &folder);
         match (probe::find(name).unwrap().run)(&mut meter, &Params::new()) {
             Ok(()) | Err(ProbeError::Unavailable(Reason::Unsupported(_))) => {}

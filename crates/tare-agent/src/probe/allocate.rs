@@ -14,17 +14,12 @@ use std::hint::black_box;
 use tare_model::Params;
 
 use super::integer::chain;
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "allocate",
-    revision: 1,
-    about: "taking and giving back memory: a thousand small blocks, and one block of 1 MiB with its pages touched",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "allocate": "taking and giving back memory: a thousand small blocks, and one block of 1 MiB with its pages touched";
+    revision 1, cut KERNEL
+}
 
 /// Small blocks that are alive at once.
 const BLOCKS: usize = 1_000;

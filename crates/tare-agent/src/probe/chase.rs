@@ -12,17 +12,12 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "chase",
-    revision: 1,
-    about: "dependent loads behind stores of late address, in the first-level cache",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "chase": "dependent loads behind stores of late address, in the first-level cache";
+    revision 1, cut LOOP
+}
 
 /// Entries of the ring and number of slots: 512 bytes each.
 const ENTRIES: usize = 64;

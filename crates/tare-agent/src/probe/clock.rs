@@ -9,17 +9,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "clock",
-    revision: 1,
-    about: "reading the monotonic clock through the vDSO and through a system call",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "clock": "reading the monotonic clock through the vDSO and through a system call";
+    revision 1, cut LOOP
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

@@ -13,20 +13,15 @@
 //! the copy costs next to nothing.
 //! Source: `ovl_copy_up_file` of Linux (`fs/overlayfs/copy_up.c`), which copies at the first open for writing.
 
-use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "copy-up",
-    revision: 1,
-    about: "opening a large file of the environment's own for writing, and writing one byte",
-    cut: Cut::Whole("each file can be copied up once"),
-    run,
-};
+super::probe! {
+    "copy-up": "opening a large file of the environment's own for writing, and writing one byte";
+    revision 1, cut Whole("each file can be copied up once")
+}
 
 /// The metric.
 pub const TIME: &str = "disk.copy-up.time";

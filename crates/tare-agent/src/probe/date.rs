@@ -11,17 +11,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "date",
-    revision: 1,
-    about: "reading the clock and breaking the time down, in universal and in local time",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "date": "reading the clock and breaking the time down, in universal and in local time";
+    revision 1, cut LOOP
+}
 
 super::needs!(linux or windows, "localtime_r");
 

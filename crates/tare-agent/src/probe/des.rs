@@ -11,21 +11,16 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 mod cipher;
 
 use cipher::Schedule;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "des",
-    revision: 1,
-    about: "DES encryption of 80 000 characters, 10 000 blocks in electronic codebook mode",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "des": "DES encryption of 80 000 characters, 10 000 blocks in electronic codebook mode";
+    revision 1, cut LOOP
+}
 
 /// Blocks of eight characters in a text.
 const BLOCKS: usize = 10_000;

@@ -14,17 +14,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "directory",
-    revision: 1,
-    about: "getcwd, making and removing directories, 64 at a time, and listing one of 64 entries",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "directory": "getcwd, making and removing directories, 64 at a time, and listing one of 64 entries";
+    revision 1, cut KERNEL
+}
 
 super::by_system!("mkdirat and getdents64");
 

@@ -11,20 +11,15 @@
 //! queue was really deep.
 //! Source: the parameters are those of fio's `randread`, `direct=1`, `bs=4k`, `iodepth=32`.
 
-use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "disk-random",
-    revision: 2,
-    about: "4 KiB direct reads at random places: by pread, and by io_uring at depths 1 and 32",
-    cut: Cut::DEVICE,
-    run,
-};
+super::probe! {
+    "disk-random": "4 KiB direct reads at random places: by pread, and by io_uring at depths 1 and 32";
+    revision 2, cut DEVICE
+}
 
 /// The series by `pread`.
 pub const SYNC: &str = "disk.random-read-sync.time";

@@ -10,20 +10,15 @@
 //! takes part, since reads are direct.
 //! Source: the parameters are those of fio's `read`, `direct=1`, `bs=1m`.
 
-use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "disk-sequential",
-    revision: 1,
-    about: "1 MiB direct reads in order: by io_uring with 4 in flight, and by pread",
-    cut: Cut::DEVICE,
-    run,
-};
+super::probe! {
+    "disk-sequential": "1 MiB direct reads in order: by io_uring with 4 in flight, and by pread";
+    revision 1, cut DEVICE
+}
 
 /// The series by io_uring.
 pub const QUEUED: &str = "disk.sequential-read.rate";

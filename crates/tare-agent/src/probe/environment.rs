@@ -16,17 +16,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "environment",
-    revision: 2,
-    about: "reading one variable, all of them, writing one, and asking for the locale",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "environment": "reading one variable, all of them, writing one, and asking for the locale";
+    revision 2, cut LOOP
+}
 
 super::by_system!("getenv of the C library");
 

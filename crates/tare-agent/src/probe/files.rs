@@ -14,17 +14,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "files",
-    revision: 2,
-    about: "creating files, writing 4 KiB to each, and removing them, 64 at a time",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "files": "creating files, writing 4 KiB to each, and removing them, 64 at a time";
+    revision 2, cut KERNEL
+}
 
 super::by_system!("openat and unlinkat");
 

@@ -10,17 +10,12 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "float",
-    revision: 1,
-    about: "dependent double-precision multiplications and additions in registers",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "float": "dependent double-precision multiplications and additions in registers";
+    revision 1, cut LOOP
+}
 
 /// Performs `steps` dependent steps from `x`.
 fn chain(mut x: f64, steps: u64) -> f64 {

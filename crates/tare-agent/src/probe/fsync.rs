@@ -9,20 +9,15 @@
 //! notes give the file system and say when it is too quick for a flush.
 //! Source: fio's `fsync=1`, `rw=write`, `bs=4k`; the write of a small database transaction.
 
-use super::{Cut, Probe};
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::run;
 #[cfg(target_os = "linux")]
 use linux::run;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "fsync",
-    revision: 1,
-    about: "a write of 4 KiB over a file's first block, and fsync",
-    cut: Cut::DEVICE,
-    run,
-};
+super::probe! {
+    "fsync": "a write of 4 KiB over a file's first block, and fsync";
+    revision 1, cut DEVICE
+}
 
 /// The metric.
 pub const TIME: &str = "disk.fsync.time";

@@ -8,17 +8,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "getppid",
-    revision: 1,
-    about: "the system call getppid, made directly",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "getppid": "the system call getppid, made directly";
+    revision 1, cut LOOP
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

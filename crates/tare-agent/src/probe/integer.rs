@@ -9,17 +9,12 @@ use std::hint::black_box;
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "integer",
-    revision: 1,
-    about: "dependent 64-bit shifts, exclusive ors and multiplications in registers",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "integer": "dependent 64-bit shifts, exclusive ors and multiplications in registers";
+    revision 1, cut LOOP
+}
 
 /// Performs `steps` dependent steps from `state`.
 pub(crate) fn chain(mut state: u64, steps: u64) -> u64 {

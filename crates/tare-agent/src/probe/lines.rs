@@ -18,19 +18,14 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::{Cut, Probe};
 use crate::args::whole;
 use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "lines",
-    revision: 1,
-    about: "writing a text line by line through a buffer and without, and reading it back",
-    cut: Cut::Whole("a file is written and read as a whole"),
-    run,
-};
+super::probe! {
+    "lines": "writing a text line by line through a buffer and without, and reading it back";
+    revision 1, cut Whole("a file is written and read as a whole")
+}
 
 /// The buffer of a text file in most script languages.
 const BUFFER_BYTES: usize = 8 << 10;

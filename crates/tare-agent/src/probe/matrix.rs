@@ -17,7 +17,6 @@ use std::hint::black_box;
 use tare_model::Params;
 
 use super::integer::chain;
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
 mod elementwise;
@@ -27,14 +26,10 @@ mod placed;
 use inverse::Inverter;
 use placed::Placed;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "matrix",
-    revision: 2,
-    about: "transpose, inverse, element-wise sum and product of dense matrices",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "matrix": "transpose, inverse, element-wise sum and product of dense matrices";
+    revision 2, cut LOOP
+}
 
 /// A permutation of `0..length`, always the same for the same seed.
 fn shuffled(length: usize, seed: u64) -> Vec<usize> {

@@ -179,6 +179,22 @@ pub(crate) fn linux_only(what: &str) -> ProbeError {
     )))
 }
 
+/// Declares the probe of a file, whose function `run` carries it out: its name and one sentence that says what is inside
+/// the timed region; its revision, and how its work can be cut.
+macro_rules! probe {
+    ($name:literal: $about:literal; revision $revision:literal, cut $($cut:tt)+) => {
+        /// The registered probe.
+        pub static PROBE: $crate::probe::Probe = $crate::probe::Probe {
+            name: $name,
+            revision: $revision,
+            about: $about,
+            cut: $crate::probe::Cut::$($cut)+,
+            run,
+        };
+    };
+}
+use probe;
+
 /// `run` of a probe where there is no Linux, or neither Linux nor Windows: it needs this.
 macro_rules! needs {
     (linux, $what:literal) => {

@@ -10,17 +10,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "mounts",
-    revision: 1,
-    about: "opening, reading and closing /proc/self/mountinfo",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "mounts": "opening, reading and closing /proc/self/mountinfo";
+    revision 1, cut KERNEL
+}
 
 super::needs!(linux or windows, "/proc/self/mountinfo");
 

@@ -16,18 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tare_model::{Failure, Params};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "mutex",
-    revision: 1,
-    about: "taking and giving back a mutex alone, the shared side of a lock, and a mutex that two threads want",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "mutex": "taking and giving back a mutex alone, the shared side of a lock, and a mutex that two threads want";
+    revision 1, cut KERNEL
+}
 
 const THREADS: usize = 2;
 

@@ -10,17 +10,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "null",
-    revision: 1,
-    about: "nothing between two adjacent readings of the clock",
-    cut: Cut::Whole("there is no work to cut"),
-    run,
-};
+super::probe! {
+    "null": "nothing between two adjacent readings of the clock";
+    revision 1, cut Whole("there is no work to cut")
+}
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     if params.bool("announce") == Some(true) {

@@ -12,17 +12,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "page-load",
-    revision: 1,
-    about: "listing folders and stat, open, fstat, read and close of many small files",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "page-load": "listing folders and stat, open, fstat, read and close of many small files";
+    revision 1, cut KERNEL
+}
 
 super::needs!(linux, "openat and getdents64");
 

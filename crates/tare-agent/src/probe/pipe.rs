@@ -10,17 +10,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "pipe",
-    revision: 1,
-    about: "one byte to another process and back over two pipes, on one processor",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "pipe": "one byte to another process and back over two pipes, on one processor";
+    revision 1, cut KERNEL
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {

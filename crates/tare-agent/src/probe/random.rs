@@ -14,17 +14,12 @@ use std::hint::black_box;
 use tare_model::Params;
 
 use super::integer::chain;
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "random",
-    revision: 1,
-    about: "a random number and 1 000 random bytes of an own generator, and 32 bytes of the kernel's",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "random": "a random number and 1 000 random bytes of an own generator, and 32 bytes of the kernel's";
+    revision 1, cut LOOP
+}
 
 const BYTES: usize = 1_000;
 

@@ -13,18 +13,13 @@ use std::hint::black_box;
 use tare_model::Params;
 
 use super::integer::chain;
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::region::{Pages, Region};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "random-access",
-    revision: 1,
-    about: "dependent loads along a random cycle through memory",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "random-access": "dependent loads along a random cycle through memory";
+    revision 1, cut KERNEL
+}
 
 /// Words to a cache line of 64 bytes.
 const LINE: usize = 8;

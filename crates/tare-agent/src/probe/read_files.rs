@@ -16,19 +16,14 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::{Cut, Probe};
 use crate::args::{refused, whole};
 use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "read-files",
-    revision: 1,
-    about: "reading whole files of text into memory, at a stretch or line by line",
-    cut: Cut::Whole("files are read as wholes"),
-    run,
-};
+super::probe! {
+    "read-files": "reading whole files of text into memory, at a stretch or line by line";
+    revision 1, cut Whole("files are read as wholes")
+}
 
 /// Characters of a line, its end included; those of the source.
 const LINE_BYTES: usize = 31;

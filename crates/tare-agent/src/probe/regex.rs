@@ -13,7 +13,6 @@ use std::hint::black_box;
 
 use tare_model::{Failure, Params};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
@@ -21,14 +20,10 @@ mod matcher;
 
 use matcher::{Pattern, class, literal, many, sequence};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "regex",
-    revision: 1,
-    about: "backtracking regular expressions: many matches in a text, one hard refusal, and that by two threads",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "regex": "backtracking regular expressions: many matches in a text, one hard refusal, and that by two threads";
+    revision 1, cut LOOP
+}
 
 const THREADS: u64 = 2;
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789._";

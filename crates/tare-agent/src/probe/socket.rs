@@ -12,17 +12,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "socket",
-    revision: 1,
-    about: "one byte over a TCP connection to oneself: sent then received, and asked for before it is sent",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "socket": "one byte over a TCP connection to oneself: sent then received, and asked for before it is sent";
+    revision 1, cut KERNEL
+}
 
 super::needs!(linux or windows, "epoll");
 

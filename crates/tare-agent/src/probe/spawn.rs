@@ -9,17 +9,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "spawn",
-    revision: 1,
-    about: "fork, execution of the agent's own file with `true`, and waiting for its end",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "spawn": "fork, execution of the agent's own file with `true`, and waiting for its end";
+    revision 1, cut KERNEL
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

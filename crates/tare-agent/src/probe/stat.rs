@@ -11,17 +11,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "stat",
-    revision: 1,
-    about: "stat of the root directory and of a file four components below the working directory",
-    cut: Cut::LOOP,
-    run,
-};
+super::probe! {
+    "stat": "stat of the root directory and of a file four components below the working directory";
+    revision 1, cut LOOP
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

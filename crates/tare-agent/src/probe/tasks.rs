@@ -20,18 +20,13 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::team::Team;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "tasks",
-    revision: 1,
-    about: "calling an asynchronous function, handing a task to a waiting thread, inserting into a shared table",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "tasks": "calling an asynchronous function, handing a task to a waiting thread, inserting into a shared table";
+    revision 1, cut KERNEL
+}
 
 const THREADS: u64 = 2;
 /// Parts of the table.

@@ -13,19 +13,14 @@ use std::net::{SocketAddr, TcpListener};
 
 use tare_model::{Params, Unit};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, batch, rates, times_ns, total};
 use crate::tcp::{self, Peer};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "tcp-connect",
-    revision: 1,
-    about: "opening a TCP connection, reading the peer's first byte, and closing",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "tcp-connect": "opening a TCP connection, reading the peer's first byte, and closing";
+    revision 1, cut KERNEL
+}
 
 /// The metrics: one connection's time, and connections per second.
 pub const TIME: &str = "net.tcp.connect.time";

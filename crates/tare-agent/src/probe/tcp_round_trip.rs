@@ -14,20 +14,15 @@ use std::net::TcpStream;
 
 use tare_model::{Params, Unit};
 
-use super::{Cut, Probe};
 use crate::args;
 use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, batch, times_ns, total};
 use crate::tcp::{self, Peer};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "tcp-round-trip",
-    revision: 1,
-    about: "a message of 1 byte there and back over an open TCP connection",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "tcp-round-trip": "a message of 1 byte there and back over an open TCP connection";
+    revision 1, cut KERNEL
+}
 
 /// The metric.
 pub const TIME: &str = "net.tcp.round-trip.time";

@@ -6,21 +6,15 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::{tcp, tcp_flow};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "tcp-sink",
-    revision: 1,
-    about: "the far end of `tcp-stream`; its values are reported there",
-    cut: Cut::Whole("it serves the other end"),
-    run,
-};
+super::probe! {
+    "tcp-sink": "the far end of `tcp-stream`; its values are reported there";
+    revision 1, cut Whole("it serves the other end")
+}
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let (listener, port) = tcp::listen(params)?;
-    meter.announce(port);
+    let listener = tcp::listen(meter, params)?;
     tcp_flow::receive(&tcp::accept(&listener)?)
 }

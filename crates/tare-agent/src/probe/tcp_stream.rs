@@ -16,20 +16,15 @@ use std::time::Instant;
 
 use tare_model::{Failure, Params, Unit};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::slices::{self, Slice};
 use crate::tcp::{self, Peer};
 use crate::tcp_flow;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "tcp-stream",
-    revision: 1,
-    about: "bytes received per second through one TCP connection, written 128 KiB at a time",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "tcp-stream": "bytes received per second through one TCP connection, written 128 KiB at a time";
+    revision 1, cut KERNEL
+}
 
 /// The metric.
 pub const RATE: &str = "net.tcp.throughput.rate";

@@ -15,17 +15,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "threads",
-    revision: 1,
-    about: "starting and ending a thread, switching between two on one processor, and giving way",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "threads": "starting and ending a thread, switching between two on one processor, and giving way";
+    revision 1, cut KERNEL
+}
 
 super::by_system!("futexes");
 

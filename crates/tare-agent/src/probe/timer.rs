@@ -11,17 +11,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "timer",
-    revision: 1,
-    about: "setting and taking back a timer, and sleeping for 50 µs",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "timer": "setting and taking back a timer, and sleeping for 50 µs";
+    revision 1, cut KERNEL
+}
 
 super::needs!(linux or windows, "timerfd");
 

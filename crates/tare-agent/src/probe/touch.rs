@@ -9,17 +9,12 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "touch",
-    revision: 1,
-    about: "the first write to each fresh anonymous page of 4 KiB",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "touch": "the first write to each fresh anonymous page of 4 KiB";
+    revision 1, cut KERNEL
+}
 
 #[cfg(target_os = "linux")]
 fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {

@@ -14,18 +14,13 @@ use std::hint::black_box;
 
 use tare_model::{Params, Unit};
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::region::{Pages, Region};
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "triad",
-    revision: 1,
-    about: "the STREAM triad over three arrays in memory, on one thread",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "triad": "the STREAM triad over three arrays in memory, on one thread";
+    revision 1, cut KERNEL
+}
 
 /// Elements that one step of a kernel handles: a cache line.
 const STEP: usize = 8;

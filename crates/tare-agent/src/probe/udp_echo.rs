@@ -6,21 +6,14 @@
 
 use tare_model::Params;
 
-use super::{Cut, Probe};
 use crate::meter::{Meter, ProbeError};
 use crate::udp;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "udp-echo",
-    revision: 1,
-    about: "the far end of `udp-round-trip`; times nothing",
-    cut: Cut::Whole("it serves the other end"),
-    run,
-};
+super::probe! {
+    "udp-echo": "the far end of `udp-round-trip`; times nothing";
+    revision 1, cut Whole("it serves the other end")
+}
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let (socket, port) = udp::bind(params)?;
-    meter.announce(port);
-    udp::echo(&socket)
+    udp::echo(&udp::bind(meter, params)?)
 }

@@ -12,21 +12,16 @@ use std::net::UdpSocket;
 
 use tare_model::{Params, Unit};
 
-use super::{Cut, Probe};
 use crate::args;
 use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, batch, times_ns, total};
 use crate::tcp::{self, Peer};
 use crate::udp;
 
-/// The registered probe.
-pub static PROBE: Probe = Probe {
-    name: "udp-round-trip",
-    revision: 1,
-    about: "a datagram of 16 bytes there and back",
-    cut: Cut::KERNEL,
-    run,
-};
+super::probe! {
+    "udp-round-trip": "a datagram of 16 bytes there and back";
+    revision 1, cut KERNEL
+}
 
 /// The metric.
 pub const TIME: &str = "net.udp.round-trip.time";
