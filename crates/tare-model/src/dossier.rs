@@ -665,3 +665,10 @@ pub struct Dossier {
     /// Cost.
     pub cost: RunCost,
 }
+
+impl Dossier {
+    /// The cells of an arm.
+    pub fn cells_of(&self, arm: &str) -> Vec<&DossierCell> {
+        self.cells.iter().filter(|cell| cell.arm == arm).collect()
+    }
+}

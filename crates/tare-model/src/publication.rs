@@ -132,19 +132,19 @@ words! {
     /// Why nothing is set beside a published number.
     pub enum NoCounterpart {
         /// It says what was done, and not what came of it.
-        Setting = "setting",
+        Setting: "setting",
         /// A standard deviation, or an extreme of single runs.
-        Spread = "spread",
+        Spread: "spread",
         /// It was computed from numbers beside which values stand.
-        Derived = "derived",
+        Derived: "derived",
         /// It grows with the length of the run.
-        Total = "total",
+        Total: "total",
         /// It repeats a number of a log or table.
-        Repeated = "repeated",
+        Repeated: "repeated",
         /// The same with another size of file, block or record than this study's.
-        OtherSize = "other-size",
+        OtherSize: "other-size",
         /// Something that this study does not measure.
-        NotMeasured = "not-measured",
+        NotMeasured: "not-measured",
     }
 }
 

@@ -44,26 +44,36 @@ words! {
     /// The way between the two ends of a workload; part of the cell's identity.
     pub enum Path {
         /// Both ends inside the arm, over its own loopback.
-        Loopback = "loopback",
+        Loopback: "loopback",
         /// The client on the host, the server inside the arm.
-        HostToArm = "host→arm",
+        HostToArm: "host→arm",
         /// The client inside the arm, the server on the host.
-        ArmToHost = "arm→host",
+        ArmToHost: "arm→host",
         /// The client inside a second instance of the arm, the server inside the first, on their common network.
-        ArmToArm = "arm→arm",
+        ArmToArm: "arm→arm",
         /// The client inside the arm, the server inside a second instance of it: the other way of `arm→arm`.
-        FirstToSecond = "node-1→node-2",
+        FirstToSecond: "node-1→node-2",
         /// The client inside a second instance of the arm, the server inside a third.
-        SecondToThird = "node-2→node-3",
+        SecondToThird: "node-2→node-3",
         /// The client on the host, the server inside the arm, by a port published on the host's loopback.
-        PublishedLoopback = "host→published 127.0.0.1",
+        PublishedLoopback: "host→published 127.0.0.1",
         /// The client on the host, the server inside the arm, by a port published on the host's address on the
         /// arm's bridge.
-        PublishedBridge = "host→published bridge",
+        PublishedBridge: "host→published bridge",
     }
 }
 
 impl Path {
+    /// Those of which an address alone is an end, and no port that is published for TCP.
+    pub const UNPUBLISHED: [Self; 6] = [
+        Self::Loopback,
+        Self::HostToArm,
+        Self::ArmToHost,
+        Self::ArmToArm,
+        Self::FirstToSecond,
+        Self::SecondToThird,
+    ];
+
     /// Where the server runs.
     pub fn server(self) -> End {
         match self {

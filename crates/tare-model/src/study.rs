@@ -70,9 +70,9 @@ words! {
     pub enum Spread {
         /// As processes of one environment.
         #[default]
-        Processes = "processes",
+        Processes: "processes",
         /// Each in an environment of its own.
-        Environments = "environments",
+        Environments: "environments",
     }
 }
 
@@ -92,6 +92,19 @@ pub struct WorkloadSpec {
     /// one, are prepared first and then started together, so that numbers of instances are alike in all else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
+}
+
+impl WorkloadSpec {
+    /// One of it, with one end.
+    pub fn new(id: WorkloadId, params: Params) -> Self {
+        Self {
+            id,
+            params,
+            path: None,
+            instances: 1,
+            spread: None,
+        }
+    }
 }
 
 /// What a stored study without a number of instances means.
@@ -158,6 +171,38 @@ pub struct Study {
 }
 
 impl Study {
+    /// Warm trials of 20 ms in ten blocks, each after a restart of the arms, without anything special.
+    pub fn new(
+        id: impl Into<String>,
+        baseline: ArmId,
+        arms: Vec<ArmSpec>,
+        workloads: Vec<WorkloadSpec>,
+    ) -> Self {
+        let id = id.into();
+        Self {
+            title: id.clone(),
+            id,
+            seed: 0,
+            baseline,
+            arms,
+            workloads,
+            margins: Margins::default(),
+            blocks_min: 10,
+            blocks_max: 10,
+            blocks_per_launch: 1,
+            precision: None,
+            budget_ns: None,
+            trial_ns: 20_000_000,
+            limit_ns: 10_000_000_000,
+            settle_ns: 0,
+            lifecycle: Lifecycle::Warm,
+            publication: None,
+            allow_different_tools: false,
+            alternate: false,
+            pairs: false,
+        }
+    }
+
     /// What the trials of one block are expected to take, nanoseconds: each the time that it aims at.
     pub fn block_ns(&self) -> u64 {
         let trials = (self.workloads.len() * self.arms.len()) as u64;

@@ -48,9 +48,9 @@ words! {
     /// Which direction of a metric is the better one.
     pub enum Better {
         /// Smaller is better: times, sizes.
-        Lower = "lower",
+        Lower: "lower",
         /// Larger is better: rates. Inverted before a ratio is taken, so that a ratio above 1 always means a cost.
-        Higher = "higher",
+        Higher: "higher",
     }
 }
 
@@ -58,15 +58,15 @@ words! {
     /// What a metric loads; decides its default margin.
     pub enum ResourceClass {
         /// Processor and memory.
-        Compute = "compute",
+        Compute: "compute",
         /// Kernel entries: system calls, faults, processes.
-        Kernel = "kernel",
+        Kernel: "kernel",
         /// File systems and block devices.
-        Disk = "disk",
+        Disk: "disk",
         /// Sockets.
-        Network = "network",
+        Network: "network",
         /// Creating and removing the environment itself.
-        StartUp = "start-up",
+        StartUp: "start-up",
     }
 }
 

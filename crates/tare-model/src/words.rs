@@ -5,7 +5,7 @@
 
 /// An enum whose variants are words, with `ALL` of them, `name`, `from_name` and `Display`.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $word:ident = $text:literal,)+ }) => {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $word:ident: $text:literal,)+ }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
@@ -43,21 +43,21 @@ words! {
     /// What a cell shows, costs first. `ratio > 1` means that the environment costs more.
     pub enum Verdict {
         /// The whole interval lies beyond the margin.
-        MaterialCost = "material-cost",
+        MaterialCost: "material-cost",
         /// A cost whose size relative to the margin is not resolved.
-        Cost = "cost",
+        Cost: "cost",
         /// A real cost that lies within the margin.
-        NegligibleCost = "negligible-cost",
+        NegligibleCost: "negligible-cost",
         /// No difference shown and none beyond the margin possible.
-        Equivalent = "equivalent",
+        Equivalent: "equivalent",
         /// Neither a difference nor equivalence can be shown.
-        Inconclusive = "inconclusive",
+        Inconclusive: "inconclusive",
         /// A real gain that lies within the margin.
-        NegligibleGain = "negligible-gain",
+        NegligibleGain: "negligible-gain",
         /// A gain whose size relative to the margin is not resolved.
-        Gain = "gain",
+        Gain: "gain",
         /// The whole interval lies beyond the margin, on the side of gains.
-        MaterialGain = "material-gain",
+        MaterialGain: "material-gain",
     }
 }
 
@@ -94,9 +94,9 @@ words! {
     /// Which in-trial summary a cell is of.
     pub enum Summary {
         /// The median.
-        Typical = "typical",
+        Typical: "typical",
         /// The best.
-        Floor = "floor",
+        Floor: "floor",
     }
 }
 
@@ -104,15 +104,15 @@ words! {
     /// What trying a suspect proved, the strongest first.
     pub enum Status {
         /// It explains at least half of the cost.
-        Confirmed = "confirmed",
+        Confirmed: "confirmed",
         /// It explains a part; or nothing was tried, and the evidence is specific.
-        Supported = "supported",
+        Supported: "supported",
         /// It was tried, and may explain nothing or most of it.
-        Undecided = "undecided",
+        Undecided: "undecided",
         /// Nothing was tried.
-        Untested = "untested",
+        Untested: "untested",
         /// It does not explain the cost.
-        Refuted = "refuted",
+        Refuted: "refuted",
     }
 }
 
@@ -120,9 +120,9 @@ words! {
     /// How a measurement is missing.
     pub enum Absence {
         /// It would be so every time.
-        Unavailable = "unavailable",
+        Unavailable: "unavailable",
         /// It went wrong.
-        Failed = "failed",
+        Failed: "failed",
     }
 }
 
@@ -130,13 +130,13 @@ words! {
     /// How a published claim came out.
     pub enum ClaimVerdict {
         /// The interval lies within the claim's bounds.
-        Holds = "holds",
+        Holds: "holds",
         /// It lies outside of them.
-        Fails = "fails",
+        Fails: "fails",
         /// It lies across one of them.
-        Undecided = "undecided",
+        Undecided: "undecided",
         /// Nothing was measured that could decide.
-        NotTestable = "not-testable",
+        NotTestable: "not-testable",
     }
 }
 
@@ -144,13 +144,13 @@ words! {
     /// How an item of the checklist, or a comparison of two arms, came out.
     pub enum CheckResult {
         /// As it should be; equal.
-        Pass = "pass",
+        Pass: "pass",
         /// Not as it should be; not equal, and it should be.
-        Fail = "fail",
+        Fail: "fail",
         /// Not equal, and that is part of what is compared.
-        Differs = "differs",
+        Differs: "differs",
         /// Not known, or not asked.
-        NotKnown = "n.a.",
+        NotKnown: "n.a.",
     }
 }
 
@@ -158,13 +158,13 @@ words! {
     /// The answer of `tare why` in a word.
     pub enum WhyOutcome {
         /// The command costs more.
-        Cost = "cost",
+        Cost: "cost",
         /// Only creating the environment costs.
-        StartUp = "start-up",
+        StartUp: "start-up",
         /// No cost was found.
-        None = "none",
+        None: "none",
         /// It could not be decided.
-        Undecided = "undecided",
+        Undecided: "undecided",
     }
 }
 
@@ -172,11 +172,11 @@ words! {
     /// Which of γ, α, β are free in a law of scaling.
     pub enum ScalingLaw {
         /// α = β = 0.
-        Linear = "linear",
+        Linear: "linear",
         /// β = 0.
-        Amdahl = "amdahl",
+        Amdahl: "amdahl",
         /// α and β free, not negative.
-        Universal = "universal",
+        Universal: "universal",
     }
 }
 
@@ -184,11 +184,11 @@ words! {
     /// How a publication lays its numbers out.
     pub enum LayoutKind {
         /// In columns and rows.
-        Table = "table",
+        Table: "table",
         /// One bar a value.
-        Bars = "bars",
+        Bars: "bars",
         /// One line a series.
-        Lines = "lines",
+        Lines: "lines",
     }
 }
 
@@ -196,17 +196,17 @@ words! {
     /// Why a run stopped.
     pub enum StoppedBy {
         /// Every workload was precise enough.
-        Precision = "precision",
+        Precision: "precision",
         /// All blocks of the plan were done.
-        Blocks = "blocks",
+        Blocks: "blocks",
         /// The next block would not have ended within the budget.
-        Budget = "budget",
+        Budget: "budget",
         /// The user stopped it.
-        Interrupted = "interrupted",
+        Interrupted: "interrupted",
         /// It could not go on.
-        Failed = "failed",
+        Failed: "failed",
         /// It did not end by itself, or is still at work; no end is stored.
-        Killed = "killed",
+        Killed: "killed",
     }
 }
 

@@ -7,16 +7,73 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tare_model::{CommandCall, Params, RawOutput, Recipe, SpanClock, Value, WorkSpan};
-
-use super::command_output::{report, stdout};
-use super::sanity::MORE_THREADS_THAN_CPUS;
-use super::{
-    Accepts, DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, unreadable,
+use tare_model::{
+    CommandCall, Params, Path, RawOutput, Recipe, Sample, SpanClock, Value, WorkSpan,
 };
 
+use super::command_output::{report, stdout};
+use super::declared::Declared;
+use super::sanity::MORE_THREADS_THAN_CPUS;
+use super::{
+    Accepts, DecodeError, DefaultValue, Demand, ParamError, ParamSpec, Remark, Tool, Workload,
+    python_tool, unreadable,
+};
+
+/// A workload around NumPy's linear algebra.
+#[derive(Debug)]
+pub struct Blas {
+    pub(super) declared: Declared,
+    /// The program, beside the interpreter.
+    pub(super) script: &'static str,
+    /// The parameters, whole numbers, that are its arguments before the pool's size.
+    pub(super) numbers: &'static [&'static str],
+    /// Reads what it printed.
+    pub(super) decode: fn(&RawOutput) -> Result<Vec<Sample>, DecodeError>,
+}
+
+impl Workload for Blas {
+    fn declared(&self) -> &Declared {
+        &self.declared
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = self.complete(params, path)?;
+        let mut arguments = vec![
+            // Neither the user's own packages nor the surroundings' settings, and no compiled copies left.
+            "-I".to_owned(),
+            "-B".to_owned(),
+            format!("{}/{FILE}", tare_model::command::FOLDER),
+        ];
+        let number = |name: &&str| params.int(name).unwrap_or_default().to_string();
+        arguments.extend(self.numbers.iter().map(number));
+        arguments.push(threads(&params)?);
+        let call = CommandCall::new(&python(&params)?, arguments).with_file(FILE, self.script);
+        Ok(Recipe::Probe(call.to_probe()))
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        vec![python_tool::tool(params, MODULES)]
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        (self.decode)(raw)
+    }
+
+    fn demand(&self, raw: &RawOutput) -> Option<Demand> {
+        told::<Pool>(raw).ok()?.demand()
+    }
+
+    fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
+        span(raw)
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        remarks(self.demand(raw))
+    }
+}
+
 /// What the programs import.
-pub(super) const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
+const MODULES: &str = "json, os, sys, time, numpy, numpy.linalg, numpy.random";
 
 /// The program's name in the trial's folder.
 const FILE: &str = "matrices.py";
@@ -44,25 +101,6 @@ pub(super) const PYTHON: ParamSpec = ParamSpec {
     doc: "the interpreter, by its path or its name on the search path; it must find NumPy",
 };
 
-/// The call of a program with these whole numbers of the complete parameters and the pool's size as its arguments.
-pub(super) fn recipe(
-    params: &Params,
-    script: &str,
-    numbers: &[&str],
-) -> Result<Recipe, ParamError> {
-    let mut arguments = vec![
-        // Neither the user's own packages nor the surroundings' settings, and no compiled copies left.
-        "-I".to_owned(),
-        "-B".to_owned(),
-        format!("{}/{FILE}", tare_model::command::FOLDER),
-    ];
-    let number = |name: &&str| params.int(name).unwrap_or_default().to_string();
-    arguments.extend(numbers.iter().map(number));
-    arguments.push(threads(params)?);
-    let call = CommandCall::new(&python(params)?, arguments).with_file(FILE, script);
-    Ok(Recipe::Probe(call.to_probe()))
-}
-
 /// What a program printed.
 ///
 /// # Errors
@@ -77,7 +115,7 @@ pub(super) fn told<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeErro
 
 /// What every program tells of the pool.
 #[derive(Debug, Deserialize)]
-pub(super) struct Pool {
+struct Pool {
     threads: Option<u32>,
     cpus: Option<u32>,
     quota: Option<f64>,
@@ -85,7 +123,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// The threads and what they may run on; `None` where the program could not tell.
-    pub(super) fn demand(&self) -> Option<Demand> {
+    fn demand(&self) -> Option<Demand> {
         Some(Demand {
             threads: self.threads?,
             cpus: self.cpus?,
@@ -95,7 +133,7 @@ impl Pool {
 }
 
 /// When a program was at work, by the kernel's clock; every one tells it.
-pub(super) fn span(raw: &RawOutput) -> Option<WorkSpan> {
+fn span(raw: &RawOutput) -> Option<WorkSpan> {
     #[derive(Deserialize)]
     struct Told {
         span_ns: [u64; 2],
@@ -109,7 +147,7 @@ pub(super) fn span(raw: &RawOutput) -> Option<WorkSpan> {
 }
 
 /// Says so if there were more threads than they had processors.
-pub(super) fn remarks(demand: Option<Demand>) -> Vec<Remark> {
+fn remarks(demand: Option<Demand>) -> Vec<Remark> {
     let Some(demand) = demand else {
         return Vec::new();
     };

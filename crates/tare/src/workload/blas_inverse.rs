@@ -15,69 +15,46 @@
 //! What it cannot see: which kernel the library chose for the processor.
 
 use serde::Deserialize;
-use tare_model::{Params, Path, RawOutput, Recipe, Sample, WorkSpan, metrics};
+use tare_model::{RawOutput, Sample, metrics};
 
-use super::blas::{self, Pool, THREADS};
+use super::DecodeError;
+use super::blas::{self, Blas, PYTHON, THREADS};
 use super::command_output::sample;
-use super::declared::declared;
-use super::{DecodeError, Demand, ParamError, Remark, Tool, Workload, python_tool};
-
-/// The program that is run, beside the interpreter.
-const SCRIPT: &str = concat!(
-    include_str!("blas_common.py"),
-    include_str!("blas_inverse.py")
-);
+use super::declared::{Declared, params};
 
 metrics! {
     METRIC = "blas.inverse.time", Nanosecond, Lower, Compute, floor: "Time of one inversion of a dense matrix of 64-bit floating-point numbers by NumPy.";
     ALL = "blas.inversions.time", Nanosecond, Lower, Compute: "Time of all inversions of a trial together, the pauses among them left out.";
 }
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct BlasInverse;
-
-impl Workload for BlasInverse {
-    declared! {
-        "blas-inverse": "Inversions of a dense matrix by NumPy, with the BLAS library's own pool of threads.";
-        params {
+/// The registered workload.
+pub static ENTRY: Blas = Blas {
+    declared: Declared {
+        id: "blas-inverse",
+        about: "Inversions of a dense matrix by NumPy, with the BLAS library's own pool of threads.",
+        params: params! {
             "size" = Int(200), Between(2, 8_000): "order of the matrix, 2 to 8000";
             "repeats" = Int(300), Between(1, 100_000): "inversions in one trial, 1 to 100000";
             + THREADS;
-            + blas::PYTHON;
-        }
-        metrics &[METRIC, ALL];
-    }
+            + PYTHON;
+        },
+        metrics: &[METRIC, ALL],
+    },
+    script: concat!(
+        include_str!("blas_common.py"),
+        include_str!("blas_inverse.py")
+    ),
+    numbers: &["size", "repeats"],
+    decode,
+};
 
-    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = self.complete(params, path)?;
-        blas::recipe(&params, SCRIPT, &["size", "repeats"])
-    }
-
-    fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![python_tool::tool(params, blas::MODULES)]
-    }
-
-    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let told: Told = blas::told(raw)?;
-        let all_ns = told.times_ns.iter().sum();
-        Ok(vec![
-            sample(&METRIC, told.times_ns)?,
-            sample(&ALL, vec![all_ns])?,
-        ])
-    }
-
-    fn demand(&self, raw: &RawOutput) -> Option<Demand> {
-        blas::told::<Pool>(raw).ok()?.demand()
-    }
-
-    fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
-        blas::span(raw)
-    }
-
-    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
-        blas::remarks(self.demand(raw))
-    }
+fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+    let told: Told = blas::told(raw)?;
+    let all_ns = told.times_ns.iter().sum();
+    Ok(vec![
+        sample(&METRIC, told.times_ns)?,
+        sample(&ALL, vec![all_ns])?,
+    ])
 }
 
 /// What the program prints; what only a reader of the raw output needs is left out.
@@ -88,6 +65,7 @@ struct Told {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Workload as _;
     use super::super::command_output::tests::raw;
     use super::super::sanity::MORE_THREADS_THAN_CPUS;
     use super::*;
@@ -97,25 +75,21 @@ mod tests {
 
     #[test]
     fn every_inversion_is_an_observation() {
-        let samples = BlasInverse.decode(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let samples = ENTRY.decode(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!(samples[0].observations, [1000.0, 3000.0, 2000.0]);
         assert_eq!(samples[1].metric.as_str(), ALL.id);
         assert_eq!(samples[1].observations, [6000.0]);
-        let demand = BlasInverse.demand(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let demand = ENTRY.demand(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!((demand.threads, demand.cpus, demand.quota), (2, 2, None));
-        let span = BlasInverse.span(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
+        let span = ENTRY.span(&raw(0, OUTPUT.as_bytes(), b"")).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (10, 7_000));
-        assert!(
-            BlasInverse
-                .remarks(&raw(0, OUTPUT.as_bytes(), b""))
-                .is_empty()
-        );
+        assert!(ENTRY.remarks(&raw(0, OUTPUT.as_bytes(), b"")).is_empty());
     }
 
     #[test]
     fn a_pool_that_is_larger_than_what_it_may_run_on_is_remarked() {
         let limited = OUTPUT.replace("\"quota\": null", "\"quota\": 1.5");
-        let remarks = BlasInverse.remarks(&raw(0, limited.as_bytes(), b""));
+        let remarks = ENTRY.remarks(&raw(0, limited.as_bytes(), b""));
         assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
         assert_eq!(remarks[0].detail, "2 threads on 1.5 CPUs");
     }
@@ -123,18 +97,10 @@ mod tests {
     #[test]
     fn a_program_that_ended_badly_or_printed_something_else_is_no_reading() {
         for (code, output) in [(1, OUTPUT), (0, "Illegal instruction"), (0, "{}")] {
-            assert!(
-                BlasInverse
-                    .decode(&raw(code, output.as_bytes(), b""))
-                    .is_err()
-            );
-            assert_eq!(BlasInverse.demand(&raw(code, output.as_bytes(), b"")), None);
+            assert!(ENTRY.decode(&raw(code, output.as_bytes(), b"")).is_err());
+            assert_eq!(ENTRY.demand(&raw(code, output.as_bytes(), b"")), None);
         }
         let nothing = OUTPUT.replace("[1000, 3000, 2000]", "[]");
-        assert!(
-            BlasInverse
-                .decode(&raw(0, nothing.as_bytes(), b""))
-                .is_err()
-        );
+        assert!(ENTRY.decode(&raw(0, nothing.as_bytes(), b"")).is_err());
     }
 }

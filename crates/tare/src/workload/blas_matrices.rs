@@ -10,86 +10,60 @@
 //! What it cannot see: which kernel the library chose for the processor; memory that the kernel holds for the program.
 
 use serde::Deserialize;
-use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, WorkSpan, metrics};
+use tare_model::{RawOutput, Sample};
 
-use super::blas::{self, Pool, THREADS};
+use super::DecodeError;
+use super::blas::{self, Blas, PYTHON, THREADS};
 use super::command_output::sample;
-use super::declared::declared;
-use super::{DecodeError, Demand, ParamError, Remark, Tool, Workload, python_tool};
+use super::declared::described;
 
-/// The program that is run, beside the interpreter.
-const SCRIPT: &str = concat!(
-    include_str!("blas_common.py"),
-    include_str!("blas_matrices.py")
-);
-
-static METRICS: &[MetricSpec] = metrics! {
-    "blas.matrices.time", Nanosecond, Lower, Compute: "Time of all four operations on all matrices.";
-    "blas.matrices-transpose.time", Nanosecond, Lower, Compute: "Time of turning all matrices, which NumPy does without moving an element.";
-    "blas.matrices-inverse.time", Nanosecond, Lower, Compute: "Time of inverting all matrices, one after the other.";
-    "blas.matrices-add.time", Nanosecond, Lower, Compute: "Time of adding the matrices of all pairs.";
-    "blas.matrices-multiply.time", Nanosecond, Lower, Compute: "Time of multiplying the matrices of all pairs, element by element.";
-    "blas.matrices.processors", Ratio, Lower, Compute: "How many processors the operations kept busy: processor time of all threads over time passed.";
-    "blas.matrices.memory", Byte, Lower, Compute: "The most memory that the program held at once, interpreter and library included.";
-};
-
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct BlasMatrices;
-
-impl Workload for BlasMatrices {
-    declared! {
+/// The registered workload.
+pub static ENTRY: Blas = Blas {
+    declared: described! {
         "blas-matrices": "transposes, inverses, sums and products of several matrices by NumPy, with processors and memory used";
         params {
             "size" = Int(500), Between(16, 8_000): "order of the matrices, 16 to 8000";
             "pairs" = Int(8), Between(1, 64): "pairs of matrices, 1 to 64";
             + THREADS;
-            + blas::PYTHON;
+            + PYTHON;
         }
-        metrics METRICS;
-    }
+        "blas.matrices.time", Nanosecond, Lower, Compute: "Time of all four operations on all matrices.";
+        "blas.matrices-transpose.time", Nanosecond, Lower, Compute: "Time of turning all matrices, which NumPy does without moving an element.";
+        "blas.matrices-inverse.time", Nanosecond, Lower, Compute: "Time of inverting all matrices, one after the other.";
+        "blas.matrices-add.time", Nanosecond, Lower, Compute: "Time of adding the matrices of all pairs.";
+        "blas.matrices-multiply.time", Nanosecond, Lower, Compute: "Time of multiplying the matrices of all pairs, element by element.";
+        "blas.matrices.processors", Ratio, Lower, Compute: "How many processors the operations kept busy: processor time of all threads over time passed.";
+        "blas.matrices.memory", Byte, Lower, Compute: "The most memory that the program held at once, interpreter and library included.";
+    },
+    script: concat!(
+        include_str!("blas_common.py"),
+        include_str!("blas_matrices.py")
+    ),
+    numbers: &["size", "pairs"],
+    decode,
+};
 
-    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let params = self.complete(params, path)?;
-        blas::recipe(&params, SCRIPT, &["size", "pairs"])
-    }
-
-    fn tools(&self, params: &Params) -> Vec<Tool> {
-        vec![python_tool::tool(params, blas::MODULES)]
-    }
-
-    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let told: Told = blas::told(raw)?;
-        let parts = [
-            told.transpose_ns,
-            told.inverse_ns,
-            told.add_ns,
-            told.multiply_ns,
-        ];
-        let all_ns: f64 = parts.iter().sum();
-        let mut values = vec![Some(all_ns)];
-        values.extend(parts.map(Some));
-        values.push(Some(told.busy_ns / all_ns));
-        // A system that does not tell leaves it out.
-        values.push(told.memory_bytes);
-        METRICS
-            .iter()
-            .zip(values)
-            .filter_map(|(metric, value)| Some(sample(metric, vec![value?])))
-            .collect()
-    }
-
-    fn demand(&self, raw: &RawOutput) -> Option<Demand> {
-        blas::told::<Pool>(raw).ok()?.demand()
-    }
-
-    fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
-        blas::span(raw)
-    }
-
-    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
-        blas::remarks(self.demand(raw))
-    }
+fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+    let told: Told = blas::told(raw)?;
+    let parts = [
+        told.transpose_ns,
+        told.inverse_ns,
+        told.add_ns,
+        told.multiply_ns,
+    ];
+    let all_ns: f64 = parts.iter().sum();
+    let mut values = vec![Some(all_ns)];
+    values.extend(parts.map(Some));
+    values.push(Some(told.busy_ns / all_ns));
+    // A system that does not tell leaves it out.
+    values.push(told.memory_bytes);
+    ENTRY
+        .declared
+        .metrics
+        .iter()
+        .zip(values)
+        .filter_map(|(metric, value)| Some(sample(metric, vec![value?])))
+        .collect()
 }
 
 /// What the program prints, beside what it tells of the pool.
@@ -106,6 +80,7 @@ struct Told {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Workload as _;
     use super::super::command_output::tests::raw;
     use super::super::sanity::MORE_THREADS_THAN_CPUS;
     use super::*;
@@ -122,8 +97,8 @@ mod tests {
     #[test]
     fn operations_add_up_and_processors_and_memory_stand_beside_them() {
         let raw = raw(0, OUTPUT.as_bytes(), b"");
-        let samples = BlasMatrices.decode(&raw).unwrap();
-        assert_eq!(samples.len(), METRICS.len());
+        let samples = ENTRY.decode(&raw).unwrap();
+        assert_eq!(samples.len(), ENTRY.declared.metrics.len());
         assert_eq!(value(&samples, "blas.matrices.time"), Some(100_000.0));
         assert_eq!(
             value(&samples, "blas.matrices-inverse.time"),
@@ -131,31 +106,25 @@ mod tests {
         );
         assert_eq!(value(&samples, "blas.matrices.processors"), Some(1.5));
         assert_eq!(value(&samples, "blas.matrices.memory"), Some(52_428_800.0));
-        let span = BlasMatrices.span(&raw).unwrap();
+        let span = ENTRY.span(&raw).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (10, 110_000));
-        let remarks = BlasMatrices.remarks(&raw);
+        let remarks = ENTRY.remarks(&raw);
         assert_eq!(remarks[0].id, MORE_THREADS_THAN_CPUS);
     }
 
     #[test]
     fn memory_that_the_system_does_not_tell_is_absent_and_the_rest_stays() {
         let without = OUTPUT.replace("52428800", "null");
-        let samples = BlasMatrices
-            .decode(&raw(0, without.as_bytes(), b""))
-            .unwrap();
+        let samples = ENTRY.decode(&raw(0, without.as_bytes(), b"")).unwrap();
         assert_eq!(value(&samples, "blas.matrices.memory"), None);
-        assert_eq!(samples.len(), METRICS.len() - 1);
+        assert_eq!(samples.len(), ENTRY.declared.metrics.len() - 1);
     }
 
     #[test]
     fn a_program_that_failed_or_printed_something_else_is_no_reading() {
         let backwards = OUTPUT.replace("\"inverse_ns\": 80000", "\"inverse_ns\": -1");
         for (code, output) in [(1, OUTPUT), (0, "Killed"), (0, "{}"), (0, &*backwards)] {
-            assert!(
-                BlasMatrices
-                    .decode(&raw(code, output.as_bytes(), b""))
-                    .is_err()
-            );
+            assert!(ENTRY.decode(&raw(code, output.as_bytes(), b"")).is_err());
         }
     }
 }

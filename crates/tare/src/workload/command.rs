@@ -83,10 +83,7 @@ impl Workload for AnyCommand {
     fn tools(&self, params: &Params) -> Vec<Tool> {
         let program = argv(params).ok().and_then(|argv| argv.into_iter().next());
         program
-            .map(|program| Tool {
-                program,
-                ..Tool::default()
-            })
+            .map(|program| Tool::new(&program, &[]))
             .into_iter()
             .collect()
     }

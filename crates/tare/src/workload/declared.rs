@@ -146,8 +146,24 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Declares what a workload is, within its `impl`: `"id": "one sentence";`, its parameters as rows of [`params!`], and
-/// its metrics.
+/// What a workload declares: `"id": "one sentence";`, its parameters as rows of [`params!`], if it has any, and the rows
+/// of its metrics.
+macro_rules! described {
+    ($id:tt: $about:literal; params { $($params:tt)* } $($metrics:tt)+) => {
+        $crate::workload::Declared {
+            id: $id,
+            about: $about,
+            params: $crate::workload::declared::params! { $($params)* },
+            metrics: ::tare_model::metrics! { $($metrics)+ },
+        }
+    };
+    ($id:tt: $about:literal; $($metrics:tt)+) => {
+        $crate::workload::declared::described! { $id: $about; params {} $($metrics)+ }
+    };
+}
+pub(crate) use described;
+
+/// Declares what a workload is, within its `impl`: as [`described!`] has it, or with `metrics` that are constants.
 macro_rules! declared {
     ($id:tt: $about:literal; params { $($params:tt)* } metrics $metrics:expr;) => {
         fn declared(&self) -> &$crate::workload::Declared {
@@ -157,6 +173,13 @@ macro_rules! declared {
                 params: $crate::workload::declared::params! { $($params)* },
                 metrics: $metrics,
             };
+            &DECLARED
+        }
+    };
+    ($($described:tt)+) => {
+        fn declared(&self) -> &$crate::workload::Declared {
+            static DECLARED: $crate::workload::Declared =
+                $crate::workload::declared::described! { $($described)+ };
             &DECLARED
         }
     };

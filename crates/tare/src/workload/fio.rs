@@ -7,13 +7,11 @@
 //! (fio(1)).
 //! What it cannot see: caches below the block device, and what the file system does after the last operation.
 
-use tare_model::{
-    CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value, metrics,
-};
+use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, Value};
 
-use super::declared::{Declared, params};
+use super::declared::{Declared, described};
 use super::{
-    DecodeError, ParamError, Remark, Tool, Workload, command_output, one_end, tool_params,
+    DecodeError, ParamError, Remark, Tool, Workload, check_path, command_output, tool_params,
     tool_text,
 };
 
@@ -26,7 +24,57 @@ pub use output::{Direction, Job, Output};
 #[derive(Debug)]
 pub struct Fio;
 
-static METRICS: &[MetricSpec] = metrics! {
+/// How many metrics each direction has.
+const OF_A_DIRECTION: usize = 11;
+
+/// The metrics of reads and those of writes.
+fn read_and_write() -> [&'static [MetricSpec]; 2] {
+    let (read, others) = DECLARED.metrics.split_at(OF_A_DIRECTION);
+    [read, &others[..OF_A_DIRECTION]]
+}
+
+/// The metrics of the whole job.
+fn of_the_job() -> &'static [MetricSpec] {
+    &DECLARED.metrics[2 * OF_A_DIRECTION..]
+}
+
+/// The job of Google Cloud's handbook for random read operations, as published measurements use it:
+/// <https://cloud.google.com/compute/docs/disks/benchmarking-pd-performance-linux>.
+fn read_iops() -> Params {
+    Params::new()
+        .with("rw", "randread")
+        .with("bs", "4k")
+        .with("size", "4g")
+        .with("ioengine", "libaio")
+        .with("direct", 1)
+        .with("iodepth", 256)
+        .with("iodepth_batch_submit", 256)
+        .with("iodepth_batch_complete_max", 256)
+        .with("runtime", "5m")
+        .with("ramp_time", "2s")
+}
+
+static DECLARED: Declared = described! {
+    "fio": "reads and writes of a file by fio";
+    params {
+        "rw" = Text("randread"), OneOf(&["read", "write", "randread", "randwrite", "readwrite", "randrw"]): "what is done: read, write, randread, randwrite, readwrite or randrw";
+        "ioengine" = Text("io_uring"), OneOf(&["io_uring", "libaio", "posixaio", "psync", "sync", "mmap"]):
+            "how it is asked for: io_uring, libaio, posixaio, psync, sync or mmap; libaio is asynchronous only with `direct = 1`";
+        "iodepth" = Int(1), Between(1, 4096): "requests in flight for each job, 1 to 4096";
+        "direct" = Int(1), Between(0, 1): "1: past the page cache (O_DIRECT); 0: through it";
+        "numjobs" = Int(1), Between(1, 256): "processes that do the same at once, each on a file of its own, 1 to 256";
+        "rwmixread" = Int(50), Between(1, 99): "percentage of reads where both are done, 1 to 99";
+        "fsync" = Int(0), Between(0, 1_000_000): "fsync after so many writes, 0 to 1000000; 0: never";
+        "iodepth_batch_submit" = Int(1), Between(1, 4096): "requests that are submitted at once, 1 to 4096";
+        "iodepth_batch_complete_max" = Int(1), Between(1, 4096): "completions that are taken at once at most, 1 to 4096";
+        "bs" = Text("4k"): "bytes of one request, such as `4k` or `1m`";
+        "size" = Text("64m"): "bytes of each job's file, such as `64m` or `4g`";
+        "runtime" = Text("1s"): "how long it is measured, such as `1s` or `5m`";
+        "ramp_time" = Text("0s"): "how long it runs before that, such as `2s`";
+        "preset" = Text("none"):
+            "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win";
+        "percentiles" = Text("50:99"): "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five";
+    }
     "disk.fio-read.rate", OperationPerSecond, Higher, Disk: "Reads completed per second of fio's run time.";
     "disk.fio-read.throughput", BytePerSecond, Higher, Disk: "Bytes read per second of fio's run time.";
     "disk.fio-read.time", Nanosecond, Lower, Disk: "Mean time of a read from before its submission to its completion.";
@@ -56,78 +104,18 @@ static METRICS: &[MetricSpec] = metrics! {
     "disk.fio-device-busy.share", Ratio, Lower, Disk: "Share of the time in which the busiest block device below had something to do.";
 };
 
-/// How many metrics each direction has.
-const OF_A_DIRECTION: usize = 11;
-
-/// The metrics of reads and those of writes.
-fn read_and_write() -> [&'static [MetricSpec]; 2] {
-    let (read, others) = METRICS.split_at(OF_A_DIRECTION);
-    [read, &others[..OF_A_DIRECTION]]
-}
-
-/// The metrics of the whole job.
-fn of_the_job() -> &'static [MetricSpec] {
-    &METRICS[2 * OF_A_DIRECTION..]
-}
-
-/// The job of Google Cloud's handbook for random read operations, as published measurements use it:
-/// <https://cloud.google.com/compute/docs/disks/benchmarking-pd-performance-linux>.
-fn read_iops() -> Params {
-    Params::new()
-        .with("rw", "randread")
-        .with("bs", "4k")
-        .with("size", "4g")
-        .with("ioengine", "libaio")
-        .with("direct", 1)
-        .with("iodepth", 256)
-        .with("iodepth_batch_submit", 256)
-        .with("iodepth_batch_complete_max", 256)
-        .with("runtime", "5m")
-        .with("ramp_time", "2s")
-}
-
-static DECLARED: Declared = Declared {
-    id: "fio",
-    about: "reads and writes of a file by fio",
-    params: params! {
-        "rw" = Text("randread"), OneOf(&["read", "write", "randread", "randwrite", "readwrite", "randrw"]): "what is done: read, write, randread, randwrite, readwrite or randrw";
-        "ioengine" = Text("io_uring"), OneOf(&["io_uring", "libaio", "posixaio", "psync", "sync", "mmap"]):
-            "how it is asked for: io_uring, libaio, posixaio, psync, sync or mmap; libaio is asynchronous only with `direct = 1`";
-        "iodepth" = Int(1), Between(1, 4096): "requests in flight for each job, 1 to 4096";
-        "direct" = Int(1), Between(0, 1): "1: past the page cache (O_DIRECT); 0: through it";
-        "numjobs" = Int(1), Between(1, 256): "processes that do the same at once, each on a file of its own, 1 to 256";
-        "rwmixread" = Int(50), Between(1, 99): "percentage of reads where both are done, 1 to 99";
-        "fsync" = Int(0), Between(0, 1_000_000): "fsync after so many writes, 0 to 1000000; 0: never";
-        "iodepth_batch_submit" = Int(1), Between(1, 4096): "requests that are submitted at once, 1 to 4096";
-        "iodepth_batch_complete_max" = Int(1), Between(1, 4096): "completions that are taken at once at most, 1 to 4096";
-        "bs" = Text("4k"): "bytes of one request, such as `4k` or `1m`";
-        "size" = Text("64m"): "bytes of each job's file, such as `64m` or `4g`";
-        "runtime" = Text("1s"): "how long it is measured, such as `1s` or `5m`";
-        "ramp_time" = Text("0s"): "how long it runs before that, such as `2s`";
-        "preset" = Text("none"):
-            "`none`, or `read_iops`: the random reads of many cloud handbooks (4k, depth 256, batches of 256, libaio, a file of 4g, 5m after a ramp of 2s, for which a trial needs a `limit` of 6 minutes); parameters that differ from their default win";
-        "percentiles" = Text("50:99"): "percentiles of the times, such as `1:50:95:99:99.99`; metrics there are of these five";
-    },
-    metrics: METRICS,
-};
-
 impl Workload for Fio {
     fn declared(&self) -> &Declared {
         &DECLARED
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        one_end(self.id(), path)?;
+        check_path(self.id(), self.paths(), path)?;
         Ok(Recipe::Probe(call(&complete(params)?)?.to_probe()))
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: "fio".to_owned(),
-            version: vec!["--version".to_owned()],
-            packages: Vec::new(),
-            files_told_by: Vec::new(),
-        }]
+        vec![Tool::new("fio", &["--version"])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -158,7 +146,7 @@ impl Workload for Fio {
         }
         if samples.is_empty() {
             return Err(DecodeError::NoValue {
-                metric: METRICS[0].id.to_owned(),
+                metric: DECLARED.metrics[0].id.to_owned(),
                 problem: "fio did neither a read nor a write".to_owned(),
             });
         }

@@ -18,9 +18,7 @@ use std::collections::BTreeMap;
 
 use tare_model::cluster::{HOSTFILE, NODE, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
-use tare_model::{
-    CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
-};
+use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample};
 
 pub use problem::Problem;
 
@@ -57,20 +55,7 @@ struct Entry {
     factor: f64,
 }
 
-const METRICS: &[MetricSpec] = metrics! {
-    "hpcc.hpl.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of all processes together while HPL solves the system of equations.";
-    "hpcc.dgemm.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of one process in a matrix product, while all processes compute one.";
-    "hpcc.ptrans.rate", BytePerSecond, Higher, Network: "Bytes a second of all processes together in the transposition of a distributed matrix.";
-    "hpcc.random-access.rate", OperationPerSecond, Higher, Network: "Updates a second of all processes together at random places of a distributed table.";
-    "hpcc.stream.rate", BytePerSecond, Higher, Compute: "Bytes a second of one process in the triad of STREAM, while all processes run it.";
-    "hpcc.fft.rate", OperationPerSecond, Higher, Network: "Floating-point operations a second of all processes together in a distributed Fourier transform.";
-    "hpcc.ping-pong.rate", BytePerSecond, Higher, Network: "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.";
-    "hpcc.ring.rate", BytePerSecond, Higher, Network: "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.";
-    "hpcc.ping-pong.latency", Nanosecond, Lower, Network: "Half a round trip of 8 bytes between two processes, mean of the pairs.";
-    "hpcc.ring.latency", Nanosecond, Lower, Network: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.";
-};
-
-/// In the order of [`METRICS`].
+/// In the order of the metrics.
 const ENTRIES: &[Entry] = &[
     Entry {
         key: "HPL_Tflops",
@@ -192,7 +177,16 @@ impl Workload for Hpcc {
             "block" = Int(64), Between(1, 1024): "order of the matrix's blocks (NB), 1 to 1024";
             "scale" = Int(10), Between(1, 100): "order of the matrix in percent of what the memory allows, for small machines, 1 to 100";
         }
-        metrics METRICS;
+        "hpcc.hpl.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of all processes together while HPL solves the system of equations.";
+        "hpcc.dgemm.rate", OperationPerSecond, Higher, Compute: "Floating-point operations a second of one process in a matrix product, while all processes compute one.";
+        "hpcc.ptrans.rate", BytePerSecond, Higher, Network: "Bytes a second of all processes together in the transposition of a distributed matrix.";
+        "hpcc.random-access.rate", OperationPerSecond, Higher, Network: "Updates a second of all processes together at random places of a distributed table.";
+        "hpcc.stream.rate", BytePerSecond, Higher, Compute: "Bytes a second of one process in the triad of STREAM, while all processes run it.";
+        "hpcc.fft.rate", OperationPerSecond, Higher, Network: "Floating-point operations a second of all processes together in a distributed Fourier transform.";
+        "hpcc.ping-pong.rate", BytePerSecond, Higher, Network: "Bytes a second between two processes that send each other 2 000 000 bytes in turns, mean of the pairs.";
+        "hpcc.ring.rate", BytePerSecond, Higher, Network: "Bytes a second of one process while all exchange 2 000 000 bytes with two neighbours in rings of random order.";
+        "hpcc.ping-pong.latency", Nanosecond, Lower, Network: "Half a round trip of 8 bytes between two processes, mean of the pairs.";
+        "hpcc.ring.latency", Nanosecond, Lower, Network: "Time of one process to exchange 8 bytes with two neighbours while all do so in rings of random order.";
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -220,10 +214,8 @@ impl Workload for Hpcc {
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
         let tool = |program: &str, version: &[&str], packages: &[&str]| Tool {
-            program: program.to_owned(),
-            version: version.iter().map(|&word| word.to_owned()).collect(),
             packages: packages.iter().map(|&name| name.to_owned()).collect(),
-            files_told_by: Vec::new(),
+            ..Tool::new(program, version)
         };
         // Open MPI opens its components and help texts by name.
         let components = ["libopenmpi3", "openmpi-common", "libpmix2"];
@@ -248,7 +240,7 @@ impl Workload for Hpcc {
         let report = command_output::report(raw)?;
         let summary = summary(&report)?;
         check_problem(&report, &summary)?;
-        METRICS
+        self.metrics()
             .iter()
             .zip(ENTRIES)
             .map(|(metric, entry)| {

@@ -8,7 +8,7 @@
 //! What it cannot see: the clock below its own `Time Resolution`.
 
 use tare_model::counter;
-use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::sanity::{self, PAGE_CACHE};
@@ -19,23 +19,6 @@ use super::{
 /// The adapter.
 #[derive(Debug)]
 pub struct Iozone;
-
-/// The table's columns, in their order.
-static METRICS: &[MetricSpec] = metrics! {
-    "disk.iozone-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file.";
-    "disk.iozone-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again.";
-    "disk.iozone-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file.";
-    "disk.iozone-reread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again.";
-    "disk.iozone-random-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading records at random places.";
-    "disk.iozone-random-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing records at random places.";
-    "disk.iozone-backward-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file backwards.";
-    "disk.iozone-record-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing one record over and over.";
-    "disk.iozone-stride-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading every 17th record.";
-    "disk.iozone-fwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file by fwrite.";
-    "disk.iozone-refwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again by fwrite.";
-    "disk.iozone-fread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file by fread.";
-    "disk.iozone-refread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again by fread.";
-};
 
 /// The columns that each test of `-i` fills, by its number.
 const COLUMNS: [&[usize]; 8] = [
@@ -72,7 +55,20 @@ impl Workload for Iozone {
             "size" = Text("64m"): "bytes of the file, such as `64m` or `1g`";
             "record" = Text("64k"): "bytes of one record, such as `4k` or `1m`";
         }
-        metrics METRICS;
+        // The table's columns, in their order.
+        "disk.iozone-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file.";
+        "disk.iozone-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again.";
+        "disk.iozone-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file.";
+        "disk.iozone-reread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again.";
+        "disk.iozone-random-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading records at random places.";
+        "disk.iozone-random-write.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing records at random places.";
+        "disk.iozone-backward-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file backwards.";
+        "disk.iozone-record-rewrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing one record over and over.";
+        "disk.iozone-stride-read.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading every 17th record.";
+        "disk.iozone-fwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing a new file by fwrite.";
+        "disk.iozone-refwrite.throughput", BytePerSecond, Higher, Disk: "Bytes per second of writing the file again by fwrite.";
+        "disk.iozone-fread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file by fread.";
+        "disk.iozone-refread.throughput", BytePerSecond, Higher, Disk: "Bytes per second of reading the file again by fread.";
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -103,12 +99,7 @@ impl Workload for Iozone {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: "iozone".to_owned(),
-            version: vec!["-v".to_owned()],
-            packages: Vec::new(),
-            files_told_by: Vec::new(),
-        }]
+        vec![Tool::new("iozone", &["-v"])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -125,7 +116,7 @@ impl Workload for Iozone {
         };
         row.bytes_per_s
             .iter()
-            .map(|(column, value)| command_output::sample(&METRICS[*column], vec![*value]))
+            .map(|(column, value)| command_output::sample(&self.metrics()[*column], vec![*value]))
             .collect()
     }
 
@@ -292,7 +283,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     let mut remarks = sanity::of_command(report);
     let row = table.rows.first()?;
     for (column, rate) in &row.bytes_per_s {
-        let metric = METRICS[*column].id;
+        let metric = Iozone.metrics()[*column].id;
         let duration_s = row.file_bytes / rate;
         let short = table
             .resolution_s
@@ -311,7 +302,7 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
     if let Some(remark) =
         counted.and_then(|device| sanity::device_bytes("read", application, device))
     {
-        let of_each = tests.map(|(column, _)| remark.clone().about(METRICS[*column].id));
+        let of_each = tests.map(|(column, _)| remark.clone().about(Iozone.metrics()[*column].id));
         remarks.extend(of_each);
     }
     Some(remarks)

@@ -9,7 +9,7 @@
 use serde_json::Value;
 use tare_model::command::{ADDRESS, BIND, PORT, Transport};
 use tare_model::course::Course;
-use tare_model::{CommandCall, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics};
+use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::sanity::{self, GAPS, LOG_ARITHMETIC, PACKET_LOSS, RETRANSMITS};
@@ -20,13 +20,6 @@ use super::{
 /// The adapter.
 #[derive(Debug)]
 pub struct Iperf3;
-
-static METRICS: &[MetricSpec] = metrics! {
-    "net.iperf3.throughput", BytePerSecond, Higher, Network: "Bytes that the receivers of all streams got per second, slow start included.";
-    "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
-        "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
-    "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not told of UDP.";
-};
 
 /// Reports of the client are so long, seconds.
 const INTERVAL_S: f64 = 0.1;
@@ -49,7 +42,10 @@ impl Workload for Iperf3 {
             "bitrate" = Text("0"): "bits per second for each stream, such as `100m`; `0`: as fast as it can";
             "length" = Text("default"): "bytes of one write, such as `128k`; `default`: iperf3's own";
         }
-        metrics METRICS;
+        "net.iperf3.throughput", BytePerSecond, Higher, Network: "Bytes that the receivers of all streams got per second, slow start included.";
+        "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
+            "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
+        "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not told of UDP.";
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -58,9 +54,6 @@ impl Workload for Iperf3 {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        if path.is_none() {
-            return Err(ParamError::needs_path(self.id(), self.paths()));
-        }
         let number = |name| params.int(name).unwrap_or_default();
         let is_udp = params.text("protocol") == Some("udp");
         let mut client: Vec<String> = ["-c", ADDRESS, "-p", PORT, "-J", "-i", "0.1"]
@@ -97,12 +90,7 @@ impl Workload for Iperf3 {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: "iperf3".to_owned(),
-            version: vec!["--version".to_owned()],
-            packages: Vec::new(),
-            files_told_by: Vec::new(),
-        }]
+        vec![Tool::new("iperf3", &["--version"])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -116,8 +104,8 @@ impl Workload for Iperf3 {
         };
         let least = test.rates.iter().copied().reduce(f64::min);
         let throughput = vec![test.received.bytes_per_s];
-        let mut samples = vec![command_output::sample(&METRICS[0], throughput)?];
-        for (metric, value) in METRICS[1..].iter().zip([least, test.retransmits]) {
+        let mut samples = vec![command_output::sample(&self.metrics()[0], throughput)?];
+        for (metric, value) in self.metrics()[1..].iter().zip([least, test.retransmits]) {
             if let Some(value) = value {
                 samples.push(command_output::sample_or_nothing(metric, vec![value])?);
             }
@@ -129,8 +117,8 @@ impl Workload for Iperf3 {
         let report = command_output::report(raw).ok()?;
         let test = Test::parse(&command_output::stdout(&report)).ok()?;
         Some(Course {
-            metric: METRICS[0].id,
-            unit: METRICS[0].unit,
+            metric: self.metrics()[0].id,
+            unit: self.metrics()[0].unit,
             axis: "s",
             step: INTERVAL_S,
             values: test.rates,

@@ -86,8 +86,8 @@ pub mod user_command;
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
     &allocate::ENTRY,
-    &blas_inverse::BlasInverse,
-    &blas_matrices::BlasMatrices,
+    &blas_inverse::ENTRY,
+    &blas_matrices::ENTRY,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
@@ -170,6 +170,17 @@ pub struct Tool {
     pub files_told_by: Vec<String>,
 }
 
+impl Tool {
+    /// A program that prints its version when it is started with these arguments, and opens nothing by name.
+    pub fn new(program: &str, version: &[&str]) -> Self {
+        Self {
+            program: program.to_owned(),
+            version: version.iter().map(|&word| word.to_owned()).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// How many threads a trial computes with at once, and what they may run on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
@@ -203,33 +214,32 @@ impl ParamError {
             hint: Some(hint.into()),
         }
     }
-
-    /// A workload with two ends was given none of its paths.
-    pub fn needs_path(workload: &str, paths: &[Path]) -> Self {
-        Self {
-            param: "path".to_owned(),
-            problem: format!("`{workload}` has two ends and needs one of its paths"),
-            hint: Some(format!(
-                "use one of {}",
-                declared::listed(paths.iter().map(|path| path.name()))
-            )),
-        }
-    }
 }
 
-/// Refuses a path for a workload with one end.
+/// Checks that a path is one of the workload's own.
 ///
 /// # Errors
-/// If there is a path.
-pub fn one_end(workload: &str, path: Option<Path>) -> Result<(), ParamError> {
-    match path {
-        None => Ok(()),
-        Some(path) => Err(ParamError {
-            param: "path".to_owned(),
-            problem: format!("`{workload}` has one end and no path `{}`", path.name()),
-            hint: Some("leave the path out".to_owned()),
+/// It is another one, there is one where the workload has one end, or none where it has two.
+pub fn check_path(workload: &str, paths: &[Path], path: Option<Path>) -> Result<(), ParamError> {
+    let problem = match path {
+        None if paths.is_empty() => return Ok(()),
+        Some(path) if paths.contains(&path) => return Ok(()),
+        None => format!("`{workload}` has two ends and needs one of its paths"),
+        Some(path) if paths.is_empty() => {
+            format!("`{workload}` has one end and no path `{}`", path.name())
+        }
+        Some(path) => format!("`{workload}` cannot be run over the path `{}`", path.name()),
+    };
+    let known = declared::listed(paths.iter().map(|path| path.name()));
+    Err(ParamError {
+        param: "path".to_owned(),
+        problem,
+        hint: Some(if paths.is_empty() {
+            "leave the path out".to_owned()
+        } else {
+            format!("use one of {known}")
         }),
-    }
+    })
 }
 
 /// What is wrong with JSON, in the parser's words: it quotes what it did not expect, which is foreign text.
@@ -294,11 +304,9 @@ pub trait Workload: Sync {
     /// The parameters with the defaults filled in, for a path that it has.
     ///
     /// # Errors
-    /// A parameter is unknown or its value not taken, or there is a path where there is one end.
+    /// A parameter is unknown or its value not taken, the path is none of its own, or there is none where it needs one.
     fn complete(&self, params: &Params, path: Option<Path>) -> Result<Params, ParamError> {
-        if self.paths().is_empty() {
-            one_end(self.id(), path)?;
-        }
+        check_path(self.id(), self.paths(), path)?;
         self.declared().complete(params)
     }
     /// What to execute, for complete parameters.

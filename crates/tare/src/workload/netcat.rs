@@ -9,9 +9,7 @@
 //! What it cannot see: what the server did with the bytes; it writes them to `/dev/null`.
 
 use tare_model::command::{ADDRESS, BIND, PORT, Stdout, Transport};
-use tare_model::{
-    CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
-};
+use tare_model::{CommandCall, CommandReport, Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC};
@@ -22,10 +20,6 @@ use super::{
 /// The adapter.
 #[derive(Debug)]
 pub struct Netcat;
-
-static METRICS: &[MetricSpec] = metrics! {
-    "net.netcat.throughput", BytePerSecond, Higher, Network: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
-};
 
 /// Asks which netcat it is, then serves one connection. Arguments: address, port.
 const SERVER: &str = r#"name=$(nc -h 2>&1 | head -n 1)
@@ -47,7 +41,7 @@ impl Workload for Netcat {
             "count" = Int(100), Between(1, 10_000_000): "blocks that are sent, 1 to 10000000";
             "bs" = Text("1m"): "bytes of one block, such as `64k` or `1m`";
         }
-        metrics METRICS;
+        "net.netcat.throughput", BytePerSecond, Higher, Network: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -56,9 +50,6 @@ impl Workload for Netcat {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        if path.is_none() {
-            return Err(ParamError::needs_path(self.id(), self.paths()));
-        }
         let block = tool_params::size(&params, "bs", 1, 1 << 30)?.to_string();
         let count = params.int("count").unwrap_or_default().to_string();
         let server = CommandCall {
@@ -74,17 +65,11 @@ impl Workload for Netcat {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        let tool = |program: &str, version: &[&str]| Tool {
-            program: program.to_owned(),
-            version: version.iter().map(|word| (*word).to_owned()).collect(),
-            packages: Vec::new(),
-            files_told_by: Vec::new(),
-        };
         vec![
-            tool("nc", &["-h"]),
-            tool("sh", &[]),
-            tool("dd", &["--version"]),
-            tool("head", &["--version"]),
+            Tool::new("nc", &["-h"]),
+            Tool::new("sh", &[]),
+            Tool::new("dd", &["--version"]),
+            Tool::new("head", &["--version"]),
         ]
     }
 
@@ -98,7 +83,10 @@ impl Workload for Netcat {
             });
         }
         let rate = sent as f64 / (report.wall_ns as f64 / 1e9);
-        Ok(vec![command_output::sample(&METRICS[0], vec![rate])?])
+        Ok(vec![command_output::sample(
+            &self.metrics()[0],
+            vec![rate],
+        )?])
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {

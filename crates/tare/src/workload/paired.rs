@@ -7,7 +7,7 @@
 
 use tare_model::{Params, Path, ProbeCall, RawOutput, Recipe, Sample};
 
-use super::declared::{Declared, listed};
+use super::declared::Declared;
 use super::probe_output::decode_of;
 use super::{DecodeError, ParamError, Workload};
 
@@ -32,34 +32,18 @@ impl Workload for PairedWorkload {
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
-        let args = self.complete(params, path)?;
         let client = ProbeCall {
             name: self.id().to_owned(),
-            args,
+            args: self.complete(params, path)?,
         };
-        match path {
-            Some(Path::Loopback) => Ok(Recipe::Probe(client)),
-            Some(path) if self.paths.contains(&path) => Ok(Recipe::Pair {
-                server: ProbeCall {
-                    name: self.server.to_owned(),
-                    args: Params::new(),
-                },
-                client,
-            }),
-            Some(path) => Err(ParamError {
-                param: "path".to_owned(),
-                problem: format!(
-                    "`{}` cannot be run over the path `{}`",
-                    self.id(),
-                    path.name()
-                ),
-                hint: Some(format!(
-                    "use one of {}",
-                    listed(self.paths.iter().map(|path| path.name()))
-                )),
-            }),
-            None => Err(ParamError::needs_path(self.id(), self.paths)),
+        if path == Some(Path::Loopback) {
+            return Ok(Recipe::Probe(client));
         }
+        let server = ProbeCall {
+            name: self.server.to_owned(),
+            args: Params::new(),
+        };
+        Ok(Recipe::Pair { server, client })
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {

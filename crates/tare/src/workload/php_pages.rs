@@ -64,10 +64,8 @@ impl Workload for PhpPages {
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
         vec![Tool {
-            program: program(params).unwrap_or("php").to_owned(),
-            version: vec!["--version".to_owned()],
-            packages: Vec::new(),
             files_told_by: vec!["-n".to_owned(), "-r".to_owned(), FILES.to_owned()],
+            ..Tool::new(program(params).unwrap_or("php"), &["--version"])
         }]
     }
 

@@ -4,25 +4,20 @@
 //! processor's or the interpreter's behaviour, not the kernel's.
 //! What it cannot see: why; the arm's mitigations and the interpreter's build are among its facts.
 
-use tare_model::metrics;
-
-use super::declared::{Declared, params};
+use super::declared::described;
 use super::pi::Pi;
 use super::python_tool::PYTHON;
 
 /// The registered workload.
 pub static PI_LOOP: Pi = Pi {
-    declared: Declared {
-        id: "pi-loop",
-        about: "an estimate of π by random points in a Python loop",
-        params: params! {
+    declared: described! {
+        "pi-loop": "an estimate of π by random points in a Python loop";
+        params {
             "samples" = Int(200_000), Between(1000, 1_000_000_000): "points in one repeat, 1000 to 1000000000";
             "repeats" = Int(5), Between(1, 1000): "timed repeats, 1 to 1000; one more is warm-up";
             + PYTHON;
-        },
-        metrics: metrics! {
-            "python.pi-loop.time", Nanosecond, Lower, Compute: "One point: two random numbers, their squares, a comparison and a pass of the loop; the mean of `samples` points.";
-        },
+        }
+        "python.pi-loop.time", Nanosecond, Lower, Compute: "One point: two random numbers, their squares, a comparison and a pass of the loop; the mean of `samples` points.";
     },
     script: "pi_loop.py",
     source: include_str!("python/pi_loop.py"),

@@ -4,26 +4,21 @@
 //! vectors get from the kernel each time. The numbers of threads stay as each arm sets them.
 //! What it cannot see: how NumPy was built; its version is compared before the first trial.
 
-use tare_model::metrics;
-
-use super::declared::{Declared, params};
+use super::declared::described;
 use super::pi::Pi;
 use super::python_tool::PYTHON;
 
 /// The registered workload.
 pub static PI_NUMPY: Pi = Pi {
-    declared: Declared {
-        id: "pi-numpy",
-        about: "an estimate of π by random points with NumPy",
-        params: params! {
+    declared: described! {
+        "pi-numpy": "an estimate of π by random points with NumPy";
+        params {
             "samples" = Int(1_000_000), Between(1000, 1_000_000_000): "points in one repeat, 1000 to 1000000000";
             "repeats" = Int(10), Between(1, 1000): "timed repeats, 1 to 1000; one more is warm-up";
             + PYTHON;
-        },
-        metrics: metrics! {
-            "python.pi-numpy.time", Nanosecond, Lower, Compute:
-                "One point: two random numbers, their squares and a comparison, as vectors of `samples` points at once; the mean of all points.";
-        },
+        }
+        "python.pi-numpy.time", Nanosecond, Lower, Compute:
+            "One point: two random numbers, their squares and a comparison, as vectors of `samples` points at once; the mean of all points.";
     },
     script: "pi_numpy.py",
     source: include_str!("python/pi_numpy.py"),

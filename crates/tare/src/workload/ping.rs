@@ -11,9 +11,7 @@
 use tare_model::command::ADDRESS;
 use tare_model::course::Course;
 use tare_model::outcome::Exit;
-use tare_model::{
-    CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Reason, Recipe, Sample, metrics,
-};
+use tare_model::{CommandCall, Params, Path, ProbeCall, RawOutput, Reason, Recipe, Sample};
 
 use super::declared::declared;
 use super::sanity::{self, LOG_ARITHMETIC, PACKET_LOSS, SHORT_INTERVAL};
@@ -24,25 +22,6 @@ use super::{
 /// The adapter.
 #[derive(Debug)]
 pub struct Ping;
-
-/// The typical time, and what `ping` itself sums up: least, mean, greatest and deviation.
-static METRICS: &[MetricSpec] = metrics! {
-    "net.ping.time", Nanosecond, Lower, Network: "Time between the sending of an ICMP echo request and the arrival of its first reply.";
-    "net.ping-least.time", Nanosecond, Lower, Network: "The least of a trial's times to the first reply.";
-    "net.ping-mean.time", Nanosecond, Lower, Network: "The mean of a trial's times to the first reply.";
-    "net.ping-greatest.time", Nanosecond, Lower, Network: "The greatest of a trial's times to the first reply.";
-    "net.ping-deviation.time", Nanosecond, Lower, Network: "The root of the mean square by which a trial's times differ from their mean.";
-};
-
-/// The paths of which an address alone is an end.
-static PATHS: &[Path] = &[
-    Path::Loopback,
-    Path::HostToArm,
-    Path::ArmToHost,
-    Path::ArmToArm,
-    Path::FirstToSecond,
-    Path::SecondToThird,
-];
 
 /// The agent's listener that stands for the far end.
 const FAR_END: &str = "tcp-sink";
@@ -61,18 +40,20 @@ impl Workload for Ping {
             "size" = Int(56), Between(16, 65_507): "bytes of a request without its headers, 16 to 65507; 16 hold the time";
             "interval" = Text("10ms"): "between two requests, such as `10ms` or `1s`; below 200 ms some versions need root";
         }
-        metrics METRICS;
+        // The typical time, and what `ping` itself sums up: least, mean, greatest and deviation.
+        "net.ping.time", Nanosecond, Lower, Network: "Time between the sending of an ICMP echo request and the arrival of its first reply.";
+        "net.ping-least.time", Nanosecond, Lower, Network: "The least of a trial's times to the first reply.";
+        "net.ping-mean.time", Nanosecond, Lower, Network: "The mean of a trial's times to the first reply.";
+        "net.ping-greatest.time", Nanosecond, Lower, Network: "The greatest of a trial's times to the first reply.";
+        "net.ping-deviation.time", Nanosecond, Lower, Network: "The root of the mean square by which a trial's times differ from their mean.";
     }
 
     fn paths(&self) -> &'static [Path] {
-        PATHS
+        &Path::UNPUBLISHED
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        if !path.is_some_and(|path| PATHS.contains(&path)) {
-            return Err(ParamError::needs_path(self.id(), PATHS));
-        }
         let number = |name| params.int(name).unwrap_or_default().to_string();
         let interval_ms = tool_params::duration_ms(&params, "interval", 2, 60_000)?;
         let interval_s = format!("{}.{:03}", interval_ms / 1_000, interval_ms % 1_000);
@@ -100,12 +81,7 @@ impl Workload for Ping {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: "ping".to_owned(),
-            version: vec!["-V".to_owned()],
-            packages: Vec::new(),
-            files_told_by: Vec::new(),
-        }]
+        vec![Tool::new("ping", &["-V"])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -114,11 +90,14 @@ impl Workload for Ping {
             Err(error) => return Err(explained(raw, error)),
         };
         let answers = Answers::parse(&command_output::stdout(&report))?;
-        let mut samples = Vec::with_capacity(METRICS.len());
+        let mut samples = Vec::with_capacity(self.metrics().len());
         let sums = summed_up(&answers.times_ns);
-        samples.push(command_output::sample(&METRICS[0], answers.times_ns)?);
+        samples.push(command_output::sample(
+            &self.metrics()[0],
+            answers.times_ns,
+        )?);
         // One reply, or several of the same three digits, have no deviation.
-        for (metric, value) in METRICS[1..].iter().zip(sums).filter(|it| it.1 > 0.0) {
+        for (metric, value) in self.metrics()[1..].iter().zip(sums).filter(|it| it.1 > 0.0) {
             samples.push(command_output::sample(metric, vec![value])?);
         }
         Ok(samples)
@@ -130,8 +109,8 @@ impl Workload for Ping {
         // With a hole in it, the numbers of what follows would be others'.
         let is_whole = answers.times_ns.len() as u64 == answers.sent;
         is_whole.then(|| Course {
-            metric: METRICS[0].id,
-            unit: METRICS[0].unit,
+            metric: self.metrics()[0].id,
+            unit: self.metrics()[0].unit,
             axis: "request",
             step: 1.0,
             values: answers.times_ns,

@@ -50,18 +50,12 @@ impl Workload for ProbeWorkload {
 /// Declares a workload of one probe: `"id": "one sentence";`, its parameters as rows of `params!` if it has any, and
 /// its metrics as rows of `metrics!`.
 macro_rules! probe {
-    ($id:literal: $about:literal; params { $($params:tt)* } $($metrics:tt)+) => {
+    ($($described:tt)+) => {
         /// The registered workload.
         pub(super) static ENTRY: $crate::workload::probe_output::ProbeWorkload =
-            $crate::workload::probe_output::ProbeWorkload($crate::workload::Declared {
-                id: $id,
-                about: $about,
-                params: $crate::workload::declared::params! { $($params)* },
-                metrics: ::tare_model::metrics! { $($metrics)+ },
-            });
-    };
-    ($id:literal: $about:literal; $($metrics:tt)+) => {
-        $crate::workload::probe_output::probe! { $id: $about; params {} $($metrics)+ }
+            $crate::workload::probe_output::ProbeWorkload(
+                $crate::workload::declared::described! { $($described)+ },
+            );
     };
 }
 pub(crate) use probe;

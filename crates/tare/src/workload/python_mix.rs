@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tare_model::{MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample};
 
 use super::declared::declared;
 use super::python_tool::{self, PYTHON};
@@ -19,34 +19,6 @@ use super::{DecodeError, ParamError, Tool, Workload, command_output};
 const ID: &str = "python-mix";
 const FORMAT: &str = "tare-python-mix/1";
 const SOURCE: &str = include_str!("python/mix.py");
-
-/// A round, and the sections in the order of the script.
-static METRICS: &[MetricSpec] = metrics! {
-    "python.mix-round.time", Nanosecond, Lower, Compute: "One round: the fixed number of operations of every section, the sum of their times.";
-    "python.call.time", Nanosecond, Lower, Compute: "One call of a function of two arguments.";
-    "python.method-call.time", Nanosecond, Lower, Compute: "One call of a method through an instance.";
-    "python.builtin-call.time", Nanosecond, Lower, Compute: "One call of a built-in function.";
-    "python.integer.time", Nanosecond, Lower, Compute: "One step of arithmetic with small whole numbers.";
-    "python.big-integer.time", Nanosecond, Lower, Compute: "One multiplication and reduction of numbers of some hundred bits.";
-    "python.float.time", Nanosecond, Lower, Compute: "One step of floating-point arithmetic.";
-    "python.comparison.time", Nanosecond, Lower, Compute: "One comparison of numbers or texts.";
-    "python.global-lookup.time", Nanosecond, Lower, Compute: "One reading of a name of the module.";
-    "python.attribute.time", Nanosecond, Lower, Compute: "One reading or writing of an attribute of an instance.";
-    "python.instance.time", Nanosecond, Lower, Compute: "Making one instance of a class with two attributes.";
-    "python.nested-loop.time", Nanosecond, Lower, Compute: "One pass of the inner of three nested loops.";
-    "python.branch.time", Nanosecond, Lower, Compute: "One pass through a chain of conditions.";
-    "python.string.time", Nanosecond, Lower, Compute: "One joining, splitting, replacing or finding within short texts.";
-    "python.format.time", Nanosecond, Lower, Compute: "Formatting one text from numbers and texts.";
-    "python.list.time", Nanosecond, Lower, Compute: "One appending, slicing or reading of a list.";
-    "python.sort-item.time", Nanosecond, Lower, Compute: "Making a list of 200 numbers out of order and sorting it, per item.";
-    "python.comprehension.time", Nanosecond, Lower, Compute: "One item of a list comprehension with a condition.";
-    "python.tuple.time", Nanosecond, Lower, Compute: "Making and unpacking one tuple.";
-    "python.dict.time", Nanosecond, Lower, Compute: "One writing, reading or removing of an entry of a dictionary.";
-    "python.set.time", Nanosecond, Lower, Compute: "One adding to, asking, or uniting of sets.";
-    "python.exception.time", Nanosecond, Lower, Compute: "Raising and catching one exception.";
-    "python.generator.time", Nanosecond, Lower, Compute: "One value drawn from a generator.";
-    "python.closure.time", Nanosecond, Lower, Compute: "Making one closure and calling it.";
-};
 
 /// The sections' names in the script.
 const SECTIONS: &[&str] = &[
@@ -87,7 +59,31 @@ impl Workload for PythonMix {
             "scale" = Int(1), Between(1, 1000): "by how much every section's number of operations is multiplied, 1 to 1000";
             + PYTHON;
         }
-        metrics METRICS;
+        // A round, and the sections in the order of the script.
+        "python.mix-round.time", Nanosecond, Lower, Compute: "One round: the fixed number of operations of every section, the sum of their times.";
+        "python.call.time", Nanosecond, Lower, Compute: "One call of a function of two arguments.";
+        "python.method-call.time", Nanosecond, Lower, Compute: "One call of a method through an instance.";
+        "python.builtin-call.time", Nanosecond, Lower, Compute: "One call of a built-in function.";
+        "python.integer.time", Nanosecond, Lower, Compute: "One step of arithmetic with small whole numbers.";
+        "python.big-integer.time", Nanosecond, Lower, Compute: "One multiplication and reduction of numbers of some hundred bits.";
+        "python.float.time", Nanosecond, Lower, Compute: "One step of floating-point arithmetic.";
+        "python.comparison.time", Nanosecond, Lower, Compute: "One comparison of numbers or texts.";
+        "python.global-lookup.time", Nanosecond, Lower, Compute: "One reading of a name of the module.";
+        "python.attribute.time", Nanosecond, Lower, Compute: "One reading or writing of an attribute of an instance.";
+        "python.instance.time", Nanosecond, Lower, Compute: "Making one instance of a class with two attributes.";
+        "python.nested-loop.time", Nanosecond, Lower, Compute: "One pass of the inner of three nested loops.";
+        "python.branch.time", Nanosecond, Lower, Compute: "One pass through a chain of conditions.";
+        "python.string.time", Nanosecond, Lower, Compute: "One joining, splitting, replacing or finding within short texts.";
+        "python.format.time", Nanosecond, Lower, Compute: "Formatting one text from numbers and texts.";
+        "python.list.time", Nanosecond, Lower, Compute: "One appending, slicing or reading of a list.";
+        "python.sort-item.time", Nanosecond, Lower, Compute: "Making a list of 200 numbers out of order and sorting it, per item.";
+        "python.comprehension.time", Nanosecond, Lower, Compute: "One item of a list comprehension with a condition.";
+        "python.tuple.time", Nanosecond, Lower, Compute: "Making and unpacking one tuple.";
+        "python.dict.time", Nanosecond, Lower, Compute: "One writing, reading or removing of an entry of a dictionary.";
+        "python.set.time", Nanosecond, Lower, Compute: "One adding to, asking, or uniting of sets.";
+        "python.exception.time", Nanosecond, Lower, Compute: "Raising and catching one exception.";
+        "python.generator.time", Nanosecond, Lower, Compute: "One value drawn from a generator.";
+        "python.closure.time", Nanosecond, Lower, Compute: "Making one closure and calling it.";
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -104,8 +100,8 @@ impl Workload for PythonMix {
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let printed: Printed = python_tool::printed(raw, FORMAT)?;
         let mut rounds: Vec<f64> = Vec::new();
-        let mut samples = Vec::with_capacity(METRICS.len());
-        for (name, metric) in SECTIONS.iter().zip(&METRICS[1..]) {
+        let mut samples = Vec::with_capacity(self.metrics().len());
+        for (name, metric) in SECTIONS.iter().zip(&self.metrics()[1..]) {
             let section = printed
                 .sections
                 .get(*name)
@@ -124,7 +120,7 @@ impl Workload for PythonMix {
             let values = section.ns.iter().map(|value| value / each).collect();
             samples.push(command_output::sample(metric, values)?);
         }
-        samples.insert(0, command_output::sample(&METRICS[0], rounds)?);
+        samples.insert(0, command_output::sample(&self.metrics()[0], rounds)?);
         Ok(samples)
     }
 }
@@ -153,6 +149,6 @@ mod tests {
         }
         let n_sections = SOURCE.matches("\n@section(").count();
         assert_eq!(n_sections, SECTIONS.len());
-        assert_eq!(METRICS.len(), SECTIONS.len() + 1);
+        assert_eq!(PythonMix.metrics().len(), SECTIONS.len() + 1);
     }
 }

@@ -79,10 +79,8 @@ fn tool_after(params: &Params, imports: &str) -> Tool {
     let version = "import sys, sysconfig; print(sys.implementation.name, sys.version, \
         sysconfig.get_config_var('CONFIG_ARGS'))";
     Tool {
-        program: params.text("python").unwrap_or("python3").to_owned(),
-        version: vec!["-c".to_owned(), version.to_owned()],
         files_told_by: vec!["-c".to_owned(), format!("{imports}\n{LOADED}")],
-        ..Tool::default()
+        ..Tool::new(params.text("python").unwrap_or("python3"), &["-c", version])
     }
 }
 

@@ -71,9 +71,6 @@ impl Workload for RedisBenchmark {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        if path.is_none() {
-            return Err(ParamError::needs_path(ID, self.paths()));
-        }
         let server = CommandCall {
             listens: Some(Transport::Tcp),
             ..CommandCall::new("redis-server", ["{folder}/redis.conf"])
@@ -106,12 +103,8 @@ impl Workload for RedisBenchmark {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        let of = |program: &str| Tool {
-            program: program.to_owned(),
-            version: vec!["--version".to_owned()],
-            ..Tool::default()
-        };
-        vec![of("redis-server"), of("redis-benchmark")]
+        let programs = ["redis-server", "redis-benchmark"];
+        programs.map(|it| Tool::new(it, &["--version"])).into()
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {

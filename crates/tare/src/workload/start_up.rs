@@ -6,8 +6,7 @@
 
 use tare_model::outcome::Exit;
 use tare_model::{
-    LIFECYCLE_FORMAT, LifecycleReport, MetricId, MetricSpec, Params, Path, RawOutput, Recipe,
-    Sample, metrics,
+    LIFECYCLE_FORMAT, LifecycleReport, MetricId, Params, Path, RawOutput, Recipe, Sample,
 };
 
 use super::declared::declared;
@@ -17,21 +16,17 @@ use super::{DecodeError, ParamError, Workload, command_output};
 #[derive(Debug)]
 pub struct StartUp;
 
-const METRICS: &[MetricSpec] = metrics! {
-    "start-up.ready.time", Nanosecond, Lower, StartUp: "Time from asking for an environment to the first answer of the agent inside.";
-    "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
-    "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
-    "start-up.memory.size", Byte, Lower, StartUp:
-        "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.";
-    "start-up.disk.size", Byte, Lower, StartUp:
-        "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
-};
-
 impl Workload for StartUp {
     declared! {
         "start-up": "creating an environment, its first instruction, removing it";
         params {}
-        metrics METRICS;
+        "start-up.ready.time", Nanosecond, Lower, StartUp: "Time from asking for an environment to the first answer of the agent inside.";
+        "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
+        "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
+        "start-up.memory.size", Byte, Lower, StartUp:
+            "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.";
+        "start-up.disk.size", Byte, Lower, StartUp:
+            "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -67,8 +62,8 @@ impl Workload for StartUp {
         let report: LifecycleReport =
             serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(error.to_string()))?;
         let mut samples: Vec<Sample> = [
-            (&METRICS[0], report.ready_ns, "the first answer"),
-            (&METRICS[1], report.removed_ns, "the removal"),
+            (&self.metrics()[0], report.ready_ns, "the first answer"),
+            (&self.metrics()[1], report.removed_ns, "the removal"),
         ]
         .into_iter()
         .map(|(metric, mark_ns, what)| {
@@ -90,9 +85,9 @@ impl Workload for StartUp {
         })
         .collect::<Result<_, DecodeError>>()?;
         for (metric, value) in [
-            (&METRICS[2], report.stop_ns),
-            (&METRICS[3], report.memory_bytes),
-            (&METRICS[4], report.disk_bytes),
+            (&self.metrics()[2], report.stop_ns),
+            (&self.metrics()[3], report.memory_bytes),
+            (&self.metrics()[4], report.disk_bytes),
         ] {
             // Earlier reports have none of them, and not every environment is looked into from here; none holds nothing.
             if let Some(value) = value.filter(|value| *value > 0) {

@@ -96,11 +96,7 @@ impl Workload for StressNg {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        vec![Tool {
-            program: "stress-ng".to_owned(),
-            version: vec!["--version".to_owned()],
-            ..Tool::default()
-        }]
+        vec![Tool::new("stress-ng", &["--version"])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {

@@ -5,10 +5,10 @@
 //! What it cannot see: memory, the kernel, and anything wider than one division; and whether two builds of
 //! sysbench do the same work, for which their versions are compared.
 
-use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{tool, totals};
+use super::sysbench_output::{recipe, tool, totals};
 use super::tool_text::{after, agreeing, garbled, number, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -38,17 +38,8 @@ impl Workload for SysbenchCpu {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        let call = CommandCall::new(
-            "sysbench",
-            [
-                "cpu".to_owned(),
-                format!("--cpu-max-prime={}", whole(&params, "max_prime")),
-                format!("--threads={}", whole(&params, "threads")),
-                format!("--time={}", whole(&params, "seconds")),
-                "run".to_owned(),
-            ],
-        );
-        Ok(Recipe::Probe(call.to_probe()))
+        let primes = format!("--cpu-max-prime={}", whole(&params, "max_prime"));
+        Ok(recipe("cpu", [primes], &params))
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {

@@ -11,7 +11,7 @@
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{Totals, tool, totals};
+use super::sysbench_output::{Totals, common, tool, totals};
 use super::tool_text::{after, garbled, leading_number, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -61,9 +61,8 @@ impl Workload for SysbenchFileio {
             format!("--file-total-size={}M", whole(&params, "total_mib")),
             format!("--file-num={}", whole(&params, "files")),
             format!("--file-fsync-freq={}", whole(&params, "sync_every")),
-            format!("--threads={}", whole(&params, "threads")),
-            format!("--time={}", whole(&params, "seconds")),
         ];
+        arguments.extend(common(&params));
         if params.int("direct") == Some(1) {
             arguments.push("--file-extra-flags=direct".to_owned());
         }
@@ -74,11 +73,7 @@ impl Workload for SysbenchFileio {
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {
-        let shell = Tool {
-            program: "sh".to_owned(),
-            ..Tool::default()
-        };
-        vec![tool(), shell]
+        vec![tool(), Tool::new("sh", &[])]
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {

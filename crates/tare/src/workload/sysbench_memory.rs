@@ -7,10 +7,10 @@
 //! What it cannot see: how large the caches really are; and with blocks of a few KiB, more than half of the
 //! time is spent between operations, in sysbench itself.
 
-use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
+use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{tool, totals};
+use super::sysbench_output::{recipe, tool, totals};
 use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -46,20 +46,13 @@ impl Workload for SysbenchMemory {
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
         let params = self.complete(params, path)?;
-        let call = CommandCall::new(
-            "sysbench",
-            [
-                "memory".to_owned(),
-                format!("--memory-block-size={}K", whole(&params, "block_kib")),
-                format!("--memory-total-size={}M", whole(&params, "total_mib")),
-                format!("--memory-oper={}", text(&params, "operation")),
-                format!("--memory-access-mode={}", text(&params, "access")),
-                format!("--threads={}", whole(&params, "threads")),
-                format!("--time={}", whole(&params, "seconds")),
-                "run".to_owned(),
-            ],
-        );
-        Ok(Recipe::Probe(call.to_probe()))
+        let own = [
+            format!("--memory-block-size={}K", whole(&params, "block_kib")),
+            format!("--memory-total-size={}M", whole(&params, "total_mib")),
+            format!("--memory-oper={}", text(&params, "operation")),
+            format!("--memory-access-mode={}", text(&params, "access")),
+        ];
+        Ok(recipe("memory", own, &params))
     }
 
     fn tools(&self, _params: &Params) -> Vec<Tool> {

@@ -8,7 +8,9 @@
 //! What it cannot see: the distribution of latencies, of which only a percentile is printed, in milliseconds.
 //! This file is no workload.
 
-use super::tool_text::{after, garbled, leading_number};
+use tare_model::{CommandCall, Params, Recipe};
+
+use super::tool_text::{after, garbled, leading_number, whole};
 use super::{DecodeError, Tool};
 
 /// What is printed for every test.
@@ -81,9 +83,22 @@ fn positive(text: &str, labels: &[&str]) -> Result<f64, DecodeError> {
 
 /// The program.
 pub fn tool() -> Tool {
-    Tool {
-        program: "sysbench".to_owned(),
-        version: vec!["--version".to_owned()],
-        ..Tool::default()
-    }
+    Tool::new("sysbench", &["--version"])
+}
+
+/// The call of a test with options of its own, and with the threads and seconds that each has.
+pub fn recipe<const N: usize>(test: &str, own: [String; N], params: &Params) -> Recipe {
+    let mut arguments = vec![test.to_owned()];
+    arguments.extend(own);
+    arguments.extend(common(params));
+    arguments.push("run".to_owned());
+    Recipe::Probe(CommandCall::new("sysbench", arguments).to_probe())
+}
+
+/// The options of every test.
+pub fn common(params: &Params) -> [String; 2] {
+    [
+        format!("--threads={}", whole(params, "threads")),
+        format!("--time={}", whole(params, "seconds")),
+    ]
 }

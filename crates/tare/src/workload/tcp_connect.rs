@@ -2,21 +2,17 @@
 //!
 //! What it cannot see: how many connections at once a server could take.
 
-use tare_model::{Path, metrics};
+use tare_model::Path;
 
-use super::declared::Declared;
+use super::declared::described;
 use super::paired::PairedWorkload;
 
 /// The registered workload.
 pub static ENTRY: PairedWorkload = PairedWorkload {
-    declared: Declared {
-        id: "tcp-connect",
-        about: "opening and closing TCP connections one after another",
-        params: &[],
-        metrics: metrics! {
-            "net.tcp.connect.time", Nanosecond, Lower, Network: "Making a socket, connecting, reading the first byte that the peer sends when it has accepted, and closing.";
-            "net.tcp.connect.rate", OperationPerSecond, Higher, Network: "Connections opened and closed per second, one after another.";
-        },
+    declared: described! {
+        "tcp-connect": "opening and closing TCP connections one after another";
+        "net.tcp.connect.time", Nanosecond, Lower, Network: "Making a socket, connecting, reading the first byte that the peer sends when it has accepted, and closing.";
+        "net.tcp.connect.rate", OperationPerSecond, Higher, Network: "Connections opened and closed per second, one after another.";
     },
     server: "tcp-accept",
     paths: &Path::ALL,

@@ -2,23 +2,20 @@
 //!
 //! What it cannot see: which part of the time is the network's and which is that of waking a thread.
 
-use tare_model::{Path, metrics};
+use tare_model::Path;
 
-use super::declared::{Declared, params};
+use super::declared::described;
 use super::paired::PairedWorkload;
 
 /// The registered workload.
 pub static ENTRY: PairedWorkload = PairedWorkload {
-    declared: Declared {
-        id: "tcp-round-trip",
-        about: "a small message there and back over an open TCP connection",
-        params: params! {
+    declared: described! {
+        "tcp-round-trip": "a small message there and back over an open TCP connection";
+        params {
             "bytes" = Int(1), Between(1, 1024): "length of the message in bytes, 1 to 1024";
-        },
-        metrics: metrics! {
-            "net.tcp.round-trip.time", Nanosecond, Lower, Network:
-                "Time from writing a message of `bytes` bytes (1 by default) to having read its echo, both ends blocking with TCP_NODELAY.";
-        },
+        }
+        "net.tcp.round-trip.time", Nanosecond, Lower, Network:
+            "Time from writing a message of `bytes` bytes (1 by default) to having read its echo, both ends blocking with TCP_NODELAY.";
     },
     server: "tcp-echo",
     paths: &Path::ALL,

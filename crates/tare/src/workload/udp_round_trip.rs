@@ -3,30 +3,20 @@
 //! Ports are published for TCP only, so the published paths are left out.
 //! What it cannot see: which part of the time is the network's and which is that of waking a thread.
 
-use tare_model::{Path, metrics};
+use tare_model::Path;
 
-use super::declared::{Declared, params};
+use super::declared::described;
 use super::paired::PairedWorkload;
 
 /// The registered workload.
 pub static ENTRY: PairedWorkload = PairedWorkload {
-    declared: Declared {
-        id: "udp-round-trip",
-        about: "a datagram there and back",
-        params: params! {
+    declared: described! {
+        "udp-round-trip": "a datagram there and back";
+        params {
             "bytes" = Int(16), Between(8, 1024): "length of the datagram in bytes, 8 to 1024";
-        },
-        metrics: metrics! {
-            "net.udp.round-trip.time", Nanosecond, Lower, Network: "Time from sending a datagram of `bytes` bytes (16 by default) to having received its echo, both ends blocking.";
-        },
+        }
+        "net.udp.round-trip.time", Nanosecond, Lower, Network: "Time from sending a datagram of `bytes` bytes (16 by default) to having received its echo, both ends blocking.";
     },
     server: "udp-echo",
-    paths: &[
-        Path::Loopback,
-        Path::HostToArm,
-        Path::ArmToHost,
-        Path::ArmToArm,
-        Path::FirstToSecond,
-        Path::SecondToThird,
-    ],
+    paths: &Path::UNPUBLISHED,
 };

@@ -47,7 +47,7 @@ fn a_real_output_gives_every_metric_in_our_units() {
         .iter()
         .map(|sample| sample.metric.as_str())
         .collect();
-    let expected: Vec<&str> = METRICS.iter().map(|metric| metric.id).collect();
+    let expected: Vec<&str> = Hpcc.metrics().iter().map(|metric| metric.id).collect();
     assert_eq!(ids, expected);
     for (sample, entry) in samples.iter().zip(ENTRIES) {
         let text = line(entry.key);
