@@ -156,21 +156,13 @@ impl Limit {
                 .then(|| (self.read)(side.facts))
                 .flatten()
         };
-        match (known(base), known(arm)) {
-            (Some(there), Some(here)) => told_apart(
-                base,
-                &there,
-                arm,
-                &here,
-                &Told {
-                    what: self.id,
-                    result: CheckResult::Fail,
-                    meaning: self.meaning,
-                    settings: &[self.setting],
-                },
-            ),
-            _ => Finding::new(arm, self.id, CheckResult::NotKnown, unread(base, arm, &[])),
-        }
+        let told = Told {
+            what: self.id,
+            result: CheckResult::Fail,
+            meaning: self.meaning,
+            settings: &[self.setting],
+        };
+        told_where_known(base, arm, known, &[], &told)
     }
 }
 
@@ -181,6 +173,21 @@ struct Told<'a> {
     result: CheckResult,
     meaning: &'a str,
     settings: &'a [&'a str],
+}
+
+/// The same of what `known` reads on both sides; of the facts of these `names` where it reads nothing.
+fn told_where_known(
+    base: Side<'_>,
+    arm: Side<'_>,
+    known: impl Fn(Side<'_>) -> Option<String>,
+    names: &[&str],
+    told: &Told<'_>,
+) -> Finding {
+    let (Some(there), Some(here)) = (known(base), known(arm)) else {
+        let why = unread(base, arm, names);
+        return Finding::new(arm, told.what, CheckResult::NotKnown, why);
+    };
+    told_apart(base, &there, arm, &here, told)
 }
 
 fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Told<'_>) -> Finding {
@@ -250,26 +257,13 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
         kinds.dedup();
         (!kinds.is_empty()).then(|| kinds.join(", "))
     };
-    match (kinds(base), kinds(arm)) {
-        (Some(there), Some(here)) => told_apart(
-            base,
-            &there,
-            arm,
-            &here,
-            &Told {
-                what: "workdir",
-                result: CheckResult::Differs,
-                meaning: "files are worked on in another file system",
-                settings: &[],
-            },
-        ),
-        _ => Finding::new(
-            arm,
-            "workdir",
-            CheckResult::NotKnown,
-            unread(base, arm, &[]),
-        ),
-    }
+    let told = Told {
+        what: "workdir",
+        result: CheckResult::Differs,
+        meaning: "files are worked on in another file system",
+        settings: &[],
+    };
+    told_where_known(base, arm, kinds, &[], &told)
 }
 
 /// The number of processors that are online, if the facts tell.
@@ -389,33 +383,20 @@ fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
 
 fn kernel(base: Side<'_>, arm: Side<'_>) -> Finding {
     let release = |side: Side<'_>| Some(picked(side.facts, KERNEL)?.join("; "));
-    match (release(base), release(arm)) {
-        (Some(there), Some(here)) => told_apart(
-            base,
-            &there,
-            arm,
-            &here,
-            &Told {
-                what: "kernel",
-                result: CheckResult::Differs,
-                meaning: "what is compared are platforms, not the container",
-                settings: &[],
-            },
-        ),
-        _ => Finding::new(
-            arm,
-            "kernel",
-            CheckResult::NotKnown,
-            unread(base, arm, KERNEL),
-        ),
-    }
+    let told = Told {
+        what: "kernel",
+        result: CheckResult::Differs,
+        meaning: "what is compared are platforms, not the container",
+        settings: &[],
+    };
+    told_where_known(base, arm, release, KERNEL, &told)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn facts(pairs: &[(&str, &str)]) -> Facts {
+    pub(crate) fn facts(pairs: &[(&str, &str)]) -> Facts {
         let pairs = pairs.iter();
         pairs
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

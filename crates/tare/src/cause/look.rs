@@ -116,6 +116,12 @@ impl<'a> Case<'a> {
         Some(there == here)
     }
 
+    /// Whether system calls go through a filter in the arm, and through none in the baseline.
+    pub fn is_filtered(&self) -> bool {
+        let mode = |arm: &ArmEvidence| arm.fact(fact::STATUS_SECCOMP).map(|mode| mode == "2");
+        mode(self.arm) == Some(true) && mode(self.baseline) == Some(false)
+    }
+
     /// The arm's setting of this name as text.
     pub fn setting(&self, name: &str) -> Option<String> {
         Some(self.arm.settings.value(name)?.to_string())
@@ -402,13 +408,7 @@ pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
 mod tests {
     use super::super::composed::Composed;
     use super::*;
-
-    fn facts(pairs: &[(&str, &str)]) -> Facts {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
-    }
+    use crate::parity::tests::facts;
 
     #[test]
     fn time_on_processors_is_called_as_the_workload_calls_it() {

@@ -42,12 +42,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
-        && case
-            .baseline
-            .fact(fact::STATUS_SECCOMP)
-            .is_some_and(|mode| mode != "2");
-    if !filtered || case.same_kernel() == Some(false) {
+    if !case.is_filtered() || case.same_kernel() == Some(false) {
         return None;
     }
     let old = kernel(&case.arm.facts).is_some_and(|version| version < BITMAP);

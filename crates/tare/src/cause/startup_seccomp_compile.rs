@@ -25,13 +25,8 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let filtered = case.fact(fact::STATUS_SECCOMP) == Some("2")
-        && case
-            .baseline
-            .fact(fact::STATUS_SECCOMP)
-            .is_some_and(|mode| mode != "2");
     // Tare's own launcher carries its filter ready made.
-    if !filtered || !case.takes("runtime") {
+    if !case.is_filtered() || !case.takes("runtime") {
         return None;
     }
     let cells = case.costs_only(&[Kind::StartUp]);

@@ -2,9 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
-use super::Failed;
-use crate::report::terminal::harmless;
+use tare_model::dossier::Dossier;
+
+use super::{Exit, Failed};
+use crate::cx::files;
+use crate::report::{self, terminal::harmless};
 
 /// Writes data to standard output.
 pub fn data(text: &str) -> io::Result<()> {
@@ -18,6 +22,43 @@ pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
     stdout.flush()
+}
+
+/// Writes page and dossier into the files that were asked for; whether the dossier went to standard output, on which
+/// then nothing else may stand.
+pub fn write_files(
+    dossier: &Dossier,
+    html: Option<&Path>,
+    json: Option<&Path>,
+) -> Result<bool, Failed> {
+    if let Some(file) = html {
+        files::write_output(file, report::html::page(dossier).as_bytes())?;
+    }
+    let Some(file) = json else {
+        return Ok(false);
+    };
+    let text = report::json::to_string(dossier);
+    if is_dash(file) {
+        data(&text)?;
+        return Ok(true);
+    }
+    files::write_output(file, text.as_bytes())?;
+    Ok(false)
+}
+
+/// Whether both may be written, found out before a long measurement rather than after it.
+pub fn check_files(html: Option<&Path>, json: Option<&Path>) -> Result<(), Failed> {
+    let json = json.filter(|file| !is_dash(file));
+    for file in json.into_iter().chain(html) {
+        files::may_write(file).map_err(|error| {
+            Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
+        })?;
+    }
+    Ok(())
+}
+
+fn is_dash(file: &Path) -> bool {
+    file.as_os_str() == "-"
 }
 
 /// Whether somebody looks at standard output.

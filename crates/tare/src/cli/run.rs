@@ -163,13 +163,7 @@ impl std::fmt::Display for Hopeless {
 
 impl Run {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        let json = self.json.as_deref().filter(|file| !is_dash(file));
-        for file in json.into_iter().chain(self.html.as_deref()) {
-            // Found out now rather than after a long measurement.
-            files::may_write(file).map_err(|error| {
-                Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
-            })?;
-        }
+        output::check_files(self.html.as_deref(), self.json.as_deref())?;
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
         let again = match &self.again {
             Some(bundle) => Some(Again::read(bundle, self.budget, self.trust)?),
@@ -232,11 +226,14 @@ impl Run {
         let registry = Registry::built_in();
         let Some(study) = study else {
             let stored = store.run_without_records(run)?;
+            let mut go_on = |precision: &mut dyn Precision| {
+                run::resume(&cx, run, &registry, store, precision, self.budget)
+            };
             if why::is_own_study(&stored.study) {
-                return self.go_on(&cx, run, &registry, store, &mut run::AllBlocks);
+                return go_on(&mut run::AllBlocks);
             }
             let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-            return self.go_on(&cx, run, &registry, store, &mut rule);
+            return go_on(&mut rule);
         };
         let (study, resolved) = run::without_shims(&cx, study);
         for (shim, real) in resolved {
@@ -260,21 +257,6 @@ impl Run {
         };
         session.note(&plan)?;
         run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
-    }
-
-    /// Goes on with a stored run, with more time if so much is given.
-    fn go_on(
-        &self,
-        cx: &crate::cx::Context<'_>,
-        run: &RunId,
-        registry: &Registry<'_>,
-        store: &mut Store,
-        precision: &mut dyn Precision,
-    ) -> Result<RunSummary, RunError> {
-        match self.budget {
-            Some(more_ns) => run::resume_with(cx, run, registry, store, precision, more_ns),
-            None => run::resume(cx, run, registry, store, precision),
-        }
     }
 
     fn study(&self) -> Result<Study, Failed> {
@@ -396,15 +378,8 @@ impl Run {
     }
 
     fn write(&self, dossier: &Dossier, again: Option<&Again>) -> Result<(), Failed> {
-        if let Some(file) = &self.html {
-            files::write_output(file, report::html::page(dossier).as_bytes())?;
-        }
-        match self.json.as_deref() {
-            Some(file) if is_dash(file) => {
-                return Ok(output::data(&report::json::to_string(dossier))?);
-            }
-            Some(file) => files::write_output(file, report::json::to_string(dossier).as_bytes())?,
-            None => {}
+        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
+            return Ok(());
         }
         let form = if self.full {
             report::terminal::table
@@ -425,10 +400,6 @@ struct Resumed {
     run: RunId,
     /// Whether it was begun with this state folder.
     is_own: bool,
-}
-
-fn is_dash(file: &Path) -> bool {
-    file == Path::new("-")
 }
 
 fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Failed> {

@@ -1,6 +1,6 @@
 //! `tare why -- CMD ARG…`: which mechanism makes a command cost more in an environment.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tare_model::command::Pick;
@@ -97,12 +97,7 @@ pub(crate) struct Why {
 
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        let json = self.json.as_deref().filter(|file| !is_dash(file));
-        for file in json.into_iter().chain(self.html.as_deref()) {
-            files::may_write(file).map_err(|error| {
-                Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
-            })?;
-        }
+        output::check_files(self.html.as_deref(), self.json.as_deref())?;
         let (driver, settings) = self.environment()?;
         let named = driver.clone();
         if self.apply_check && self.subject(named.as_deref(), &settings).is_none() {
@@ -433,15 +428,8 @@ impl Why {
 
     fn write(&self, measured: &Measured) -> Result<(), Failed> {
         let dossier = &measured.dossier;
-        if let Some(file) = &self.html {
-            files::write_output(file, report::html::page(dossier).as_bytes())?;
-        }
-        match self.json.as_deref() {
-            Some(file) if is_dash(file) => {
-                return Ok(output::data(&report::json::to_string(dossier))?);
-            }
-            Some(file) => files::write_output(file, report::json::to_string(dossier).as_bytes())?,
-            None => {}
+        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
+            return Ok(());
         }
         Ok(output::data(&report::terminal::why(
             dossier,
@@ -581,8 +569,4 @@ fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
         ),
     )
     .hint("`tare doctor` says how to get one; `--env NAME` names another"))
-}
-
-fn is_dash(file: &Path) -> bool {
-    file == Path::new("-")
 }

@@ -9,37 +9,19 @@ pub struct BuiltinStudy {
     pub text: &'static str,
 }
 
+/// Studies by the names of their files.
+macro_rules! studies {
+    ($($id:literal)+) => {
+        &[$(BuiltinStudy {
+            id: $id,
+            text: include_str!(concat!("../../../../studies/", $id, ".toml")),
+        }),+]
+    };
+}
+
 /// Every built-in study.
-pub static STUDIES: &[BuiltinStudy] = &[
-    BuiltinStudy {
-        id: "quick",
-        text: include_str!("../../../../studies/quick.toml"),
-    },
-    BuiltinStudy {
-        id: "ram-disk",
-        text: include_str!("../../../../studies/ram-disk.toml"),
-    },
-    BuiltinStudy {
-        id: "os-micro",
-        text: include_str!("../../../../studies/os-micro.toml"),
-    },
-    BuiltinStudy {
-        id: "python",
-        text: include_str!("../../../../studies/python.toml"),
-    },
-    BuiltinStudy {
-        id: "cluster",
-        text: include_str!("../../../../studies/cluster.toml"),
-    },
-    BuiltinStudy {
-        id: "storage",
-        text: include_str!("../../../../studies/storage.toml"),
-    },
-    BuiltinStudy {
-        id: "classic",
-        text: include_str!("../../../../studies/classic.toml"),
-    },
-];
+pub static STUDIES: &[BuiltinStudy] =
+    studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" };
 
 /// The built-in study of this name.
 pub fn find(id: &str) -> Option<BuiltinStudy> {

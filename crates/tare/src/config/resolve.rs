@@ -316,12 +316,10 @@ fn workloads(
                     )
                 });
             };
+            let id = WorkloadId::new(found.id()).expect("a workload's id is a name");
             chosen.push(WorkloadSpec {
-                id: WorkloadId::new(found.id()).expect("a workload's id is a name"),
-                params: with_defaults(found, Params::new()),
                 path: found.paths().first().copied(),
-                instances: 1,
-                spread: None,
+                ..WorkloadSpec::new(id, with_defaults(found, Params::new()))
             });
         }
         specs = chosen;
@@ -369,12 +367,10 @@ fn workload_spec(
             error.hint,
         ));
     }
+    let id = WorkloadId::new(name.clone()).expect("a workload's id is a name");
     Ok(WorkloadSpec {
-        id: WorkloadId::new(name.clone()).expect("a workload's id is a name"),
-        params,
         path,
-        instances: 1,
-        spread: None,
+        ..WorkloadSpec::new(id, params)
     })
 }
 

@@ -103,17 +103,20 @@ pub(super) fn is_cpu_range(text: &str) -> bool {
     }
 }
 
+/// A letter or digit, then letters, digits and these marks, 128 in all at most, with no two dots in a row.
+fn is_name_with(text: &str, marks: &[u8]) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
+    text.len() <= 128
+        && text.bytes().next().is_some_and(is_plain)
+        && text
+            .bytes()
+            .all(|byte| is_plain(byte) || marks.contains(&byte))
+        && !text.contains("..")
+}
+
 /// Names of runtimes and log drivers: letters, digits and `.`, `_`, `-`, with a path and tag for plug-ins.
 pub(super) fn is_plain_name(text: &str) -> bool {
-    text.len() <= 128
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte))
-        && !text.contains("..")
+    is_name_with(text, b"._-/:")
 }
 
 /// A user by name or number, with or without a group (`--user` of `docker run`).
@@ -174,15 +177,7 @@ pub(super) fn is_image_reference(text: &str) -> bool {
 
 /// Names of containers and contexts (moby `RestrictedNamePattern`; contexts may hold `+` besides).
 pub(super) fn is_container_name(text: &str) -> bool {
-    text.len() <= 128
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
-        && !text.contains("..")
+    is_name_with(text, b"._-+")
 }
 
 /// Names of security profiles: as those of containers, or a path of names.

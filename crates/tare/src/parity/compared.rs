@@ -30,92 +30,48 @@ impl Compared {
     }
 }
 
-pub(super) const COMPARED: &[Compared] = &[
-    Compared {
-        id: "cpus",
-        names: &[fact::CPU_AFFINITY],
-        meaning: "not the same processors: work in several threads is not comparable",
-        settings: &["cpuset", "cpus"],
-    },
-    Compared {
-        id: "memory",
-        names: &[fact::MEMORY_TOTAL],
-        meaning: "not the same memory: page cache and large buffers are cut off earlier on one side",
-        settings: &["memory"],
-    },
-    Compared {
-        id: "cpu-model",
-        names: &[fact::CPU_MODEL],
-        meaning: "another processor, or another name for it: programs choose their instructions by it",
-        settings: &["cpu"],
-    },
-    Compared {
-        id: "governor",
-        names: &[fact::CPU_GOVERNOR],
-        meaning: "not the same choice of the processor's frequency",
-        settings: &[],
-    },
-    Compared {
-        id: "clocksource",
-        names: &[fact::CLOCKSOURCE_CURRENT],
-        meaning: "not the same clock: reading it costs differently, and its steps differ",
-        settings: &[],
-    },
-    Compared {
-        id: "huge-pages",
-        names: &[fact::THP_ENABLED, fact::STATUS_THP_ENABLED],
-        meaning: "not the same use of huge pages: first touch and translation cost differently",
-        settings: &[],
-    },
-    Compared {
-        id: "mitigations",
-        names: &[fact::MITIGATION],
-        meaning: "not the same mitigations: kernel entries cost differently",
-        settings: &[],
-    },
-    Compared {
-        id: "store-bypass",
-        names: &[fact::STATUS_STORE_BYPASS],
-        meaning: "loads may not pass stores on one side: interpreters are slower there",
-        settings: &[],
-    },
-    Compared {
-        id: "indirect-branch",
-        names: &[fact::STATUS_INDIRECT_BRANCH],
-        meaning: "indirect branches are predicted differently",
-        settings: &[],
-    },
-    Compared {
-        id: "seccomp",
-        names: &[fact::STATUS_SECCOMP, fact::STATUS_SECCOMP_FILTERS],
-        meaning: "system calls pass a filter on one side",
-        settings: &["seccomp", "privileged"],
-    },
-    Compared {
-        id: "open-files",
-        names: &[fact::RLIMIT_NOFILE],
-        meaning: "not the same limit of open files: programs that close or reserve by it take longer",
-        settings: &["ulimits", "rlimits"],
-    },
-    Compared {
-        id: "locked-memory",
-        names: &[fact::RLIMIT_MEMLOCK],
-        meaning: "not the same limit of locked memory: rings and pinned buffers may be refused",
-        settings: &["ulimits", "rlimits"],
-    },
-    Compared {
-        id: "stack",
-        names: &[fact::RLIMIT_STACK],
-        meaning: "not the same limit of the stack: threads reserve by it",
-        settings: &["ulimits", "rlimits"],
-    },
-    Compared {
-        id: "shared-memory",
-        names: &[fact::SHM_SIZE],
-        meaning: "not the same room in /dev/shm: what shares memory fails earlier on one side",
-        settings: &["shm"],
-    },
-];
+/// A row each: `"id", what is read: "what a difference means", the settings that ask for one;`.
+macro_rules! compared {
+    ($($id:literal, [$($name:path),+]: $meaning:literal, [$($setting:literal),*];)+) => {
+        &[$(Compared {
+            id: $id,
+            names: &[$($name),+],
+            meaning: $meaning,
+            settings: &[$($setting),*],
+        }),+]
+    };
+}
+
+pub(super) const COMPARED: &[Compared] = compared! {
+    "cpus", [fact::CPU_AFFINITY]:
+        "not the same processors: work in several threads is not comparable", ["cpuset", "cpus"];
+    "memory", [fact::MEMORY_TOTAL]:
+        "not the same memory: page cache and large buffers are cut off earlier on one side", ["memory"];
+    "cpu-model", [fact::CPU_MODEL]:
+        "another processor, or another name for it: programs choose their instructions by it", ["cpu"];
+    "governor", [fact::CPU_GOVERNOR]:
+        "not the same choice of the processor's frequency", [];
+    "clocksource", [fact::CLOCKSOURCE_CURRENT]:
+        "not the same clock: reading it costs differently, and its steps differ", [];
+    "huge-pages", [fact::THP_ENABLED, fact::STATUS_THP_ENABLED]:
+        "not the same use of huge pages: first touch and translation cost differently", [];
+    "mitigations", [fact::MITIGATION]:
+        "not the same mitigations: kernel entries cost differently", [];
+    "store-bypass", [fact::STATUS_STORE_BYPASS]:
+        "loads may not pass stores on one side: interpreters are slower there", [];
+    "indirect-branch", [fact::STATUS_INDIRECT_BRANCH]:
+        "indirect branches are predicted differently", [];
+    "seccomp", [fact::STATUS_SECCOMP, fact::STATUS_SECCOMP_FILTERS]:
+        "system calls pass a filter on one side", ["seccomp", "privileged"];
+    "open-files", [fact::RLIMIT_NOFILE]:
+        "not the same limit of open files: programs that close or reserve by it take longer", ["ulimits", "rlimits"];
+    "locked-memory", [fact::RLIMIT_MEMLOCK]:
+        "not the same limit of locked memory: rings and pinned buffers may be refused", ["ulimits", "rlimits"];
+    "stack", [fact::RLIMIT_STACK]:
+        "not the same limit of the stack: threads reserve by it", ["ulimits", "rlimits"];
+    "shared-memory", [fact::SHM_SIZE]:
+        "not the same room in /dev/shm: what shares memory fails earlier on one side", ["shm"];
+};
 
 /// Limits of control groups, made comparable between v1 and v2.
 pub(super) struct Limit {
@@ -198,14 +154,8 @@ fn pids_limit(facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::facts;
     use super::*;
-
-    fn facts(pairs: &[(&str, &str)]) -> Facts {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
-    }
 
     /// What has a comparison of its own.
     const BY_THEMSELVES: &[&str] = &[

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, Lifecycle, Margins, Params, Study, WorkloadId, WorkloadSpec};
+use tare_model::{ArmId, ArmSpec, Params, Study, WorkloadId, WorkloadSpec};
 
 use super::Plan;
 
@@ -15,40 +15,28 @@ pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
         1 => A_PRIME.to_owned(),
         _ => format!("arm-{index}"),
     };
+    let arms = (0..n_arms).map(|index| ArmSpec {
+        required: index == 0,
+        ..ArmSpec::new(ArmId::new(name(index)).unwrap(), "fake", Params::new())
+    });
+    let workload = |index| {
+        let id = WorkloadId::new(format!("w{index}")).unwrap();
+        WorkloadSpec::new(id, Params::new().with("n", 3i64))
+    };
+    let workloads = (0..n_workloads).map(workload).collect();
     Study {
-        id: "test".into(),
         title: "A study for tests".into(),
         seed,
-        baseline: ArmId::new("host").unwrap(),
-        arms: (0..n_arms)
-            .map(|index| ArmSpec {
-                required: index == 0,
-                ..ArmSpec::new(ArmId::new(name(index)).unwrap(), "fake", Params::new())
-            })
-            .collect(),
-        workloads: (0..n_workloads)
-            .map(|index| WorkloadSpec {
-                id: WorkloadId::new(format!("w{index}")).unwrap(),
-                params: Params::new().with("n", 3i64),
-                path: None,
-                instances: 1,
-                spread: None,
-            })
-            .collect(),
-        margins: Margins::default(),
-        blocks_min: 10,
         blocks_max: 12,
         blocks_per_launch: 4,
-        precision: None,
-        budget_ns: None,
         trial_ns: 1_000_000,
         limit_ns: 1_000_000_000,
-        settle_ns: 0,
-        lifecycle: Lifecycle::Warm,
-        publication: None,
-        allow_different_tools: false,
-        pairs: false,
-        alternate: false,
+        ..Study::new(
+            "test",
+            ArmId::new("host").unwrap(),
+            arms.collect(),
+            workloads,
+        )
     }
 }
 

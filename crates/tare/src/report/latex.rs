@@ -52,11 +52,7 @@ fn tables(dossier: &Dossier) -> String {
         "% Needs \\usepackage{textcomp,array,booktabs,longtable,siunitx} and \\DeclareSIUnit\\operation{op}.\n",
     );
     for arm in &dossier.arms {
-        let cells: Vec<&DossierCell> = dossier
-            .cells
-            .iter()
-            .filter(|cell| cell.arm == arm.id)
-            .collect();
+        let cells = dossier.cells_of(&arm.id);
         if !cells.is_empty() {
             table(&mut out, arm, &cells, &names);
         }

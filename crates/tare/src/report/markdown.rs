@@ -45,11 +45,7 @@ fn summary(dossier: &Dossier) -> String {
         }
     }
     for arm in &dossier.arms {
-        let cells: Vec<&DossierCell> = dossier
-            .cells
-            .iter()
-            .filter(|cell| cell.arm == arm.id)
-            .collect();
+        let cells = dossier.cells_of(&arm.id);
         if cells.is_empty() {
             continue;
         }

@@ -191,6 +191,17 @@ pub(in crate::report) fn with_unit(number: &str, scale: Scale) -> String {
     }
 }
 
+/// A value with its unit, in its own scale; a dash where there is none.
+pub(in crate::report) fn typical(span: Option<&Span>, unit: &str) -> String {
+    span.map_or_else(
+        || "–".to_owned(),
+        |span| {
+            let scale = scale_for(span.point, unit);
+            with_unit(&value(span, scale, Digits::Short), scale)
+        },
+    )
+}
+
 /// `1.160 [1.154, 1.167]`.
 pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
     let half = (span.high - span.low) / 2.0;

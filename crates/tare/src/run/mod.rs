@@ -139,37 +139,16 @@ pub fn execute(
 }
 
 /// Goes on with the stored run `run`: the same plan, after the last trial that is stored. What is created carries the
-/// label `cx.run`, which is another one where the run was begun elsewhere.
+/// label `cx.run`, which is another one where the run was begun elsewhere. With `more_ns` it has so much time from now
+/// on, in place of what is left of the study's budget: also where the run had ended, by its budget or after its last
+/// block. The blocks that are added are those that the same seed gives.
 ///
 /// Trials are never filled in behind the last one, not even those of an arm that has become available
 /// since: they would not stand beside the others of their block. Such an arm joins from here on.
-pub fn resume(
-    cx: &Context<'_>,
-    run: &RunId,
-    registry: &Registry<'_>,
-    store: &mut Store,
-    precision: &mut dyn Precision,
-) -> Result<RunSummary, RunError> {
-    go_on(cx, run, registry, store, precision, None)
-}
-
-/// The same with `more_ns` of time from now on, in place of what is left of the study's budget: also where the run
-/// had ended, by its budget or after its last block. The blocks that are added are those that the same seed gives.
 ///
 /// Who adds blocks to a run that had ended may have seen what it found, and stopped if it was to his liking; that
 /// cannot be undone, so it is stored with the run.
-pub fn resume_with(
-    cx: &Context<'_>,
-    run: &RunId,
-    registry: &Registry<'_>,
-    store: &mut Store,
-    precision: &mut dyn Precision,
-    more_ns: u64,
-) -> Result<RunSummary, RunError> {
-    go_on(cx, run, registry, store, precision, Some(more_ns))
-}
-
-fn go_on(
+pub fn resume(
     cx: &Context<'_>,
     run: &RunId,
     registry: &Registry<'_>,

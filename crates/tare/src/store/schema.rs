@@ -159,8 +159,7 @@ fn refuse_changes(connection: &Connection) -> rusqlite::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_older_store_is_migrated_and_keeps_its_rows() {
+    fn with_a_run() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, STEPS).unwrap();
         connection
@@ -169,6 +168,12 @@ mod tests {
                 [],
             )
             .unwrap();
+        connection
+    }
+
+    #[test]
+    fn an_older_store_is_migrated_and_keeps_its_rows() {
+        let mut connection = with_a_run();
         let later: Vec<&str> = STEPS
             .iter()
             .copied()
@@ -205,14 +210,7 @@ mod tests {
 
     #[test]
     fn a_stored_row_can_be_neither_changed_nor_removed() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, STEPS).unwrap();
-        connection
-            .execute(
-                "INSERT INTO run VALUES (1, 'r', '0.1.0', 5, '{}', 'p', 'a', 'b', '{}')",
-                [],
-            )
-            .unwrap();
+        let connection = with_a_run();
         for statement in ["UPDATE run SET id = 'x'", "DELETE FROM run"] {
             let refused = connection.execute(statement, []).unwrap_err();
             assert!(refused.to_string().contains("only added to"), "{refused}");

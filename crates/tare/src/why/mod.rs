@@ -14,8 +14,8 @@ use tare_model::arm::Asked;
 use tare_model::command::Stdout;
 use tare_model::dossier::{DossierCell, Span};
 use tare_model::{
-    ArmId, ArmSpec, Better, CommandCall, CommandChange, Lifecycle, Margins, Params, RunId, Study,
-    Summary, Verdict, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, Better, CommandCall, CommandChange, Margins, Params, RunId, Study, Summary,
+    Verdict, WorkloadId, WorkloadSpec,
 };
 use tare_model::{counter, fact};
 
@@ -154,41 +154,28 @@ impl Ask {
             ..self.call.clone()
         };
         let call = serde_json::to_string(&call).expect("texts and numbers are always JSON");
-        WorkloadSpec {
-            instances: 1,
-            spread: None,
-            id: id(user_command::UserCommand.id()),
-            params: Params::new().with(user_command::CALL, call),
-            path: None,
-        }
+        WorkloadSpec::new(
+            id(user_command::UserCommand.id()),
+            Params::new().with(user_command::CALL, call),
+        )
     }
 
     fn study(&self, title: &str, arms: Vec<ArmSpec>, first: &First) -> Study {
         let longest = first.host.wall_ns.max(first.env.wall_ns);
         let longest = first.cut_ns.map_or(longest, |cut_ns| longest.min(cut_ns));
+        let baseline = arm_id(self.base().id);
         Study {
-            allow_different_tools: false,
             alternate: first.in_slices.is_ok(),
-            pairs: false,
-            publication: None,
-            id: STUDY.to_owned(),
             title: title.to_owned(),
             seed: self.seed,
-            baseline: arm_id(self.base().id),
-            arms,
-            workloads: vec![self.workload(first)],
-            margins: Margins::default(),
             blocks_min: FEWEST,
             blocks_max: FEWEST,
             blocks_per_launch: u32::MAX,
-            precision: None,
-            budget_ns: None,
             trial_ns: longest,
             limit_ns: first
                 .cut_ns
                 .unwrap_or_else(|| longest.saturating_mul(20).max(LEAST_LIMIT_NS)),
-            settle_ns: 0,
-            lifecycle: Lifecycle::Warm,
+            ..Study::new(STUDY, baseline, arms, vec![self.workload(first)])
         }
     }
 }

@@ -143,13 +143,7 @@ fn fewer(ask: &Ask, first: &First, pace: Pace, left_ns: u64) -> Option<Study> {
 }
 
 fn start_up() -> WorkloadSpec {
-    WorkloadSpec {
-        instances: 1,
-        spread: None,
-        id: id(workload::start_up::StartUp.id()),
-        params: Params::new(),
-        path: None,
-    }
+    WorkloadSpec::new(id(workload::start_up::StartUp.id()), Params::new())
 }
 
 /// Host, or what else it is compared with, A′ if wanted, environment.

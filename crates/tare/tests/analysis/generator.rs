@@ -13,9 +13,9 @@ use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::study::A_PRIME;
 use tare_model::{
-    ArmId, ArmSpec, Better, CellKey, Facts, Lifecycle, Margins, MetricSpec, Outcome, Params, Path,
-    ProbeCall, ProbeReport, RawOutput, Recipe, RunId, Sample, Series, StoppedBy, Study, Trial,
-    WorkloadId, WorkloadSpec, metrics,
+    ArmId, ArmSpec, Better, CellKey, Facts, MetricSpec, Outcome, Params, Path, ProbeCall,
+    ProbeReport, RawOutput, Recipe, RunId, Sample, Series, StoppedBy, Study, Trial, WorkloadId,
+    WorkloadSpec, metrics,
 };
 use tare_stats::Stream;
 
@@ -193,27 +193,14 @@ impl Plan {
     pub(crate) fn study(&self) -> Study {
         let mut ids = vec!["host", A_PRIME];
         ids.extend(&self.arms);
+        let arms: Vec<ArmSpec> = ids.into_iter().map(arm_spec).collect();
+        let workloads = self.workloads.iter().map(|id| workload_spec(id)).collect();
         Study {
-            id: "synthetic".to_owned(),
             title: "Made up".to_owned(),
             seed: self.seed,
-            baseline: ArmId::new("host").unwrap(),
-            arms: ids.into_iter().map(arm_spec).collect(),
-            workloads: self.workloads.iter().map(|id| workload_spec(id)).collect(),
-            margins: Margins::default(),
-            blocks_min: 10,
             blocks_max: self.blocks,
-            blocks_per_launch: 1,
-            precision: None,
-            budget_ns: None,
             trial_ns: 100_000_000,
-            limit_ns: 10_000_000_000,
-            settle_ns: 0,
-            lifecycle: Lifecycle::Warm,
-            publication: None,
-            allow_different_tools: false,
-            pairs: false,
-            alternate: false,
+            ..Study::new("synthetic", arms[0].id.clone(), arms, workloads)
         }
     }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::product::{Product, assert_valid_dossier, has_container, has_docker, words};
+use crate::product::{Product, assert_valid_dossier, environments, words};
 use crate::world::skip;
 
 const SMALL: [&str; 6] = ["--workload", "getppid,stat", "--blocks", "2", "--json", "-"];
@@ -37,17 +37,7 @@ fn a_run_with_json_prints_one_valid_dossier_and_nothing_else() {
 #[test]
 fn a_run_in_every_environment_is_a_valid_dossier_and_leaves_nothing() {
     let product = Product::new();
-    let mut wanted = vec!["host"];
-    if has_container() {
-        wanted.push("container");
-    } else {
-        skip("root", "no container can be made here");
-    }
-    if has_docker() {
-        wanted.push("docker");
-    } else {
-        skip("docker", "no Docker engine answers");
-    }
+    let wanted = environments();
     let environments = wanted.join(",");
     let dossier = product
         .run(["run", "--env", &environments].into_iter().chain(SMALL))
@@ -149,17 +139,8 @@ fn each_two_arms_are_compared_where_study_or_reader_asks_for_it() {
 fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     let product = Product::new();
     std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "1",
-        "--json",
-    ];
-    product.run(arguments.into_iter().chain(["link"])).expect(0);
+    let arguments = words("run --env host --workload getppid --blocks 1 --json");
+    product.run([arguments, &["link"]].concat()).expect(0);
     let target = std::fs::read_link(product.folder().join("link"));
     assert_eq!(target.unwrap(), std::path::Path::new("/dev/null"));
     let null = std::fs::metadata("/dev/null").unwrap();
@@ -356,32 +337,20 @@ fn help_and_version_are_data_and_every_command_has_help() {
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let product = Product::new();
-    for arguments in [
-        vec!["list"],
-        vec!["list", "--json"],
-        vec!["completions", "bash"],
-    ] {
-        let mut child = product
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    let said = |arguments: &[&str]| {
+        let mut command = product.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{arguments:?} {output:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for arguments in ["list", "list --json", "completions bash"] {
+        assert_eq!(said(words(arguments)), "");
     }
     // The run itself is measured and stored all the same.
-    let mut child = product
-        .command(words("run --env host --workload getppid --blocks 1"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    said(words("run --env host --workload getppid --blocks 1"));
     assert_eq!(product.n_trials(), 2);
     product.assert_nothing_left();
 }

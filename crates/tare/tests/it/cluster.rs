@@ -15,8 +15,8 @@ use tare::workload::{Declared, DecodeError, ParamError, Workload};
 use tare_model::cluster::{ADDRESSES, HOSTFILE, NODE, NODES, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Lifecycle, Margins, Outcome, Params, Path,
-    ProbeReport, RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Outcome, Params, Path, ProbeReport,
+    RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
 };
 
 use crate::unread::nameless;
@@ -101,33 +101,17 @@ fn workload(id: &str) -> Option<&'static dyn Workload> {
 /// A study of one arm.
 fn study(driver: &str, settings: Params, workload: &str, params: Params, path: Path) -> Study {
     let id = ArmId::new(driver).unwrap();
+    let arms = vec![ArmSpec::new(id.clone(), driver, settings).required()];
+    let workload = WorkloadSpec {
+        path: Some(path),
+        ..WorkloadSpec::new(WorkloadId::new(workload).unwrap(), params)
+    };
     Study {
-        publication: None,
-        allow_different_tools: false,
-        pairs: false,
-        alternate: false,
-        id: "cluster".into(),
-        title: "A study for tests".into(),
-        seed: 3,
-        baseline: id.clone(),
-        arms: vec![ArmSpec::new(id, driver, settings).required()],
-        workloads: vec![WorkloadSpec {
-            instances: 1,
-            spread: None,
-            id: WorkloadId::new(workload).unwrap(),
-            params,
-            path: Some(path),
-        }],
-        margins: Margins::default(),
         blocks_min: 1,
         blocks_max: 2,
         blocks_per_launch: 5,
-        precision: None,
-        budget_ns: None,
-        trial_ns: 20_000_000,
         limit_ns: 60_000_000_000,
-        settle_ns: 0,
-        lifecycle: Lifecycle::Warm,
+        ..Study::new("cluster", id, arms, vec![workload])
     }
 }
 

@@ -9,11 +9,13 @@ use std::time::Duration;
 use tare::cx::Agents;
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Reply;
 use tare_model::{ArmId, Params, Reason, Value};
 
 use crate::contract::contract;
-pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
+pub(crate) use crate::talk::{
+    LIMIT, ask, assert_ends_with_its_agent, hello, inner_facts, null_trial,
+};
 use crate::world::{World, skip};
 
 mod faults;
@@ -56,6 +58,18 @@ fn foreign_agent(folder: &std::path::Path) -> Agents {
 /// What carries this run's label in the engine, found by the driver's own sweep.
 pub(crate) fn leftovers(world: &World, driver: &Docker) -> Vec<String> {
     driver.sweep(&world.cx(), world.run.as_str()).unwrap()
+}
+
+/// Stops and removes; then the engine has nothing of the run.
+#[track_caller]
+pub(crate) fn end(
+    world: &World,
+    instance: Box<dyn Instance>,
+    mut environment: Box<dyn Environment>,
+) {
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
 }
 
 pub(crate) fn arm(name: &str) -> ArmId {
@@ -129,14 +143,7 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
         let reply = null_trial(instance, 1);
         assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
         // The first process ends with the agent, and the channel says with which status.
-        assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
-        let error = instance.channel().receive(LIMIT).unwrap_err();
-        assert!(
-            matches!(&error, ChannelError::Closed(why) if why.contains("status 0")),
-            "{error}"
-        );
-        let again = instance.channel().send(&Request::Bye).unwrap_err();
-        assert!(matches!(again, ChannelError::Closed(_)), "{again}");
+        assert_ends_with_its_agent(instance);
     });
 }
 
@@ -390,9 +397,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
     // Removing the foreign arm leaves the image, which it did not make.
     let mut instance = packed.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
-    instance.stop(&world.cx()).unwrap();
-    packed.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    end(&world, instance, packed);
 }
 
 #[test]
@@ -428,9 +433,7 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     assert!(!leftovers(&world, &DOCKER).is_empty());
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    end(&world, instance, environment);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tare::env::docker::DOCKER;
 use tare::env::{Availability, Driver, EnvError, Instance, Published, PublishedAt, StartMode};
 use tare_model::{Facts, Params, Reason, Value};
 
-use crate::docker::{environment, hello, inner_facts, leftovers, with_instance, world};
+use crate::docker::{end, environment, hello, inner_facts, leftovers, with_instance, world};
 use crate::world::World;
 
 mod copy_up;
@@ -153,9 +153,7 @@ fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
         "{files}"
     );
     assert!(run(instance.as_mut(), 2, "getppid").starts_with("done"));
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    end(&world, instance, environment);
 }
 
 /// The last word on a short trial of a probe.
@@ -255,9 +253,7 @@ fn limits_terminal_and_init_are_found_inside() {
     let mut once = environment.start(&world.cx(), StartMode::Once).unwrap();
     hello(once.as_mut());
     assert_eq!(inspect(&world, "arm-2")["Config"]["Tty"], false);
-    once.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    end(&world, once, environment);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tare::plan::Plan;
 use tare::run::{AllBlocks, Registry, execute};
 use tare::store::Store;
 use tare_model::{
-    ArmId, ArmSpec, CommandCall, Facts, Failure, Lifecycle, Margins, Outcome, Params, ProbeReport,
-    Recipe, Spread, Study, Together, WorkSpan, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, CommandCall, Facts, Failure, Outcome, Params, ProbeReport, Recipe, Spread,
+    Study, Together, WorkSpan, WorkloadId, WorkloadSpec,
 };
 
 use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
@@ -82,29 +82,24 @@ spread = "SPREAD"
 id = "host"
 "#;
 
+/// The study with a container, where one can be made; and how many arms it has.
+fn with_a_container(study: String) -> (String, usize) {
+    if !has_container() {
+        skip("root", "containers cannot be made here");
+        return (study, 2);
+    }
+    (study + "[[arm]]\nid = \"container\"\nrequired = true\n", 3)
+}
+
 #[test]
 fn processes_of_one_environment_run_together_on_the_host_and_in_a_container() {
-    let mut study = STUDY.replace("SPREAD", "processes");
-    let mut n_arms = 2;
-    if has_container() {
-        study.push_str("[[arm]]\nid = \"container\"\nrequired = true\n");
-        n_arms += 1;
-    } else {
-        skip("root", "containers cannot be made here");
-    }
+    let (study, n_arms) = with_a_container(STUDY.replace("SPREAD", "processes"));
     assert_all_ran_together(&dossier(&study, &[]), &[1, 3], n_arms, 2);
 }
 
 #[test]
 fn several_environments_run_together_and_are_all_removed() {
-    let mut study = STUDY.replace("SPREAD", "environments");
-    let mut n_arms = 2;
-    if has_container() {
-        study.push_str("[[arm]]\nid = \"container\"\nrequired = true\n");
-        n_arms += 1;
-    } else {
-        skip("root", "containers cannot be made here");
-    }
+    let (study, n_arms) = with_a_container(STUDY.replace("SPREAD", "environments"));
     let dossier = dossier(&study, &["--instances", "2"]);
     assert_all_ran_together(&dossier, &[2], n_arms, 2);
     for series in dossier["concurrency"].as_array().unwrap() {
@@ -204,33 +199,20 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
         let world = World::new("instances");
         let mark = tempfile::tempdir().unwrap().path().join("mark");
         std::fs::create_dir_all(mark.parent().unwrap()).unwrap();
+        let host = ArmId::new("host").unwrap();
+        let arms = vec![ArmSpec::new(host.clone(), "host", Params::new()).required()];
+        let params = Params::new().with("mark", mark.display().to_string());
+        let workload = WorkloadSpec {
+            instances: 3,
+            spread: Some(spread),
+            ..WorkloadSpec::new(WorkloadId::new("one-dies").unwrap(), params)
+        };
         let study = Study {
-            allow_different_tools: false,
-            pairs: false,
-            alternate: false,
-            publication: None,
-            id: "one-dies".into(),
-            title: "One of three dies".into(),
-            seed: 1,
-            baseline: ArmId::new("host").unwrap(),
-            arms: vec![ArmSpec::new(ArmId::new("host").unwrap(), "host", Params::new()).required()],
-            workloads: vec![WorkloadSpec {
-                id: WorkloadId::new("one-dies").unwrap(),
-                params: Params::new().with("mark", mark.display().to_string()),
-                path: None,
-                instances: 3,
-                spread: Some(spread),
-            }],
-            margins: Margins::default(),
             blocks_min: 2,
             blocks_max: 2,
             blocks_per_launch: 5,
-            precision: None,
-            budget_ns: None,
             trial_ns: 1_000_000,
-            limit_ns: 10_000_000_000,
-            settle_ns: 0,
-            lifecycle: Lifecycle::Warm,
+            ..Study::new("one-dies", host, arms, vec![workload])
         };
         let registry = Registry {
             driver: &env::find,

@@ -221,14 +221,10 @@ fn nobody_else_may_come_to_what_a_run_keeps() {
         "host"
     };
     let arguments = [
-        "run",
-        "--env",
-        environments,
-        "--workload",
-        "getppid",
-        "--blocks",
-        "20000",
-    ];
+        words("run --workload getppid --blocks 20000 --env"),
+        &[environments],
+    ]
+    .concat();
     let mut started = Product::start(product.command(arguments));
     product.wait_for_trials(&mut started, 2);
     let found = everything(&product.home());
@@ -361,15 +357,7 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
 #[test]
 fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
     let product = Product::new();
-    let arguments = [
-        "run",
-        "--env",
-        "host",
-        "--workload",
-        "getppid",
-        "--blocks",
-        "20000",
-    ];
+    let arguments = words("run --env host --workload getppid --blocks 20000");
     let mut started = Product::start(product.command(arguments));
     product.wait_for_trials(&mut started, 2);
     started.signal("KILL", false);

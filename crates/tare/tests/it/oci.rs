@@ -31,6 +31,14 @@ pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
     why.is_none()
 }
 
+/// The runtimes that are here of those with which a test is made, each with a world of its own.
+fn each_runtime(name: &str) -> impl Iterator<Item = (&'static str, World)> {
+    ["runc", "crun"].into_iter().filter_map(move |runtime| {
+        let world = World::new(name);
+        is_available(&world, runtime).then_some((runtime, world))
+    })
+}
+
 /// gVisor's program: what TARE_RUNSC names, else the one on PATH.
 fn runsc(world: &World) -> Option<String> {
     match std::env::var_os("TARE_RUNSC").map(PathBuf::from) {
@@ -139,11 +147,7 @@ fn the_contract_is_kept_over_the_hosts_files_with_a_pair_and_limits() {
 #[test]
 fn the_agent_inside_sees_dockers_defaults_where_nothing_is_said() {
     let _turn = turn();
-    for runtime in ["runc", "crun"] {
-        let world = World::new("defaults");
-        if !is_available(&world, runtime) {
-            continue;
-        }
+    for (runtime, world) in each_runtime("defaults") {
         let host = own_namespaces();
         let described = look(&world, &with(runtime), |instance, facts| {
             assert_eq!(facts["status.CapEff"], "00000000a80425fb");
@@ -187,11 +191,7 @@ fn own_namespaces() -> Vec<(String, String)> {
 #[test]
 fn every_switch_is_seen_by_the_agent_inside() {
     let _turn = turn();
-    for runtime in ["runc", "crun"] {
-        let world = World::new("switches");
-        if !is_available(&world, runtime) {
-            continue;
-        }
+    for (runtime, world) in each_runtime("switches") {
         let settings = with(runtime)
             .with("seccomp", "unconfined")
             .with("caps", "NET_RAW,CHOWN")
@@ -232,11 +232,7 @@ fn every_switch_is_seen_by_the_agent_inside() {
 #[test]
 fn a_prepared_pair_leads_from_the_host_to_the_container() {
     let _turn = turn();
-    for runtime in ["runc", "crun"] {
-        let world = World::new("pair");
-        if !is_available(&world, runtime) {
-            continue;
-        }
+    for (runtime, world) in each_runtime("pair") {
         look(
             &world,
             &with(runtime).with("network", "veth"),

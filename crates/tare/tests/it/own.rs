@@ -23,6 +23,20 @@ pub(crate) struct Bench {
     made: Vec<(&'static str, String)>,
 }
 
+/// Whether there is an engine; says so where there is none.
+pub(crate) fn has_engine() -> bool {
+    let is_there = has_docker();
+    if !is_there {
+        skip("docker", "no Docker engine answers");
+    }
+    is_there
+}
+
+/// An image that sets one variable, and the product, where there is an engine.
+pub(crate) fn bench(name: &str) -> Option<(Bench, Product)> {
+    has_engine().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
+}
+
 fn docker(arguments: &[&str]) -> Output {
     Command::new("docker").args(arguments).output().unwrap()
 }
@@ -69,6 +83,25 @@ impl Bench {
         let name = format!("tare-own-test-{}-{name}", self.mark);
         self.keep(kind, &name);
         name
+    }
+
+    /// What `tare why` finds out, asked with these options about a script in a container of the image with these
+    /// flags: that it costs something.
+    pub(crate) fn cost(
+        &self,
+        product: &Product,
+        options: &[&str],
+        flags: &[&str],
+        script: &str,
+    ) -> Value {
+        let ask = [&["why", "--json", "-"], options];
+        let line = [&["--", "docker", "run", "--rm"], flags];
+        let command = ["sh", "-c", script];
+        let arguments = [&ask.concat()[..], &line.concat(), &[&self.image], &command];
+        let dossier = product.run(arguments.concat()).expect(0).json();
+        assert_valid_dossier(&dossier);
+        assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+        dossier
     }
 
     /// Notes what is removed at the end.
@@ -254,8 +287,7 @@ fn what_the_arm_does_without_is_not_in_its_container() {
 
 #[test]
 fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
-    if !has_docker() {
-        skip("docker", "no Docker engine answers");
+    if !has_engine() {
         return;
     }
     let _turn = turn();
@@ -321,25 +353,13 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
 
 #[test]
 fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
-    if !has_docker() {
-        skip("docker", "no Docker engine answers");
+    let Some((bench, product)) = bench("found") else {
         return;
-    }
-    let bench = Bench::new("found", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     // The program's own affair: no rule knows the variable.
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
-    let arguments = [
-        "why",
-        "--apply-check",
-        "--budget",
-        "110s",
-        "--json",
-        "-",
-        "--",
-        "docker",
-        "run",
-        "--rm",
+    let options = ["--apply-check", "--budget", "110s"];
+    let flags = [
         "--dns",
         "192.0.2.1",
         "-e",
@@ -350,14 +370,8 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
         "32m",
         "--pids-limit",
         "99",
-        &bench.image,
-        "sh",
-        "-c",
-        script,
     ];
-    let dossier = product.run(arguments).expect(0).json();
-    assert_valid_dossier(&dossier);
-    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let dossier = bench.cost(&product, &options, &flags, script);
     let first = &dossier["findings"][0];
     assert_eq!(
         first["cause"], "own.env.SLOW_MODE",
@@ -389,12 +403,9 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
 
 #[test]
 fn what_cannot_be_asked_is_refused_in_words_that_help() {
-    if !has_docker() {
-        skip("docker", "no Docker engine answers");
+    let Some((bench, product)) = bench("refused") else {
         return;
-    }
-    let bench = Bench::new("refused", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
         let ended: Ended = product
             .run(["why", "--budget", "9s"].iter().chain(arguments).copied())

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::own::{Bench, printed};
-use crate::own_ways::{WORK, has_engine};
+use crate::own::{Bench, bench, has_engine, printed};
+use crate::own_ways::WORK;
 use crate::product::{Ended, Product};
 use crate::world::wait_until;
 
@@ -45,11 +45,9 @@ fn which_docker() -> String {
 
 #[test]
 fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
-    if !has_engine() {
+    let Some((bench, product)) = bench("compose") else {
         return;
-    }
-    let bench = Bench::new("compose", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let mark = format!("{}-shop", bench.mark);
     let config = json!({
         "name": mark,
@@ -121,11 +119,9 @@ const NO_PLUGIN: &str = "echo \"docker: 'compose' is not a docker command.\" >&2
 
 #[test]
 fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
-    if !has_engine() {
+    let Some((bench, product)) = bench("standalone") else {
         return;
-    }
-    let bench = Bench::new("standalone", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     docker_with_compose(&product, NO_PLUGIN);
     let config = json!({"name": "shop", "services": {"job": {
         "image": bench.image, "command": ["sh", "-c", WORK], "environment": {"MODE": "batch"}

@@ -8,8 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
 use crate::docker_contexts::socket;
-use crate::own::{Bench, inspected};
-use crate::own_ways::{WORK, has_engine, started};
+use crate::own::{Bench, bench, has_engine, inspected};
+use crate::own_ways::{WORK, started};
 use crate::product::{Ended, Product};
 
 /// One end of a connection.
@@ -159,11 +159,9 @@ fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
 
 #[test]
 fn an_image_for_another_processor_is_told_before_anything_is_made() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("foreign") else {
         return;
-    }
-    let mut bench = Bench::new("foreign", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let foreign = format!("{}-foreign", bench.image);
     bench.keep("image", &foreign);
     // The same files, said to be for another processor.
@@ -220,11 +218,9 @@ fn an_entry_that_goes_into_the_background_is_told_and_ended() {
 
 #[test]
 fn a_task_of_a_swarm_is_refused_with_what_can_be_asked_instead() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("swarm") else {
         return;
-    }
-    let mut bench = Bench::new("swarm", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     // What tells an engine's task is its label.
     let flags = [
         "--label",

@@ -6,9 +6,8 @@ use serde_json::json;
 use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, printed, taken};
-use crate::own_ways::has_engine;
-use crate::product::{Product, assert_valid_dossier};
+use crate::own::{Bench, arm_of, bench, printed, taken};
+use crate::product::Product;
 
 #[test]
 fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
@@ -111,11 +110,9 @@ fn deep_volume(bench: &mut Bench, product: &Product) -> String {
 
 #[test]
 fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("deep") else {
         return;
-    }
-    let mut bench = Bench::new("deep", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let volume = deep_volume(&mut bench, &product);
     let mount = format!("{volume}:/data");
     let image = bench.image.clone();
@@ -123,30 +120,8 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
     let script = "read u </proc/sys/kernel/random/uuid; i=0; while [ $i -lt 1500 ]; do [ -e /data/$u$i ]; i=$((i+1)); done; cat /data/mine";
     let look = ["run", "--rm", "-v", &mount, &image, "sh", "-c", script];
     assert_eq!(printed(&look), "mine");
-    let line = [
-        "why",
-        "--budget",
-        "100s",
-        "--json",
-        "-",
-        "--",
-        "docker",
-        "run",
-        "--rm",
-        "-v",
-        &mount,
-        "-e",
-        "MODE=1",
-        "--shm-size",
-        "32m",
-        &image,
-        "sh",
-        "-c",
-        script,
-    ];
-    let dossier = product.run(line).expect(0).json();
-    assert_valid_dossier(&dossier);
-    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let flags = ["-v", &mount, "-e", "MODE=1", "--shm-size", "32m"];
+    let dossier = bench.cost(&product, &["--budget", "100s"], &flags, script);
     let findings = dossier["findings"].as_array().unwrap();
     let first = &findings[0];
     assert_eq!(first["cause"], "own.mounted./data", "{findings:#?}");

@@ -1,21 +1,11 @@
 //! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
 //! container; and what must not go wrong on them.
 
-use crate::own::{Bench, inspected, printed};
-use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
-use crate::world::skip;
+use crate::own::{Bench, bench, has_engine, inspected, printed};
+use crate::product::{Ended, Product, assert_valid_dossier};
 
 /// A loop of some milliseconds.
 pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
-
-/// Whether there is an engine; says so where there is none.
-pub(crate) fn has_engine() -> bool {
-    let is_there = has_docker();
-    if !is_there {
-        skip("docker", "no Docker engine answers");
-    }
-    is_there
-}
 
 /// Starts a container of this test's own.
 pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[&str]) -> String {
@@ -28,11 +18,9 @@ pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[
 
 #[test]
 fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("inside") else {
         return;
-    }
-    let mut bench = Bench::new("inside", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     // Neither the container's user nor its working directory may write at the root.
     let flags = [
         "--user",
@@ -77,11 +65,9 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
 
 #[test]
 fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("closed") else {
         return;
-    }
-    let mut bench = Bench::new("closed", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let refused = |name: &str, said: &str, hint: &str| {
         let ended: Ended = product
             .run([
@@ -105,11 +91,9 @@ fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
 
 #[test]
 fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it() {
-    if !has_engine() {
+    let Some((mut bench, product)) = bench("ends") else {
         return;
-    }
-    let mut bench = Bench::new("ends", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
     let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
     let ended = product
@@ -138,11 +122,9 @@ fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it(
 
 #[test]
 fn what_people_give_is_taken_or_refused_in_words_that_help() {
-    if !has_engine() {
+    let Some((bench, product)) = bench("odd") else {
         return;
-    }
-    let bench = Bench::new("odd", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     let before = bench.objects();
     let image = bench.image.as_str();
     let ask = |flags: &[&str], command: &[&str]| {
@@ -184,39 +166,13 @@ fn an_image_without_a_shell_is_asked_about_like_any_other() {
 
 #[test]
 fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
-    if !has_engine() {
+    let Some((bench, product)) = bench("slow") else {
         return;
-    }
-    let bench = Bench::new("slow", "ENV OF_IMAGE=1");
-    let product = Product::new();
+    };
     // No rule knows the variable, and six runs of it would take an hour.
     let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
-    let dossier = product
-        .run([
-            "why",
-            "--budget",
-            "90s",
-            "--json",
-            "-",
-            "--",
-            "docker",
-            "run",
-            "--rm",
-            "-e",
-            "OTHER=1",
-            "-e",
-            "SLOW_MODE=1",
-            "--shm-size",
-            "32m",
-            &bench.image,
-            "sh",
-            "-c",
-            script,
-        ])
-        .expect(0)
-        .json();
-    assert_valid_dossier(&dossier);
-    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    let flags = ["-e", "OTHER=1", "-e", "SLOW_MODE=1", "--shm-size", "32m"];
+    let dossier = bench.cost(&product, &["--budget", "90s"], &flags, script);
     let answer = dossier["why"]["answer"].as_str().unwrap();
     assert!(answer.contains("at least"), "{answer}");
     // How far it is taken apart is a matter of time.

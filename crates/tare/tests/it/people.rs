@@ -4,27 +4,12 @@
 
 use std::process::Command;
 
-use crate::product::Product;
+use crate::product::{Product, two_hosts};
 use crate::world::skip;
 
-/// A study with a second plain process as an arm, so that there is a table everywhere.
-const STUDY: &str = r#"id = "two-hosts"
-[design]
-trial = "20ms"
-blocks_min = 7
-blocks_max = 7
-[[arm]]
-id = "host"
-[[arm]]
-id = "again"
-driver = "host"
-[[workload]]
-id = "getppid"
-[[workload]]
-id = "stat"
-[[workload]]
-id = "pipe"
-"#;
+fn study() -> String {
+    two_hosts("", &["getppid", "stat", "pipe"])
+}
 
 fn widest(text: &str) -> usize {
     text.lines()
@@ -36,7 +21,7 @@ fn widest(text: &str) -> usize {
 #[test]
 fn the_table_fits_the_columns_that_there_are_and_says_what_they_mean() {
     let product = Product::new();
-    product.file("study.toml", STUDY);
+    product.file("study.toml", study());
     let plain = product.run(["run", "study.toml"]).expect(0);
     assert!(!plain.stdout.contains('\u{1b}'), "no terminal, no colour");
     assert!(
@@ -102,7 +87,7 @@ fn on_a_terminal(
 #[test]
 fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
     let product = Product::new();
-    product.file("study.toml", STUDY);
+    product.file("study.toml", study());
     let Some(shown) = on_a_terminal(&product, 72, "", "run study.toml") else {
         return;
     };
@@ -120,7 +105,7 @@ fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
 #[test]
 fn a_table_on_a_terminal_takes_its_width_and_no_colour_where_none_is_wanted() {
     let product = Product::new();
-    product.file("study.toml", STUDY);
+    product.file("study.toml", study());
     product.run(["run", "study.toml"]).expect(0);
     for columns in [64, 130] {
         let Some(shown) = on_a_terminal(&product, columns, "NO_COLOR=1", "show") else {

@@ -10,11 +10,11 @@ use std::time::Duration;
 use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 use tare::env::podman::{PODMAN, Podman};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{Reply, Request};
+use tare_model::wire::Reply;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use crate::contract::contract;
-use crate::talk::{LIMIT, ask, hello, inner_facts, trial};
+use crate::talk::{LIMIT, assert_ends_with_its_agent, hello, inner_facts, trial};
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
@@ -86,6 +86,27 @@ impl Place {
     fn environment(&self, name: &str, settings: &Params) -> Box<dyn Environment> {
         let arm = ArmId::new(name).unwrap();
         self.driver.configure(arm, settings).unwrap()
+    }
+
+    /// An environment and an instance of it whose agent answers.
+    fn started(
+        &self,
+        name: &str,
+        settings: &Params,
+        mode: StartMode,
+    ) -> (Box<dyn Environment>, Box<dyn Instance>) {
+        let mut environment = self.environment(name, settings);
+        let mut instance = environment.start(&self.world.cx(), mode).unwrap();
+        hello(instance.as_mut());
+        (environment, instance)
+    }
+
+    /// Stops and removes; then nothing is left.
+    #[track_caller]
+    fn end(&self, instance: Box<dyn Instance>, mut environment: Box<dyn Environment>) {
+        instance.stop(&self.world.cx()).unwrap();
+        environment.remove(&self.world.cx()).unwrap();
+        self.assert_nothing_is_left();
     }
 
     /// What carries this run's label, found by the driver's own sweep.
@@ -218,14 +239,7 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
             trial(instance, 1, "null", Params::new()),
             Reply::Done { .. }
         ));
-        assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
-        let error = instance.channel().receive(LIMIT).unwrap_err();
-        assert!(
-            matches!(&error, ChannelError::Closed(why) if why.contains("status 0")),
-            "{error}"
-        );
-        let again = instance.channel().send(&Request::Bye).unwrap_err();
-        assert!(matches!(again, ChannelError::Closed(_)), "{again}");
+        assert_ends_with_its_agent(instance);
     });
 }
 
@@ -429,9 +443,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
     // Removing the foreign arm leaves the image, which it did not make.
     let mut instance = packed.start(&cx, StartMode::Resident).unwrap();
     hello(instance.as_mut());
-    instance.stop(&cx).unwrap();
-    packed.remove(&cx).unwrap();
-    place.assert_nothing_is_left();
+    place.end(instance, packed);
 }
 
 #[test]
@@ -463,9 +475,7 @@ fn what_a_killed_run_left_is_swept_with_its_processes() {
     };
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "volume");
-    let mut environment = place.environment("arm", &settings);
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let (environment, instance) = place.started("arm", &settings, StartMode::Resident);
     // A container whose command is killed goes on, for conmon holds it: as after `kill -9` of everything.
     drop(instance);
     drop(environment);
@@ -484,17 +494,12 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     let Some(place) = place("outside") else {
         return;
     };
-    let cx = place.world.cx();
-    let mut environment = place.environment("arm", &Params::new());
-    let mut instance = environment.start(&cx, StartMode::Once).unwrap();
-    hello(instance.as_mut());
+    let (environment, mut instance) = place.started("arm", &Params::new(), StartMode::Once);
     // Another run of the same program removes it, as `tare clean` would.
     assert!(!place.leftovers().is_empty());
     let error = instance.channel().receive(LIMIT).unwrap_err();
     assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    instance.stop(&cx).unwrap();
-    environment.remove(&cx).unwrap();
-    place.assert_nothing_is_left();
+    place.end(instance, environment);
 }
 
 /// Runs programs, except that a program of this name is not there.

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 pub(crate) use crate::traces::has_docker;
 use crate::traces::{docker_objects, traces};
+use crate::world::skip;
 
 /// Far more than any call takes; passing it means a hang.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -146,6 +147,17 @@ fn new_folder() -> tempfile::TempDir {
         .prefix("tare-product-")
         .tempdir()
         .unwrap()
+}
+
+/// A study with a second plain process as an arm, so that there is a table everywhere; `more` is a line about it.
+pub(crate) fn two_hosts(more: &str, workloads: &[&str]) -> String {
+    let rows = workloads
+        .iter()
+        .map(|id| format!("[[workload]]\nid = \"{id}\"\n"));
+    let arms = "[[arm]]\nid = \"host\"\n[[arm]]\nid = \"again\"\ndriver = \"host\"\n";
+    let design = "[design]\ntrial = \"20ms\"\nblocks_min = 7\nblocks_max = 7\n";
+    let head = format!("id = \"two-hosts\"\n{more}\n{design}{arms}");
+    head + &rows.collect::<String>()
 }
 
 /// The arguments of a command line.
@@ -361,6 +373,22 @@ pub(crate) fn stored(store: &Path, question: &str) -> Vec<String> {
         })
     });
     rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// The environments that can be had here, the host first; says which cannot.
+pub(crate) fn environments() -> Vec<&'static str> {
+    let mut here = vec!["host"];
+    if has_container() {
+        here.push("container");
+    } else {
+        skip("root", "no container can be made here");
+    }
+    if has_docker() {
+        here.push("docker");
+    } else {
+        skip("docker", "no Docker engine answers");
+    }
+    here
 }
 
 /// Whether the built-in container can be made here, as the program says.

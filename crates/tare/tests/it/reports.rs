@@ -6,30 +6,17 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::product::Product;
+use crate::product::{Product, two_hosts};
 use crate::world::skip;
 
-/// A study with a second plain process as an arm.
-const STUDY: &str = r#"id = "two-hosts"
-title = "Two <hosts> & \"one\" kernel"
-[design]
-trial = "20ms"
-blocks_min = 7
-blocks_max = 7
-[[arm]]
-id = "host"
-[[arm]]
-id = "again"
-driver = "host"
-[[workload]]
-id = "getppid"
-[[workload]]
-id = "pipe"
-"#;
+fn study() -> String {
+    let title = r#"title = "Two <hosts> & \"one\" kernel""#;
+    two_hosts(title, &["getppid", "pipe"])
+}
 
 fn measured() -> Product {
     let product = Product::new();
-    let file = product.file("study.toml", STUDY);
+    let file = product.file("study.toml", study());
     product.run(["run", &file, "--html", "page.html"]).expect(0);
     product
 }
@@ -353,7 +340,7 @@ fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
 #[test]
 fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
     let product = measured();
-    let file = product.file("other.toml", STUDY.replace("two-hosts", "once-more"));
+    let file = product.file("other.toml", study().replace("two-hosts", "once-more"));
     product.run(["run", &file]).expect(0);
     let server = Server::of(&product);
     let all = server.get("/");
@@ -405,7 +392,7 @@ fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
 #[test]
 fn a_run_at_work_is_followed_without_script_until_it_ends() {
     let product = Product::new();
-    let file = product.file("study.toml", STUDY);
+    let file = product.file("study.toml", study());
     let mut started = Product::start(product.command(["run", &file, "--blocks", "5000"]));
     product.wait_for_trials(&mut started, 12);
     let server = Server::of(&product);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tare::env::ssh::Ssh;
-use tare::env::{ChannelError, Driver, EnvError, Environment, StartMode};
+use tare::env::{ChannelError, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, Reason};
 
@@ -34,6 +34,19 @@ fn works(world: &World, server: &Server, settings: &Params) -> Facts {
     environment.remove(&world.cx()).unwrap();
     nothing_is_left(world, server);
     told
+}
+
+/// Stops and removes; then nothing is left.
+#[track_caller]
+fn end(
+    world: &World,
+    server: &Server,
+    instance: Box<dyn Instance>,
+    mut environment: Box<dyn Environment>,
+) {
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    nothing_is_left(world, server);
 }
 
 fn nothing_is_left(world: &World, server: &Server) {
@@ -94,9 +107,7 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
     for name in ["ssh.version", "ssh.cipher", "ssh.host_key", "ssh.server"] {
         assert!(!told[name].is_empty(), "{name}");
     }
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    nothing_is_left(&world, &server);
+    end(&world, &server, instance, environment);
 }
 
 #[test]
@@ -122,9 +133,7 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
     }
     let told = environment.describe(&world.cx());
     assert_eq!(told["ssh.address"], "through a proxy");
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    nothing_is_left(&world, &server);
+    end(&world, &server, instance, environment);
 }
 
 #[test]
@@ -538,7 +547,5 @@ fn what_connecting_and_a_trial_take_is_printed() {
         begin.elapsed()
     });
     show("null trial, there and back", trials.collect());
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    nothing_is_left(&world, &server);
+    end(&world, &server, instance, environment);
 }

@@ -8,25 +8,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::product::{Product, Started, has_container, has_docker, words};
-use crate::world::{labelled, skip};
+use crate::product::{Product, Started, environments, has_docker, words};
+use crate::world::labelled;
 
 const N_BLOCKS: usize = 8;
 const WORKLOADS: usize = 3;
 
 /// The command for a run in all environments here, and how many arms it has.
 fn everywhere() -> (Vec<String>, usize) {
-    let mut environments = vec!["host"];
-    if has_container() {
-        environments.push("container");
-    } else {
-        skip("root", "no container can be made here");
-    }
-    if has_docker() {
-        environments.push("docker");
-    } else {
-        skip("docker", "no Docker engine answers");
-    }
+    let environments = environments();
     let n_arms = environments.len() + 1;
     let blocks = N_BLOCKS.to_string();
     let names = environments.join(",");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tare::env::{Channel, Instance};
+use tare::env::{Channel, ChannelError, Instance};
 use tare_model::recipe::ProbeCall;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{Facts, Params};
@@ -25,6 +25,18 @@ pub(crate) fn hello(instance: &mut dyn Instance) {
         matches!(reply, Reply::Hello { protocol, .. } if protocol == PROTOCOL),
         "{reply:?}"
     );
+}
+
+/// The container's first process ends with its agent, and the channel says with which status.
+pub(crate) fn assert_ends_with_its_agent(instance: &mut dyn Instance) {
+    assert_eq!(ask(instance, &Request::Bye), Reply::Bye);
+    let error = instance.channel().receive(LIMIT).unwrap_err();
+    assert!(
+        matches!(&error, ChannelError::Closed(why) if why.contains("status 0")),
+        "{error}"
+    );
+    let again = instance.channel().send(&Request::Bye).unwrap_err();
+    assert!(matches!(again, ChannelError::Closed(_)), "{again}");
 }
 
 /// What the agent sees of its place and of these paths.

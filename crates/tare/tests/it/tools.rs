@@ -17,8 +17,8 @@ use tare::workload::{Declared, DecodeError, ParamError, Tool, Workload, command_
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{
-    Absence, ArmId, ArmSpec, CheckResult, CommandCall, Facts, Lifecycle, Margins, Outcome, Params,
-    RawOutput, Reason, Recipe, Sample, StoppedBy, Study, Value, WorkloadId, WorkloadSpec, metrics,
+    Absence, ArmId, ArmSpec, CheckResult, CommandCall, Facts, Outcome, Params, RawOutput, Reason,
+    Recipe, Sample, StoppedBy, Study, Value, WorkloadId, WorkloadSpec, metrics,
 };
 
 use crate::docker;
@@ -108,40 +108,15 @@ fn study(baseline: &ArmSpec, arms: &[ArmSpec]) -> Study {
         id: ArmId::new(A_PRIME).unwrap(),
         ..baseline.clone()
     };
-    let spec = |id: &str, params: Params| WorkloadSpec {
-        instances: 1,
-        spread: None,
-        id: WorkloadId::new(id).unwrap(),
-        params,
-        path: None,
-    };
+    let runs = |id: &str| WorkloadSpec::new(WorkloadId::new(id).unwrap(), Params::new());
+    let mut all = vec![baseline.clone(), again];
+    all.extend_from_slice(arms);
+    let workloads = vec![runs("runs-tool"), runs("getppid")];
     Study {
-        publication: None,
-        id: "tools".into(),
-        title: "A study of tools".into(),
-        seed: 3,
-        baseline: baseline.id.clone(),
-        arms: [baseline.clone(), again]
-            .into_iter()
-            .chain(arms.iter().cloned())
-            .collect(),
-        workloads: vec![
-            spec("runs-tool", Params::new()),
-            spec("getppid", Params::new()),
-        ],
-        margins: Margins::default(),
         blocks_min: 2,
         blocks_max: 2,
-        blocks_per_launch: 1,
-        precision: None,
-        budget_ns: None,
         trial_ns: 5_000_000,
-        limit_ns: 10_000_000_000,
-        settle_ns: 0,
-        lifecycle: Lifecycle::Warm,
-        allow_different_tools: false,
-        pairs: false,
-        alternate: false,
+        ..Study::new("tools", baseline.id.clone(), all, workloads)
     }
 }
 

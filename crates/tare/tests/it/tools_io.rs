@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use crate::product::{Product, assert_valid_dossier, environments, has_container};
 use crate::world::skip;
 
 /// Blocks of each study: that something is measured is asked, not how much.
@@ -23,22 +23,6 @@ fn has(tool: &str) -> bool {
         skip(tool, &format!("`{tool}` is not installed"));
     }
     is_there
-}
-
-/// The arms that can be had here, the host first.
-fn arms() -> Vec<&'static str> {
-    let mut arms = vec!["host"];
-    if has_container() {
-        arms.push("container");
-    } else {
-        skip("container", "the built-in container cannot be made here");
-    }
-    if has_docker() {
-        arms.push("docker");
-    } else {
-        skip("docker", "no Docker engine answers");
-    }
-    arms
 }
 
 /// Runs a study of `workloads` in `arms` and gives its dossier.
@@ -116,7 +100,7 @@ fn fio_is_measured_wherever_it_runs() {
     if !has("fio") {
         return;
     }
-    let arms = arms();
+    let arms = environments();
     // Docker's filter of system calls has no io_uring.
     let dossier = run(
         &arms,
@@ -204,7 +188,7 @@ fn iozone_is_measured_wherever_it_runs() {
     if !has("iozone") {
         return;
     }
-    let arms = arms();
+    let arms = environments();
     let dossier = run(
         &arms,
         "[[workload]]\nid = \"iozone\"\n\
@@ -225,7 +209,7 @@ fn iozone_on_a_file_of_64_kib_is_labelled_as_the_page_cache_and_as_short_against
         return;
     }
     let (dossier, shown) = run_and_show(
-        &arms(),
+        &environments(),
         "[[workload]]\nid = \"iozone\"\n\
          params = { size = \"64k\", record = \"64k\", direct = 0, fsync = 0 }\n",
     );
@@ -261,7 +245,7 @@ fn iperf3_is_measured_over_every_path_in_both_directions() {
     if !has("iperf3") {
         return;
     }
-    let arms = arms();
+    let arms = environments();
     let mut workloads = over("iperf3", "duration = 1", &DIRECT);
     workloads.push_str(&over("iperf3", "reverse = 1, streams = 2", &["host→arm"]));
     let dossier = run(&arms, &workloads);
@@ -273,7 +257,7 @@ fn ping_is_measured_over_every_path_that_has_an_address() {
     if !has("ping") {
         return;
     }
-    let arms = arms();
+    let arms = environments();
     let dossier = run(&arms, &over("ping", "count = 5", &DIRECT));
     assert_measured(&dossier, &arms, "net.ping.time", 5);
 }
@@ -283,7 +267,7 @@ fn netcat_is_measured_over_every_path() {
     if !has("nc") {
         return;
     }
-    let arms = arms();
+    let arms = environments();
     let dossier = run(&arms, &over("netcat", "count = 8", &DIRECT));
     assert_measured(&dossier, &arms, "net.netcat.throughput", 5);
 }

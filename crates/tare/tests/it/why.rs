@@ -21,6 +21,11 @@ fn container() -> bool {
     is_there
 }
 
+/// The product, where it can make containers.
+fn beside_a_container() -> Option<Product> {
+    container().then(Product::new)
+}
+
 fn docker() -> bool {
     let is_there = has_docker();
     if !is_there {
@@ -56,10 +61,9 @@ fn steps(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn a_quota_is_found_proved_and_explains_the_cost() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
     let dossier = why(
         &product,
@@ -126,10 +130,9 @@ fn asked_of_a_fifth(product: &Product) -> Started {
 
 #[test]
 fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let mut started = asked_of_a_fifth(&product);
     // The first comparison is stored as a run of its own; then the suspects' run has begun.
     product.wait_for(&mut started, "SELECT id FROM run", 2);
@@ -155,10 +158,9 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
 
 #[test]
 fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let mut started = asked_of_a_fifth(&product);
     product.wait_for(&mut started, "SELECT id FROM run", 1);
     product.change_store(
@@ -177,10 +179,9 @@ fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
 
 #[test]
 fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let work = busy(30);
     let command: Vec<&str> = work.iter().map(String::as_str).collect();
     let arguments = ["--env", "container:cpus=0.5", "--budget", "12s"];
@@ -191,10 +192,9 @@ fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
 
 #[test]
 fn a_command_that_costs_nothing_more_is_not_accused() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
         .expect(0)
         .json();
@@ -251,10 +251,9 @@ fn an_interpreter_in_a_container_on_a_new_kernel_is_not_blamed_on_the_filter() {
 
 #[test]
 fn another_program_of_the_same_name_is_seen_by_its_bytes() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     for name in ["outside", "inside"] {
@@ -365,10 +364,9 @@ type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
 
 #[test]
 fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let cases: [Bad<'_>; 8] = [
         (
             &[],
@@ -439,10 +437,9 @@ fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
 
 #[test]
 fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would_do() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let ended = product
         .run(words("why --env container --budget 8s -- sleep 2"))
         .expect(1);
@@ -457,10 +454,9 @@ fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would
 
 #[test]
 fn what_a_command_leaves_running_is_ended_and_told() {
-    if !container() {
+    let Some(product) = beside_a_container() else {
         return;
-    }
-    let product = Product::new();
+    };
     let ended = why(
         &product,
         &["--env", "container", "--budget", "10s"],

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use bollard::models::ImageInspect;
+use bollard::models::{ImageInspect, ImageSummary};
 use bollard::query_parameters::{
     CreateImageOptions, ListImagesOptions, RemoveImageOptions, TagImageOptions,
     UploadToContainerOptions,
@@ -52,15 +52,7 @@ pub(super) fn ensure_packed(
         format!("tare.run={run}"),
         format!("tare.content={}", root.sha256()),
     ];
-    let options = ListImagesOptions {
-        filters: Some(label_filter(&labels)),
-        ..Default::default()
-    };
-    let present = api.call(
-        "list images",
-        CONTROL_LIMIT,
-        api.client.list_images(Some(options)),
-    )?;
+    let present = labelled(api, &labels)?;
     if let Some(image) = present.first() {
         let options = TagImageOptions {
             repo: Some(REPOSITORY.into()),
@@ -154,17 +146,19 @@ pub(super) fn remove(api: &Api, name: &str) -> Result<bool, EnvError> {
     }
 }
 
-/// The packed images whose labels match, once for every tag.
-pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
+/// The images whose labels match.
+fn labelled(api: &Api, labels: &[String]) -> Result<Vec<ImageSummary>, EnvError> {
     let options = ListImagesOptions {
         filters: Some(label_filter(labels)),
         ..Default::default()
     };
-    let found = api.call(
-        "list images",
-        CONTROL_LIMIT,
-        api.client.list_images(Some(options)),
-    )?;
+    let asked = api.client.list_images(Some(options));
+    api.call("list images", CONTROL_LIMIT, asked)
+}
+
+/// The packed images whose labels match, once for every tag.
+pub(super) fn packed(api: &Api, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
+    let found = labelled(api, labels)?;
     let mut images = Vec::new();
     for image in found {
         let is_tag = |tag: &String| tag != "<none>:<none>";

@@ -10,7 +10,7 @@ use tare_model::dossier::{
 use tare_model::study::A_PRIME;
 use tare_model::{CheckResult, ClaimVerdict};
 
-use super::super::number::{Digits, interval, scale_for, value, with_unit};
+use super::super::number::{self, Digits, interval, scale_for, value, with_unit};
 use super::super::terminal::{concurrency, harmless, tail};
 use super::super::words::called;
 use super::super::{failures, method, svg};
@@ -94,15 +94,7 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
         span.as_ref()
             .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Short))
     };
-    let typical = |span: &Option<Span>| {
-        span.as_ref().map_or_else(
-            || "–".to_owned(),
-            |span| {
-                let scale = scale_for(span.point, &series.unit);
-                with_unit(&value(span, scale, Digits::Short), scale)
-            },
-        )
-    };
+    let typical = |span: &Option<Span>| number::typical(span.as_ref(), &series.unit);
     html! {
         h3 { (name) " with several at once, as " (series.spread) }
         (figures::efficiency(series, &name))

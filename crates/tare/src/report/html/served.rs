@@ -201,7 +201,7 @@ pub fn metrics(dossier: &Dossier) -> String {
             h1 { (title) }
             p { "Each leads to what it cost in all stored runs that measured it. " a href={ "/run/" (harmless(&dossier.run)) } { "The run" } }
             @for arm in &dossier.arms {
-                @let cells: Vec<&DossierCell> = dossier.cells.iter().filter(|cell| cell.arm == arm.id).collect();
+                @let cells = dossier.cells_of(&arm.id);
                 @if !cells.is_empty() {
                     h2 { (harmless(&arm.id)) }
                     ul { @for cell in cells { li { a href={ "/history?" (question(cell)) } { (names.name(cell)) } ": " (words::verdict(cell).0) } } }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
 
-use super::super::number::{Digits, scale_for, value, with_unit};
+use super::super::number::typical;
 use super::super::terminal::{CHARGED, added, counters, harmless, share_told, time};
 use super::{figures, prose};
 
@@ -67,15 +67,7 @@ fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
 pub(super) fn ladder(ladder: &DossierLadder) -> Markup {
     let top = figures::top(ladder);
     let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point);
-    let shown = |span: &Option<Span>| {
-        span.as_ref().map_or_else(
-            || "–".to_owned(),
-            |span| {
-                let scale = scale_for(span.point, &ladder.unit);
-                with_unit(&value(span, scale, Digits::Short), scale)
-            },
-        )
-    };
+    let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit);
     let mut so_far = level(&ladder.base);
     let steps: Vec<_> = ladder
         .rungs

@@ -184,22 +184,12 @@ pub(in crate::report) fn word(row: &Row<'_>, called: Called) -> (String, Tone) {
 }
 
 fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, style: Style) {
-    let number = |title: String| Column {
-        title,
-        right: true,
-        least: None,
-    };
-    let words = |title: &str, least| Column {
-        title: title.to_owned(),
-        right: false,
-        least: Some(least),
-    };
     let columns = [
-        words("metric, arm", 14),
-        number(format!("{} ×", called.name[0])),
-        number(format!("{} ×", called.name[1])),
-        number(format!("{} ÷ {}", called.name[1], called.name[0])),
-        words("", 8),
+        Column::words("metric, arm", 14),
+        Column::number(format!("{} ×", called.name[0])),
+        Column::number(format!("{} ×", called.name[1])),
+        Column::number(format!("{} ÷ {}", called.name[1], called.name[0])),
+        Column::words("", 8),
     ];
     let texts: Vec<Vec<Text>> = rows
         .iter()

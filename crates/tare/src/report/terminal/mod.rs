@@ -302,25 +302,15 @@ fn too_few_for_correction(cells: &[&DossierCell]) -> Option<String> {
 }
 
 fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
-    let number = |title: &str| Column {
-        title: title.to_owned(),
-        right: true,
-        least: None,
-    };
-    let words = |title: &str, least| Column {
-        title: title.to_owned(),
-        right: false,
-        least: Some(least),
-    };
     let cost = "cost × [95 %]";
-    let mut columns = vec![words("metric", 12)];
+    let mut columns = vec![Column::words("metric", 12)];
     if is_wide {
         columns.extend([
-            number(baseline),
-            number(arm),
-            number("difference"),
-            number(cost),
-            number("uncontended ×"),
+            Column::number(baseline),
+            Column::number(arm),
+            Column::number("difference"),
+            Column::number(cost),
+            Column::number("uncontended ×"),
         ]);
     } else {
         columns.push(Column {
@@ -328,9 +318,9 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
             right: true,
             least: Some(13),
         });
-        columns.push(number(cost));
+        columns.push(Column::number(cost));
     }
-    columns.push(words("verdict", 18));
+    columns.push(Column::words("verdict", 18));
     columns
 }
 

@@ -150,6 +150,26 @@ pub(super) struct Column {
     pub(super) least: Option<usize>,
 }
 
+impl Column {
+    /// Of numbers, never narrower than they are.
+    pub(super) fn number(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            right: true,
+            least: None,
+        }
+    }
+
+    /// Of words, which give way down to so many letters.
+    pub(super) fn words(title: impl Into<String>, least: usize) -> Self {
+        Self {
+            title: title.into(),
+            right: false,
+            least: Some(least),
+        }
+    }
+}
+
 /// One cell of a table.
 pub(super) struct Text {
     pub(super) text: String,

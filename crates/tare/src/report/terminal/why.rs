@@ -12,7 +12,7 @@ use tare_model::dossier::{
 use tare_model::{CheckResult, Status, StoppedBy, counter};
 
 use super::super::failures;
-use super::super::number::{Digits, decimals, scale_for, significant, value, with_unit};
+use super::super::number::{decimals, scale_for, significant, typical, with_unit};
 use super::Style;
 use super::text::{Paint, harmless, paragraph, width, wrapped};
 
@@ -210,14 +210,7 @@ struct Line {
 fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
     let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point.abs());
     let shown = |span: &Option<Span>| {
-        span.as_ref().map_or_else(
-            || "–".to_owned(),
-            |span| {
-                let scale = scale_for(span.point, &ladder.unit);
-                with_unit(&value(span, scale, Digits::Short), scale)
-                    .replace(super::text::NO_BREAK, " ")
-            },
-        )
+        typical(span.as_ref(), &ladder.unit).replace(super::text::NO_BREAK, " ")
     };
     // Of rates the bars would run backwards: what is lost is drawn from the left.
     let is_rate = ladder.metric == "command.picked.rate";

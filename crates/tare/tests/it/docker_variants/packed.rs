@@ -114,9 +114,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
         assert!(!here.is_empty());
         assert_eq!(output_inside(&world, "arm-1", command), here, "{command:?}");
     }
-    instance.stop(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    end(&world, instance, environment);
 }
 
 #[test]

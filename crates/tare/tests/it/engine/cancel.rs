@@ -17,10 +17,7 @@ fn ctrl_c_between_trials_keeps_the_trials_and_removes_everything() {
 
 #[test]
 fn ctrl_c_in_a_trial_ends_its_worker_within_a_second_and_does_not_count_it() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 2), Act::CtrlC)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 2), Act::CtrlC)]);
     let mut study = study();
     study.limit_ns = 60_000_000_000;
     let summary = scene.execute(&study).unwrap();
@@ -33,10 +30,7 @@ fn ctrl_c_in_a_trial_ends_its_worker_within_a_second_and_does_not_count_it() {
 
 #[test]
 fn ctrl_c_that_takes_the_agent_with_it_is_no_failure_of_the_arm() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 1), Act::DieOfCtrlC)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 1), Act::DieOfCtrlC)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Interrupted);
     assert!(scene.stored().records.iter().all(is_completed));
@@ -47,10 +41,7 @@ fn ctrl_c_that_takes_the_agent_with_it_is_no_failure_of_the_arm() {
 
 #[test]
 fn a_panic_in_a_driver_still_removes_everything() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 1), Act::Panic)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 1), Act::Panic)]);
     let unwound =
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scene.execute(&study())));
     assert!(unwound.is_err());

@@ -55,7 +55,7 @@ fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_
         panic!("gone on with without more time");
     };
     let more_ns = 1_000_000_000;
-    let summary = resume_with_on(again.stage, &again.path(), more_ns).unwrap();
+    let summary = resume_on(again.stage, &again.path(), &mut AllBlocks, Some(more_ns)).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     let after = again.stored();
     assert_eq!(after.plan_sha256, before.plan_sha256);
@@ -92,7 +92,7 @@ fn a_run_is_not_resumed_with_another_agent() {
     let mut cx = stage.cx();
     cx.agent = &agent;
     let mut store = Store::open(&scene.path()).unwrap();
-    let refused = resume(&cx, cx.run, &registry, &mut store, &mut AllBlocks).unwrap_err();
+    let refused = resume(&cx, cx.run, &registry, &mut store, &mut AllBlocks, None).unwrap_err();
     assert!(matches!(refused, RunError::OtherAgent { .. }), "{refused}");
     assert_eq!(stage.log(), [""; 0]);
 }
@@ -168,7 +168,7 @@ fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() 
     assert_eq!(sequences, (0..stored.records.len() as u32).collect());
     assert_eq!(stored.stopped_by, None);
     *stage.cancel_after_trials.lock().unwrap() = Some(stored.records.len() as u32 + 5);
-    let summary = resume_on(stage, &path, &mut AllBlocks).unwrap();
+    let summary = resume_on(stage, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, stored.records.len() + 5);
 }
 
@@ -251,6 +251,6 @@ fn runs_until_the_disk_is_full() {
     std::fs::remove_file(&filler).unwrap();
     let again = Stage::new(Script::default());
     *again.cancel_after_trials.lock().unwrap() = Some(told as u32 + 10);
-    let summary = resume_on(again, &path, &mut AllBlocks).unwrap();
+    let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, told + 10);
 }

@@ -2,6 +2,16 @@
 
 use super::*;
 
+/// One block of a pair in `box` alone, so that the script's numbers are those of the ends.
+fn pair_of_box(path: tare_model::Path) -> Study {
+    let mut study = study();
+    study.workloads = vec![spec("pair", Some(path))];
+    study.blocks_max = 1;
+    study.arms = vec![study.arms[2].clone()];
+    study.baseline = study.arms[0].id.clone();
+    study
+}
+
 #[test]
 fn a_cold_study_has_an_instance_for_every_trial() {
     let scene = Scene::new(Script::default());
@@ -81,16 +91,8 @@ fn a_pair_runs_its_server_and_client_where_its_path_says() {
             if listen == Act::ListenOnce(4321) && path != tare_model::Path::Loopback {
                 continue;
             }
-            let scene = Scene::new(Script {
-                acts: BTreeMap::from([((server, 0), listen)]),
-                ..Script::default()
-            });
-            let mut study = study();
-            study.workloads = vec![spec("pair", Some(path))];
-            study.blocks_max = 1;
-            // Only `box`, so that the script's numbers are those of the ends.
-            study.arms = vec![study.arms[2].clone()];
-            study.baseline = ArmId::new("box").unwrap();
+            let scene = Scene::acting([((server, 0), listen)]);
+            let study = pair_of_box(path);
             let summary = scene.execute(&study).unwrap();
             assert_eq!(
                 summary.n_without_value,
@@ -121,16 +123,9 @@ fn a_pair_runs_its_server_and_client_where_its_path_says() {
 #[test]
 fn a_pair_between_two_instances_has_a_second_one_of_each_arm() {
     for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([(("box", 0), Act::Listen(4321))]),
-            ..Script::default()
-        });
-        let mut study = study();
-        study.workloads = vec![spec("pair", Some(tare_model::Path::ArmToArm))];
-        study.blocks_max = 1;
+        let scene = Scene::acting([(("box", 0), Act::Listen(4321))]);
+        let mut study = pair_of_box(tare_model::Path::ArmToArm);
         study.lifecycle = lifecycle;
-        study.arms = vec![study.arms[2].clone()];
-        study.baseline = ArmId::new("box").unwrap();
         let summary = scene.execute(&study).unwrap();
         assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
         let calls = scene.stage.calls.lock().unwrap().clone();
@@ -164,10 +159,7 @@ fn on_three_nodes(lifecycle: Lifecycle) -> Study {
 fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
     for lifecycle in [Lifecycle::Warm, Lifecycle::Cold] {
         let listen = |nth| (("box", nth), Act::Listen(4321));
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([listen(0), listen(1), listen(2)]),
-            ..Script::default()
-        });
+        let scene = Scene::acting([listen(0), listen(1), listen(2)]);
         let summary = scene.execute(&on_three_nodes(lifecycle)).unwrap();
         assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
         let calls = scene.stage.calls.lock().unwrap().clone();
@@ -196,10 +188,7 @@ fn a_cluster_has_a_service_on_every_node_and_its_client_on_the_first() {
 
 #[test]
 fn a_cluster_with_a_lost_node_gives_no_value_and_is_started_again_as_a_whole() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 0), Act::Listen(4321)), (("box", 1), Act::Die)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 0), Act::Listen(4321)), (("box", 1), Act::Die)]);
     scene.execute(&on_three_nodes(Lifecycle::Warm)).unwrap();
     let outcomes = scene.outcomes("box");
     let Outcome::Failed(Failure::Lost(why)) = &outcomes[0] else {
@@ -262,15 +251,8 @@ fn a_published_port_is_served_inside_and_asked_for_outside() {
             4321,
         ),
     ] {
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([(("box", 0), Act::Listen(4321))]),
-            ..Script::default()
-        });
-        let mut study = study();
-        study.workloads = vec![spec("pair", Some(path))];
-        study.blocks_max = 1;
-        study.arms = vec![study.arms[2].clone()];
-        study.baseline = ArmId::new("box").unwrap();
+        let scene = Scene::acting([(("box", 0), Act::Listen(4321))]);
+        let study = pair_of_box(path);
         let summary = scene.execute(&study).unwrap();
         assert_eq!(summary.n_without_value, 0, "{:?}", scene.stored().records);
         let calls = scene.stage.calls.lock().unwrap().clone();

@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn an_agent_that_dies_in_a_trial_fails_it_and_is_started_again() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 1), Act::Die)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 1), Act::Die)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));
@@ -48,10 +45,7 @@ fn an_arm_that_is_lost_twice_in_a_launch_is_given_up_and_the_others_go_on() {
 
 #[test]
 fn a_worker_that_hangs_is_ended_and_reported_as_timed_out() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 0), Act::Hang)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 0), Act::Hang)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 18);
     let outcomes = scene.outcomes("box");
@@ -69,21 +63,12 @@ fn a_worker_that_hangs_is_ended_and_reported_as_timed_out() {
     // The limit, two seconds for the agent to say so, and its answer to being asked.
     assert_eq!(record.host_elapsed_ns, 2_500_001_000);
     // The agent was well: no restart, so a start for each launch only.
-    let starts = scene
-        .stage
-        .log()
-        .iter()
-        .filter(|line| *line == "start box")
-        .count();
-    assert_eq!(starts, 2);
+    assert_eq!(scene.n_logged("start box"), 2);
 }
 
 #[test]
 fn an_agent_that_does_not_answer_cancel_is_lost_and_started_again() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 0), Act::Deaf)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 0), Act::Deaf)]);
     scene.execute(&study()).unwrap();
     let outcomes = scene.outcomes("box");
     assert!(
@@ -91,22 +76,13 @@ fn an_agent_that_does_not_answer_cancel_is_lost_and_started_again() {
         "{outcomes:?}"
     );
     assert!(matches!(outcomes[1], Outcome::Completed(_)));
-    let starts = scene
-        .stage
-        .log()
-        .iter()
-        .filter(|line| *line == "start box")
-        .count();
-    assert_eq!(starts, 3);
+    assert_eq!(scene.n_logged("start box"), 3);
     scene.assert_all_removed();
 }
 
 #[test]
 fn what_cannot_run_or_fails_is_stored_as_that_and_not_tried_again() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 0), Act::Unavailable), (("box", 1), Act::Failed)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 0), Act::Unavailable), (("box", 1), Act::Failed)]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 2));
     let outcomes = scene.outcomes("box");
@@ -211,10 +187,7 @@ fn a_required_arm_that_does_not_start_ends_the_run_and_the_others_are_removed() 
 
 #[test]
 fn a_baseline_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("host", 2), Act::Die), (("host", 3), Act::Die)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("host", 2), Act::Die), (("host", 3), Act::Die)]);
     let error = scene.execute(&study()).unwrap_err();
     assert!(
         matches!(&error, RunError::BaselineLost { block: 1, .. }),
@@ -239,14 +212,11 @@ fn an_agent_of_another_build_is_refused() {
 
 #[test]
 fn a_trial_in_which_the_machine_was_suspended_is_void_and_the_run_goes_on() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([
-            (("box", 1), Act::Suspend(7_200_000_000_000)),
-            // A step of the clock that tells it is no sleep.
-            (("box", 2), Act::Suspend(10_000_000)),
-        ]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([
+        (("box", 1), Act::Suspend(7_200_000_000_000)),
+        // A step of the clock that tells it is no sleep.
+        (("box", 2), Act::Suspend(10_000_000)),
+    ]);
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!((summary.n_trials, summary.n_without_value), (18, 1));

@@ -99,10 +99,7 @@ fn one_instance_of_a_series_goes_through_the_same_barrier_as_several() {
 
 #[test]
 fn an_instance_that_fails_at_work_fails_the_trial_and_the_others_output_is_kept() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 1), Act::FailAtWork)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 1), Act::FailAtWork)]);
     let summary = scene
         .execute(&one_block(several("w0", 3, Spread::Processes)))
         .unwrap();
@@ -124,10 +121,7 @@ fn an_instance_that_fails_at_work_fails_the_trial_and_the_others_output_is_kept(
 #[test]
 fn an_instance_that_fails_before_it_is_ready_keeps_the_others_from_starting() {
     for spread in Spread::ALL {
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([(("box", 1), Act::Failed)]),
-            ..Script::default()
-        });
+        let scene = Scene::acting([(("box", 1), Act::Failed)]);
         scene.execute(&one_block(several("w0", 3, spread))).unwrap();
         let log = scene.stage.log();
         let of_box = lines(&log, "box");
@@ -159,10 +153,7 @@ fn a_call_that_no_instance_can_run_is_unavailable_and_not_failed() {
 #[test]
 fn an_instance_that_hangs_is_ended_at_its_limit_and_the_others_are_heard() {
     for spread in Spread::ALL {
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([(("box", 0), Act::Hang)]),
-            ..Script::default()
-        });
+        let scene = Scene::acting([(("box", 0), Act::Hang)]);
         let summary = scene.execute(&one_block(several("w0", 3, spread))).unwrap();
         assert_eq!(summary.absent, []);
         let together = record_of(&scene, "box");
@@ -181,10 +172,7 @@ fn an_instance_that_hangs_is_ended_at_its_limit_and_the_others_are_heard() {
 
 #[test]
 fn an_instance_that_is_never_ready_is_ended_at_the_limit() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 2), Act::NeverReady)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 2), Act::NeverReady)]);
     scene
         .execute(&one_block(several("w0", 3, Spread::Processes)))
         .unwrap();
@@ -196,10 +184,7 @@ fn an_instance_that_is_never_ready_is_ended_at_the_limit() {
 
 #[test]
 fn a_worker_that_did_not_wait_measured_alone_and_does_not_count() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 0), Act::Jump)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 0), Act::Jump)]);
     scene
         .execute(&one_block(several("w0", 2, Spread::Processes)))
         .unwrap();
@@ -209,10 +194,7 @@ fn a_worker_that_did_not_wait_measured_alone_and_does_not_count() {
 
 #[test]
 fn an_environment_that_dies_at_work_is_started_again_with_all_beside_it() {
-    let scene = Scene::new(Script {
-        acts: BTreeMap::from([(("box", 1), Act::DieAtWork)]),
-        ..Script::default()
-    });
+    let scene = Scene::acting([(("box", 1), Act::DieAtWork)]);
     let mut study = one_block(several("w0", 2, Spread::Environments));
     study.blocks_max = 2;
     let summary = scene.execute(&study).unwrap();
@@ -298,10 +280,7 @@ fn one_of_three_that_hangs_while_it_starts_is_waited_for_once_and_the_two_go_on(
 #[test]
 fn ctrl_c_while_several_run_ends_them_all_and_does_not_count_the_trial() {
     for spread in Spread::ALL {
-        let scene = Scene::new(Script {
-            acts: BTreeMap::from([(("box", 0), Act::CtrlC), (("box", 1), Act::Hang)]),
-            ..Script::default()
-        });
+        let scene = Scene::acting([(("box", 0), Act::CtrlC), (("box", 1), Act::Hang)]);
         let mut study = one_block(several("w0", 2, spread));
         study.limit_ns = 60_000_000_000;
         let summary = scene.execute(&study).unwrap();
@@ -327,7 +306,7 @@ fn a_resumed_run_goes_on_with_as_many_instances_as_before() {
     );
     *scene.stage.cancel_after_trials.lock().unwrap() = None;
     let stage = Stage::new(Script::default());
-    let second = resume_on(stage, &scene.path(), &mut AllBlocks).unwrap();
+    let second = resume_on(stage, &scene.path(), &mut AllBlocks, None).unwrap();
     assert_eq!((second.stopped_by, second.n_trials), (StoppedBy::Blocks, 3));
     for record in scene.stored().records {
         assert_eq!(record.trial.cell.instances, 3);

@@ -6,14 +6,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tare::cx::{Context, Event};
+use tare::cx::Event;
 use tare::plan::Plan;
 use tare::run::{AllBlocks, Precision, Registry, RunError, RunSummary, execute, resume};
 use tare::store::{Store, StoreError, StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
 use tare_model::{
-    ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Margins, Outcome,
-    Params, Reason, Spread, StoppedBy, Study, Value, WorkloadId, WorkloadSpec,
+    ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Outcome, Params,
+    Reason, Spread, StoppedBy, Study, Value, WorkloadId, WorkloadSpec,
 };
 
 mod cancel;
@@ -32,37 +32,22 @@ use fake::{Act, Script, Stage, is_installed, workload};
 /// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.
 fn study() -> Study {
     let arm = |id: &str| ArmSpec::new(ArmId::new(id).unwrap(), "fake", Params::new());
+    let arms = vec![arm("host"), arm(A_PRIME), arm("box")];
+    let workloads = vec![spec("w0", None), spec("w1", None)];
     Study {
-        id: "test".into(),
-        title: "A study for tests".into(),
         seed: 11,
-        baseline: ArmId::new("host").unwrap(),
-        arms: vec![arm("host"), arm(A_PRIME), arm("box")],
-        workloads: vec![spec("w0", None), spec("w1", None)],
-        margins: Margins::default(),
-        blocks_min: 10,
         blocks_max: 3,
         blocks_per_launch: 2,
-        precision: None,
-        budget_ns: None,
         trial_ns: 1_000_000,
         limit_ns: 500_000_000,
-        settle_ns: 0,
-        lifecycle: Lifecycle::Warm,
-        publication: None,
-        allow_different_tools: false,
-        pairs: false,
-        alternate: false,
+        ..Study::new("test", arms[0].id.clone(), arms, workloads)
     }
 }
 
 fn spec(id: &str, path: Option<tare_model::Path>) -> WorkloadSpec {
     WorkloadSpec {
-        id: WorkloadId::new(id).unwrap(),
-        params: Params::new(),
         path,
-        instances: 1,
-        spread: None,
+        ..WorkloadSpec::new(WorkloadId::new(id).unwrap(), Params::new())
     }
 }
 
@@ -88,6 +73,14 @@ impl Scene {
         }
     }
 
+    /// In which requests to run have these acts, by arm and number.
+    fn acting<const N: usize>(acts: [((&'static str, u32), Act); N]) -> Self {
+        Self::new(Script {
+            acts: acts.into(),
+            ..Script::default()
+        })
+    }
+
     fn path(&self) -> PathBuf {
         self.folder.path().join("store.db")
     }
@@ -106,7 +99,7 @@ impl Scene {
     }
 
     fn resume(&self) -> Result<RunSummary, RunError> {
-        resume_on(self.stage, &self.path(), &mut AllBlocks)
+        resume_on(self.stage, &self.path(), &mut AllBlocks, None)
     }
 
     fn stored(&self) -> StoredRun {
@@ -121,7 +114,6 @@ impl Scene {
         records.into_iter().map(|record| record.outcome).collect()
     }
 
-    /// Everything that was started has been stopped, and everything prepared removed.
     /// The remarks that were told.
     fn said(&self) -> Vec<String> {
         let events = self.stage.events.lock().unwrap();
@@ -132,19 +124,26 @@ impl Scene {
         remarks.collect()
     }
 
+    /// One of the remarks holds all of these.
+    #[track_caller]
+    fn assert_said(&self, parts: &[&str]) {
+        let said = self.said();
+        let holds = |text: &String| parts.iter().all(|part| text.contains(part));
+        assert!(said.iter().any(holds), "{parts:?}: {said:?}");
+    }
+
+    /// How often this line stands in the log.
+    fn n_logged(&self, line: &str) -> usize {
+        let log = self.stage.log();
+        log.iter().filter(|logged| *logged == line).count()
+    }
+
+    /// Everything that was started has been stopped, and everything prepared removed.
     fn assert_all_removed(&self) {
         let log = self.stage.log();
-        let count = |verb: &str, arm: &str| {
-            log.iter()
-                .filter(|line| **line == format!("{verb} {arm}"))
-                .count()
-        };
+        let count = |verb: &str, arm: &str| self.n_logged(&format!("{verb} {arm}"));
         for arm in ["host", A_PRIME, "box", "host-peer"] {
-            let starts = log
-                .iter()
-                .filter(|line| **line == format!("hello {arm}"))
-                .count();
-            assert_eq!(starts, count("stop", arm), "{arm}: {log:#?}");
+            assert_eq!(count("hello", arm), count("stop", arm), "{arm}: {log:#?}");
             assert!(
                 count("prepare", arm) <= count("remove", arm),
                 "{arm}: {log:#?}"
@@ -175,38 +174,19 @@ fn execute_in(
     )
 }
 
-/// Opens the store at `path` and does something with it on this stage.
-fn on(
+fn resume_on(
     stage: &'static Stage,
     path: &Path,
-    act: impl FnOnce(&Context<'_>, &Registry<'_>, &mut Store) -> Result<RunSummary, RunError>,
+    precision: &mut dyn Precision,
+    more_ns: Option<u64>,
 ) -> Result<RunSummary, RunError> {
     let driver = |id: &str| stage.driver(id);
     let registry = Registry {
         driver: &driver,
         workload: &workload,
     };
-    act(&stage.cx(), &registry, &mut Store::open(path).unwrap())
-}
-
-fn resume_on(
-    stage: &'static Stage,
-    path: &Path,
-    precision: &mut dyn Precision,
-) -> Result<RunSummary, RunError> {
-    on(stage, path, |cx, registry, store| {
-        resume(cx, cx.run, registry, store, precision)
-    })
-}
-
-fn resume_with_on(
-    stage: &'static Stage,
-    path: &Path,
-    more_ns: u64,
-) -> Result<RunSummary, RunError> {
-    on(stage, path, |cx, registry, store| {
-        tare::run::resume_with(cx, cx.run, registry, store, &mut AllBlocks, more_ns)
-    })
+    let (cx, mut store) = (stage.cx(), Store::open(path).unwrap());
+    resume(&cx, cx.run, &registry, &mut store, precision, more_ns)
 }
 
 fn is_completed(record: &TrialRecord) -> bool {

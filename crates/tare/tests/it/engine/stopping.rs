@@ -59,7 +59,7 @@ fn a_run_resumed_after_a_look_still_leaves_the_finished_workload_out() {
         .unwrap();
     let mut rule = After(vec![10, 16], Vec::new());
     let stage = Stage::new(Script::default());
-    let summary = resume_on(stage, &scene.path(), &mut rule).unwrap();
+    let summary = resume_on(stage, &scene.path(), &mut rule, None).unwrap();
     assert_eq!(rule.1, [15, 20]);
     assert_eq!(summary.n_trials, 3 * (10 + 20));
     assert_eq!(summary.stopped_by, StoppedBy::Precision);
@@ -228,12 +228,7 @@ fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told(
         .map(|end| (end.workload_index, end.after_blocks))
         .collect();
     assert_eq!(ends, [(0, 1)]);
-    let said = scene.said();
-    assert!(
-        said.iter()
-            .any(|text| text.contains("`w0` is left out after 1 block: it takes 0.9 s")),
-        "{said:?}"
-    );
+    scene.assert_said(&["`w0` is left out after 1 block: it takes 0.9 s"]);
 }
 
 #[test]
@@ -246,12 +241,7 @@ fn where_all_workloads_are_slow_alike_none_is_left_out() {
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     assert!(scene.stored().workload_ends.is_empty());
-    let said = scene.said();
-    assert!(
-        said.iter()
-            .any(|text| text.contains("the time budget of 3.0 s ended the run after 3 blocks")),
-        "{said:?}"
-    );
+    scene.assert_said(&["the time budget of 3.0 s ended the run after 3 blocks"]);
 }
 
 #[test]
@@ -267,13 +257,7 @@ fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     // The workload that was begun was brought to its end in every arm.
     assert_eq!((summary.n_blocks, summary.n_trials), (2, 6 + 6 + 3));
-    let said = scene.said();
-    assert!(
-        said.iter()
-            .any(|text| text.contains("after 2 blocks")
-                && text.contains("and of block 3 without `w")),
-        "{said:?}"
-    );
+    scene.assert_said(&["after 2 blocks", "and of block 3 without `w"]);
     scene.assert_all_removed();
 }
 
@@ -285,12 +269,6 @@ fn a_first_block_that_outlasts_a_budget_for_many_is_cut_short() {
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Budget);
     assert_eq!((summary.n_blocks, summary.n_trials), (0, 3));
-    let said = scene.said();
-    assert!(
-        said.iter()
-            .any(|text| text.contains("after 0 blocks")
-                && text.contains("and of block 1 without `w")),
-        "{said:?}"
-    );
+    scene.assert_said(&["after 0 blocks", "and of block 1 without `w"]);
     scene.assert_all_removed();
 }

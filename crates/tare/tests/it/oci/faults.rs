@@ -10,7 +10,7 @@ use tare::env::{ChannelError, Driver, EnvError, StartMode};
 use tare_model::Params;
 use tare_model::wire::Request;
 
-use super::{LIMIT, configure, facts, is_available, look, runsc, with};
+use super::{LIMIT, configure, each_runtime, facts, is_available, look, runsc, with};
 use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, turn_where, wait_until};
 
 /// A runtime that is a script.
@@ -136,11 +136,7 @@ fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
 #[test]
 fn a_runtime_that_is_killed_takes_its_container_along() {
     let _turn = turn();
-    for runtime in ["runc", "crun"] {
-        let world = World::new("killed");
-        if !is_available(&world, runtime) {
-            continue;
-        }
+    for (runtime, world) in each_runtime("killed") {
         let before = Snapshot::take(&world);
         let mut environment = configure(&with(runtime));
         let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();

@@ -8,7 +8,7 @@ use tare::env::docker::DOCKER;
 use tare::env::{Availability, Driver, EnvError, StartMode};
 use tare_model::{ArmId, Params};
 
-use super::{configure, facts, is_available, look, own_namespaces};
+use super::{configure, each_runtime, facts, is_available, look, own_namespaces};
 use crate::world::{Snapshot, World, skip, turn, turn_where};
 
 /// Writes a specification that reaches for the host: its namespaces, its root cgroup, a hook.
@@ -34,11 +34,7 @@ fn reaching_out(folder: &Path, trace: &Path) -> String {
 #[test]
 fn a_users_specification_is_used_but_cannot_reach_the_host() {
     let _turn = turn();
-    for runtime in ["runc", "crun"] {
-        let world = World::new("users");
-        if !is_available(&world, runtime) {
-            continue;
-        }
+    for (runtime, world) in each_runtime("users") {
         let own = tempfile::tempdir().unwrap();
         let trace = own.path().join("trace");
         let settings = Params::new()

@@ -10,7 +10,7 @@ use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 use tare::env::{Driver, StartMode};
 use tare_model::Params;
 
-use super::{PODMAN, hello, place};
+use super::{PODMAN, place};
 
 /// Far more than looking and removing takes, and less than any limit on waiting for somebody who never answers.
 const AT_ONCE: Duration = Duration::from_secs(45);
@@ -36,9 +36,7 @@ fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
     };
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "bind");
-    let mut environment = place.environment("arm", &settings);
-    let mut instance = environment.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
+    let (mut environment, instance) = place.started("arm", &settings, StartMode::Resident);
     drop(instance);
     // The folder that the container shares with the host is the user's to fill.
     let scratch = place.world.folder.path().to_owned();
