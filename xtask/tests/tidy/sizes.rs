@@ -31,7 +31,6 @@ crates/tare/src/env/image/host_files.rs 550 one search: programs, their librarie
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
 crates/tare/src/env/ssh/connection.rs 600 one life: opened, used, closed
-crates/tare/src/report/html/figures.rs 550 the page's pictures, which share their places and classes
 crates/tare/src/report/terminal/mod.rs 600 one page or table, drawn from top to bottom
 crates/tare/src/report/terminal/why.rs 650 one page or table, drawn from top to bottom
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
@@ -39,7 +38,6 @@ crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of 
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/studies.rs 650 one stage of the question, in the order of time
 crates/tare/tests/analysis/concurrency.rs 550 tests of one thing, with what they set up
-crates/tare/tests/analysis/forms.rs 550 tests of one thing, with what they set up
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/launcher.rs 650 tests of one thing, with what they set up

@@ -68,7 +68,8 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let _ = write!(
         out,
-        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{arm} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        told = escaped(&words::purpose(arm)),
         arm = escaped(&arm.id),
         baseline = escaped(baseline)
     );

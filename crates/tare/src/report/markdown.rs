@@ -6,14 +6,14 @@
 use std::fmt::Write as _;
 
 use tare_model::Status;
-use tare_model::dossier::{Dossier, DossierCell};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, DossierLadder, Span};
 
 use super::answer;
 use super::failures;
 use super::format::{Format, Made, Material};
 use super::groups::{Group, by_metric, grouped};
-use super::number::glance;
-use super::terminal::{NO_BREAK, applied_told, both, harmless};
+use super::number::{glance, typical};
+use super::terminal::{NO_BREAK, added, applied_told, base, both, harmless};
 use super::words::{self, Names};
 
 /// The summary.
@@ -44,6 +44,11 @@ fn summary(dossier: &Dossier) -> String {
             let _ = writeln!(out, "{}\n", escaped(&applied_told(applied)));
         }
     }
+    if let Some(ladder) = &dossier.ladder {
+        steps(&mut out, ladder, base(dossier).1);
+    }
+    let asked = dossier.why.as_ref().map(|why| why.arm.as_str());
+    let is_tried = |arm: &DossierArm| asked.is_some_and(|asked| asked != arm.id);
     for arm in &dossier.arms {
         let cells = dossier.cells_of(&arm.id);
         if cells.is_empty() {
@@ -52,7 +57,15 @@ fn summary(dossier: &Dossier) -> String {
         if dossier.why.is_none() {
             let _ = writeln!(out, "{}\n", escaped(&answer::told(&arm.id, &cells, &names)));
         }
+        // What was tried on the way stands behind what was asked.
+        if is_tried(arm) {
+            let told = escaped(&words::purpose(arm));
+            let _ = writeln!(out, "<details><summary>{told}</summary>\n");
+        }
         of_arm(&mut out, &cells, &names);
+        if is_tried(arm) {
+            out.push_str("</details>\n\n");
+        }
     }
     pairs(&mut out, dossier, &names);
     if dossier.cells.is_empty() {
@@ -120,6 +133,25 @@ fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, si
         ratio.replace('[', "\\[").replace(']', "\\]"),
         escaped(&words::verdict(cell).0)
     );
+}
+
+/// What each step of a ladder adds.
+fn steps(out: &mut String, ladder: &DossierLadder, base: &str) {
+    let whole = |span: Option<&Span>| typical(span, &ladder.unit);
+    let mut row = |name: &str, number: &str| {
+        let _ = writeln!(out, "| {name} | {} |", escaped(number));
+    };
+    row("step", "adds");
+    row("---", "---:");
+    row(base, &whole(ladder.base.as_ref()));
+    for rung in &ladder.rungs {
+        let adds = rung.adds.as_ref();
+        let adds = adds.map_or_else(|| "–".to_owned(), |span| added(span, &ladder.unit));
+        row(&escaped(&rung.title), &adds);
+    }
+    let arm = format!("**{}**", escaped(&ladder.arm));
+    row(&arm, &whole(ladder.env.as_ref()));
+    out.push('\n');
 }
 
 /// Each two arms with each other, folded.

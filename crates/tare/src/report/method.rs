@@ -11,6 +11,7 @@ use tare_model::{CheckResult, StoppedBy};
 
 use super::number::percent;
 use super::terminal::harmless;
+use super::words::purpose;
 
 /// A work that the method rests on.
 pub(in crate::report) struct Reference {
@@ -101,7 +102,7 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         .arms
         .iter()
         .filter(|arm| arm.available && arm.id != A_PRIME)
-        .map(|arm| harmless(&arm.id))
+        .map(purpose)
         .collect();
     told.push((
         format!(
@@ -238,7 +239,7 @@ const RULES: &[(&str, &str, Decided)] = &[
         "The distribution of every cell",
         "HB8, P5",
         Open(
-            "the value of every block is drawn, and what each tenth of them costs; quantiles inside of trials are not kept in the dossier",
+            "the value of every block is drawn, what each tenth of them costs, and in the form `svg` how they are distributed; quantiles inside of trials are not kept in the dossier",
         ),
     ),
     (

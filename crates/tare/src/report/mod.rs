@@ -23,6 +23,7 @@ pub mod png;
 mod shift;
 pub mod svg;
 pub mod terminal;
+mod waterfall;
 mod words;
 
 pub use format::{File, Format, Made, Material};

@@ -1,5 +1,6 @@
-//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric, values over a parameter
-//! or a number of instances, trials from beginning to end, and a publication's own figures with this machine's numbers.
+//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric and their distribution,
+//! the steps of a ladder, values over a parameter or a number of instances, trials from beginning to end, and a
+//! publication's own figures with this machine's numbers.
 //!
 //! An axis begins at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
 //! Plain shapes and text, no script, no style sheet, no reference to anything outside.
@@ -16,6 +17,8 @@ use crate::analyze::LEVEL;
 mod cell;
 mod costs;
 mod course;
+mod distribution;
+mod ladder;
 mod lines;
 mod published;
 mod sweep;
@@ -26,7 +29,7 @@ pub use published::figures;
 /// The figures.
 pub static SVG: Format = Format::new(
     "svg",
-    "figures for papers and slides: the costs of every arm, the blocks of every metric, sweeps, courses of trials, and those of a repeated publication",
+    "figures for papers and slides: the costs of every arm, the blocks and the distribution of every metric, the steps of an answer, sweeps, courses of trials, and those of a repeated publication",
     make,
 );
 
@@ -52,7 +55,9 @@ pub struct Figure {
 pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, String>) -> Made {
     let figures = [
         costs::figures,
+        ladder::figures,
         cell::figures,
+        distribution::figures,
         sweep::figures,
         courses,
         figures,
@@ -106,21 +111,43 @@ struct Axis {
 
 impl Axis {
     fn over(least: f64, most: f64) -> Self {
-        let is_logarithmic = least.is_finite() && least > 0.0 && most / least > LOGARITHMIC_FROM;
-        if is_logarithmic {
-            return Self {
-                low: 10f64.powf(least.log10().floor()),
-                high: 10f64.powf(most.log10().ceil()),
-                is_logarithmic,
-            };
+        if let Some(axis) = Self::logarithmic(least, most) {
+            return axis;
         }
         let high = if most > 0.0 { most } else { 1.0 };
         let step = step(high);
         Self {
             low: 0.0,
             high: (high / step).ceil() * step,
-            is_logarithmic,
+            is_logarithmic: false,
         }
+    }
+
+    /// The same for points alone, which need no 0 to stand on.
+    fn around(least: f64, most: f64) -> Self {
+        if let Some(axis) = Self::logarithmic(least, most) {
+            return axis;
+        }
+        let step = step(if most > least {
+            most - least
+        } else {
+            most.abs().max(1.0) / 10.0
+        });
+        let low = (least / step).floor() * step;
+        Self {
+            low,
+            high: ((most / step).ceil() * step).max(low + step),
+            is_logarithmic: false,
+        }
+    }
+
+    fn logarithmic(least: f64, most: f64) -> Option<Self> {
+        let is_wide = least.is_finite() && least > 0.0 && most / least > LOGARITHMIC_FROM;
+        is_wide.then(|| Self {
+            low: 10f64.powf(least.log10().floor()),
+            high: 10f64.powf(most.log10().ceil()),
+            is_logarithmic: true,
+        })
     }
 
     /// 0 at the lower end, 1 at the upper one.
@@ -128,7 +155,7 @@ impl Axis {
         let part = if self.is_logarithmic {
             (value.max(self.low) / self.low).log10() / (self.high / self.low).log10()
         } else {
-            value / self.high
+            (value - self.low) / (self.high - self.low)
         };
         part.clamp(0.0, 1.0)
     }
@@ -136,7 +163,7 @@ impl Axis {
     /// A tick's value in digits that tell it from its neighbours.
     fn label(self, tick: f64) -> String {
         let is_power = self.is_logarithmic;
-        label(tick, if is_power { tick } else { step(self.high) })
+        label(tick, if is_power { tick } else { self.step() })
     }
 
     fn ticks(self) -> Vec<f64> {
@@ -150,9 +177,17 @@ impl Axis {
             let powers = (from..=to).filter(|power| (power - from) % every == 0);
             return powers.map(|power| 10f64.powi(power)).collect();
         }
-        let step = step(self.high);
-        let n = (self.high / step).round() as u32;
-        (0..=n).map(|tick| f64::from(tick) * step).collect()
+        let step = self.step();
+        let n = ((self.high - self.low) / step).round() as u32;
+        let from = (self.low / step).round();
+        (0..=n)
+            .map(|tick| (from + f64::from(tick)) * step)
+            .collect()
+    }
+
+    /// How far ticks are apart where they are at equal distances.
+    fn step(self) -> f64 {
+        step(self.high - self.low)
     }
 }
 

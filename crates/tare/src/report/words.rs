@@ -1,15 +1,16 @@
 //! Cells in words: what a metric is called, and what its verdict says.
 //!
 //! Made of the cell's own numbers, so that no sentence can say more than the interval does. A cost is given
-//! as the range that the interval leaves open, not as a point. "Equivalent" names its margin, "undecided"
+//! as the range that the interval leaves open, not as a point. "Equivalent" names its margin, "open"
 //! names what could have been seen: neither is ever "no cost".
 //! What it cannot see: the workload's own description; names are made from the metric's identifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::Spread;
-use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::arm::{COMMAND, Suspect};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
+use tare_model::{Better, Spread, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::is_held_up;
@@ -177,21 +178,33 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
         return (without_ratio(cell), Tone::Open);
     };
     match cell.verdict {
-        Verdict::MaterialCost => (more(&ratio), Tone::Cost),
+        Verdict::MaterialCost => (more(&ratio, cell.better), Tone::Cost),
         Verdict::Cost => (
-            format!("{} (margin {margin})", more(&ratio)),
+            format!("{} (margin {margin})", more(&ratio, cell.better)),
             Tone::SomeCost,
         ),
-        Verdict::NegligibleCost => (format!("negligible: {}", more(&ratio)), Tone::Nothing),
+        Verdict::NegligibleCost => (
+            format!("negligible: {}", more(&ratio, cell.better)),
+            Tone::Nothing,
+        ),
         Verdict::Equivalent => (format!("equivalent within {margin}"), Tone::Nothing),
-        Verdict::NegligibleGain => (format!("negligible: {}", less(&ratio)), Tone::Nothing),
-        Verdict::Gain => (format!("{} (margin {margin})", less(&ratio)), Tone::Less),
-        Verdict::MaterialGain => (less(&ratio), Tone::Less),
+        Verdict::NegligibleGain => (
+            format!("negligible: {}", less(&ratio, cell.better)),
+            Tone::Nothing,
+        ),
+        Verdict::Gain => (
+            format!("{} (margin {margin})", less(&ratio, cell.better)),
+            Tone::Less,
+        ),
+        Verdict::MaterialGain => (less(&ratio, cell.better), Tone::Less),
         Verdict::Inconclusive => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
-                format!(": 80 % sure to see it from {} on", percent(effect))
+                format!(
+                    ": a cost from {} on would show (80 % sure)",
+                    percent(effect)
+                )
             });
-            (format!("undecided{seen}"), Tone::Open)
+            (format!("open{seen}"), Tone::Open)
         }
     }
 }
@@ -255,7 +268,7 @@ fn without_ratio(cell: &DossierCell) -> String {
         "no ratio: a value is not above 0".to_owned()
     } else {
         format!(
-            "undecided: {} block{} are too few",
+            "open: {} block{} are too few",
             cell.n_blocks,
             if cell.n_blocks == 1 { "" } else { "s" }
         )
@@ -263,20 +276,66 @@ fn without_ratio(cell: &DossierCell) -> String {
     }
 }
 
-/// `costs 15–17 % more`; from twice as much on, `costs 2.1–2.3 times as much`.
-fn more(ratio: &Span) -> String {
-    if ratio.low >= 2.0 {
-        format!("costs {} times as much", range(ratio.low, ratio.high))
+/// `costs 15–17 % more`; from twice as much on, `costs 2.1–2.3 times as much`. Of a rate, what is lost of it.
+fn more(ratio: &Span, better: Better) -> String {
+    if better == Better::Higher {
+        let lost = |cost: f64| (1.0 - 1.0 / cost) * 100.0;
+        return format!(
+            "gives {}{NO_BREAK}% less",
+            range(lost(ratio.low), lost(ratio.high))
+        );
+    }
+    format!("costs {}", grown(ratio.low, ratio.high))
+}
+
+/// `costs 3–5 % less`. Of a rate, what is won.
+fn less(ratio: &Span, better: Better) -> String {
+    if better == Better::Higher {
+        return format!("gives {}", grown(1.0 / ratio.high, 1.0 / ratio.low));
+    }
+    let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+    format!("costs {}{NO_BREAK}% less", range(low, high))
+}
+
+/// `15–17 % more`, `2.1–2.3 times as much`.
+fn grown(low: f64, high: f64) -> String {
+    if low >= 2.0 {
+        format!("{} times as much", range(low, high))
     } else {
-        let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
-        format!("costs {}{NO_BREAK}% more", range(low, high))
+        let (low, high) = ((low - 1.0) * 100.0, (high - 1.0) * 100.0);
+        format!("{}{NO_BREAK}% more", range(low, high))
     }
 }
 
-/// `costs 3–5 % less`.
-fn less(ratio: &Span) -> String {
-    let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
-    format!("costs {}{NO_BREAK}% less", range(low, high))
+/// An arm with what it is for, where nobody but Tare chose it: a step of a ladder, or a suspect's trial.
+pub(in crate::report) fn purpose(arm: &DossierArm) -> String {
+    let setting = |name: &str| arm.settings.0.get(&format!("{COMMAND}{name}"));
+    let causes = || {
+        let Some(Value::List(suspects)) = setting("causes") else {
+            return None;
+        };
+        let read = |text: &Value| serde_json::from_str::<Suspect>(&text.to_string()).ok();
+        let causes: Vec<String> = suspects
+            .iter()
+            .filter_map(read)
+            .map(|it| it.cause)
+            .collect();
+        (!causes.is_empty()).then(|| format!("to try {}", causes.join(" and ")))
+    };
+    let what = match (setting("metric"), setting("rung"), setting("title")) {
+        // The one that was asked about.
+        (Some(_), ..) => None,
+        (None, Some(_), Some(title)) => Some(format!("up to {title}")),
+        _ => causes(),
+    };
+    let id = called(&arm.id);
+    harmless(&what.map_or_else(|| id.to_owned(), |what| format!("{id} ({what})")))
+}
+
+/// The arm of this name, likewise.
+pub(in crate::report) fn purpose_of(arm: &str, dossier: &Dossier) -> String {
+    let known = dossier.arms.iter().find(|other| other.id == arm);
+    known.map_or_else(|| harmless(called(arm)), purpose)
 }
 
 /// An arm as a reader knows it.

@@ -15,7 +15,7 @@ use tare_model::{Params, Value};
 use super::generator::{Plan, find};
 use super::snapshots::{compare, hostile, ordinary, unavailable};
 
-const STYLE: Style = Style {
+pub(crate) const STYLE: Style = Style {
     width: 100,
     colour: false,
     unicode: true,
@@ -25,7 +25,7 @@ fn made(name: &str, run: &RunData) -> Made {
     made_of(name, &analyze(run, &find), &readings(run, &find))
 }
 
-fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> Made {
+pub(crate) fn made_of(name: &str, dossier: &Dossier, readings: &[Series]) -> Made {
     report::find(name).unwrap().make(&Material {
         dossier,
         readings,
@@ -462,60 +462,5 @@ fn a_file_of_columns_holds_the_rows_of_the_table_with_their_types() {
                 }
             }
         }
-    }
-}
-
-#[cfg(feature = "png")]
-#[test]
-fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made() {
-    use resvg::tiny_skia::Pixmap;
-
-    let dossier = analyze(&ordinary().run(), &find);
-    let of = |name: &str, fonts: &[Vec<u8>]| {
-        report::find(name).unwrap().make(&Material {
-            dossier: &dossier,
-            readings: &[],
-            fonts,
-            style: STYLE,
-        })
-    };
-    let Made::Nothing(reason) = of("png", &[]) else {
-        panic!("a picture without words");
-    };
-    assert!(reason.contains("font"), "{reason}");
-    let fonts = tare::cx::fonts::faces();
-    if fonts.is_empty() {
-        super::accessible::skip::skip("font", "no font is installed");
-        return;
-    }
-    let (Made::Files(drawings), Made::Files(pictures)) = (of("svg", &fonts), of("png", &fonts))
-    else {
-        panic!("files");
-    };
-    assert_eq!(drawings.len(), pictures.len());
-    for (drawing, picture) in drawings.iter().zip(&pictures) {
-        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-            let file = std::path::Path::new(&folder).join(&picture.name);
-            std::fs::write(file, &picture.content).unwrap();
-        }
-        let stem = |name: &str| name.rsplit_once('.').unwrap().0.to_owned();
-        assert_eq!(stem(&drawing.name), stem(&picture.name));
-        let text = std::str::from_utf8(&drawing.content).unwrap();
-        let size = |name: &str| -> f64 {
-            let after = text.split(&format!("{name}=\"")).nth(1).unwrap();
-            after.split('"').next().unwrap().parse().unwrap()
-        };
-        let pixels = Pixmap::decode_png(&picture.content).unwrap();
-        let is_twice = |is: u32, of: f64| (f64::from(is) - 2.0 * of).abs() <= 2.0;
-        assert!(is_twice(pixels.width(), size("width")), "{}", picture.name);
-        assert!(
-            is_twice(pixels.height(), size("height")),
-            "{}",
-            picture.name
-        );
-        // The heading stands above everything else.
-        let heading = &pixels.pixels()[..pixels.width() as usize * 56];
-        let n_dark = heading.iter().filter(|pixel| pixel.red() < 128).count();
-        assert!(n_dark > 200, "{}: {n_dark} dark pixels", picture.name);
     }
 }

@@ -8,9 +8,11 @@
 )]
 
 mod accessible;
+mod answers;
 mod before;
 mod beside;
 mod concurrency;
+mod figures;
 mod forms;
 mod generator;
 mod inference;

@@ -8,12 +8,13 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, DossierLadder, Span};
+use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, Span};
 use tare_model::study::A_PRIME;
 
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{label, scale_for, significant, with_unit};
 use super::super::terminal::harmless;
+use super::super::waterfall::Bar;
 use super::super::words::Tone;
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
@@ -434,26 +435,15 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     }
 }
 
-/// The bar of one step of a ladder: from where to where, of how much.
-pub(super) fn step(from: f64, to: f64, whole: f64, class: &str) -> Markup {
+/// The bar of one step of a ladder, of how much.
+pub(super) fn step((from, to): Bar, whole: f64, class: &str) -> Markup {
     let place = |value: f64| (value.max(0.0) / whole).clamp(0.0, 1.0);
-    let (low, high) = (place(from.min(to)), place(from.max(to)));
+    let (low, high) = (place(from), place(to));
     html! {
         svg width="100%" height="14" aria-hidden="true" {
             rect class={ "bar " (class) } x=(pc(low)) width=(pc((high - low).max(0.003))) y="1" height="12" {}
         }
     }
-}
-
-/// The largest value of a ladder, for its bars.
-pub(super) fn top(ladder: &DossierLadder) -> f64 {
-    let mut so_far = ladder.base.map_or(0.0, |span| span.point);
-    let mut most = so_far.max(ladder.env.map_or(0.0, |span| span.point));
-    for rung in &ladder.rungs {
-        so_far += rung.adds.map_or(0.0, |span| span.point);
-        most = most.max(so_far);
-    }
-    if most > 0.0 { most } else { 1.0 }
 }
 
 /// A value with as many digits as its interval supports, and its unit.

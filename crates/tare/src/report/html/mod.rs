@@ -15,8 +15,8 @@ use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
 use super::format::{Format, Made, Material};
-use super::terminal::{applied_told, harmless, tail};
-use super::words::Names;
+use super::terminal::{self, applied_told, harmless, tail};
+use super::words::{Names, purpose};
 
 mod costs;
 mod course;
@@ -161,7 +161,7 @@ fn body(dossier: &Dossier) -> Markup {
                 @if has_why {
                     section {
                         h2 id="why" { "Why" }
-                        @if let Some(ladder) = &dossier.ladder { (why::ladder(ladder)) }
+                        @if let Some(ladder) = &dossier.ladder { (why::ladder(ladder, terminal::base(dossier).1)) }
                         (why::findings(dossier))
                         @if let Some(asked) = &dossier.why { h3 { "The command" } (why::command(asked)) }
                     }
@@ -173,7 +173,7 @@ fn body(dossier: &Dossier) -> Markup {
                 section {
                     h2 id="costs" { "Costs" }
                     @for (number, arm, cells) in &arms {
-                        h3 { (harmless(&arm.id)) " against " (harmless(cells.first().map_or("", |(_, cell)| cell.baseline.as_str()))) (costs::emulated(arm)) }
+                        h3 { (purpose(arm)) " against " (harmless(cells.first().map_or("", |(_, cell)| cell.baseline.as_str()))) (costs::emulated(arm)) }
                         (costs::table(arm, *number, cells, &names))
                     }
                     @if !dossier.pairs.is_empty() {
@@ -202,7 +202,7 @@ fn body(dossier: &Dossier) -> Markup {
                         @if n_rows > costs::MOST_ROWS { " The values of all " (n_rows) " blocks are too many to list in a page; " code { "tare report " (harmless(&dossier.run)) " --format csv" } " tells each." }
                     }
                     @for (_, arm, cells) in &arms {
-                        h3 { (harmless(&arm.id)) }
+                        h3 { (purpose(arm)) }
                         (costs::details(cells, &names, n_rows))
                     }
                 }

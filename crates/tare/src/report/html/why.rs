@@ -9,6 +9,7 @@ use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Sp
 
 use super::super::number::typical;
 use super::super::terminal::{CHARGED, added, counters, harmless, share_told, time};
+use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::{figures, prose};
 
 /// The findings, the strongest first as the dossier has them; what was refuted comes folded.
@@ -63,35 +64,25 @@ fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
     }
 }
 
-/// The ladder from the bare process to the whole environment.
-pub(super) fn ladder(ladder: &DossierLadder) -> Markup {
-    let top = figures::top(ladder);
-    let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point);
+/// The ladder to the whole environment from what it is compared with.
+pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
+    let bars = Waterfall::of(ladder);
+    let drawn = |bar: Bar, class: &str| figures::step(bar, bars.top, class);
     let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit);
-    let mut so_far = level(&ladder.base);
-    let steps: Vec<_> = ladder
-        .rungs
-        .iter()
-        .map(|rung| {
-            let from = so_far;
-            so_far += level(&rung.adds);
-            (rung, from, so_far)
-        })
-        .collect();
     html! {
         table.ladder {
-            caption { "From the bare process to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: cannot be told from nothing." }
+            caption { "From " (base) ", to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: cannot be told from nothing." }
             thead { tr { th scope="col" { "step" } th.num scope="col" { "adds" } th.iv scope="col" { span.sr { "drawn" } } } }
             tbody {
-                tr { th scope="row" { "host, a bare process" } td.num { (shown(&ladder.base)) } td.iv { (figures::step(0.0, level(&ladder.base), top, "")) } }
-                @for (rung, from, to) in &steps {
+                tr { th scope="row" { (base) } td.num { (shown(&ladder.base)) } td.iv { @if let Some(bar) = bars.base { (drawn(bar, "")) } } }
+                @for (rung, bar) in &bars.steps {
                     tr {
                         th scope="row" { (harmless(&rung.title)) @if let Some(note) = &rung.note { br; span.note { (prose(note)) } } }
                         td.num { (rung.adds.as_ref().map_or_else(|| "–".to_owned(), |span| added(span, &ladder.unit))) }
-                        td.iv { @if let Some(span) = &rung.adds { (figures::step(*from, *to, top, class(span))) } }
+                        td.iv { @if let (Some(span), Some(bar)) = (&rung.adds, bar) { (drawn(*bar, class(span))) } }
                     }
                 }
-                tr { th scope="row" { strong { (harmless(&ladder.arm)) } } td.num { (shown(&ladder.env)) } td.iv { (figures::step(0.0, level(&ladder.env), top, "")) } }
+                tr { th scope="row" { strong { (harmless(&ladder.arm)) } } td.num { (shown(&ladder.env)) } td.iv { @if let Some(bar) = bars.env { (drawn(bar, "")) } } }
             }
         }
         @if let (Some(sum), Some(total)) = (ladder.sum, &ladder.total) {
@@ -103,12 +94,10 @@ pub(super) fn ladder(ladder: &DossierLadder) -> Markup {
 }
 
 fn class(span: &Span) -> &'static str {
-    if span.low > 0.0 {
-        "up"
-    } else if span.high < 0.0 {
-        "down"
-    } else {
-        "unsure"
+    match Adds::of(span) {
+        Adds::More => "up",
+        Adds::Less => "down",
+        Adds::Unsure => "unsure",
     }
 }
 

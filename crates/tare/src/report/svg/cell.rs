@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierBlock, DossierCell, Span};
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{glance, percent};
 use super::super::terminal::harmless;
-use super::super::words::Names;
+use super::super::words::{Names, purpose_of};
 use super::{FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
 
 const WIDTH: f64 = 640.0;
@@ -102,7 +102,7 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
     let reach = Span::new(low, ratio.point, high);
     let title = format!(
         "{name}: {} against {}, cost × {}",
-        harmless(&cell.arm),
+        purpose_of(&cell.arm, dossier),
         harmless(&cell.baseline),
         glance(ratio)
     );

@@ -11,19 +11,41 @@ use super::super::axis::{RatioAxis, tick_label};
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::terminal::harmless;
-use super::super::words::Names;
+use super::super::words::{Names, purpose};
 use super::{
     FOOT_LINE, Figure, GRID, INK, LETTER, TITLE_LINE, begun, broken, escaped, plain, text,
     text_lines,
 };
 
-const WIDTH: f64 = 760.0;
 const ROW: f64 = 19.0;
-/// Where the axis begins and ends; values stand right of it.
-const FROM: f64 = 236.0;
-const TO: f64 = 588.0;
-/// Letters of a name that have room.
-const NAME: usize = 34;
+/// How long the axis is, and how much room values have right of it.
+const AXIS: f64 = 352.0;
+const VALUES: f64 = 172.0;
+/// More rows than this are several figures: no page holds them.
+const MOST_ROWS: usize = 100;
+/// Letters of a name that have room at least and at most.
+const NAMES: (usize, usize) = (30, 60);
+
+/// Where the axis of a figure begins and ends, and how wide all is: names stand left of it, values right.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    from: f64,
+    to: f64,
+    width: f64,
+}
+
+impl Frame {
+    /// With room for these names.
+    fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        let from = 34.0 + longest.clamp(NAMES.0, NAMES.1) as f64 * 12.0 * LETTER;
+        Self {
+            from,
+            to: from + AXIS,
+            width: from + AXIS + VALUES,
+        }
+    }
+}
 
 /// Vermilion and blue of Okabe and Ito, told apart by every kind of sight; signs say the same.
 fn ink(group: Group) -> &'static str {
@@ -35,46 +57,75 @@ fn ink(group: Group) -> &'static str {
     }
 }
 
-/// A figure for every arm with ratios.
+/// A figure for every arm with ratios, or several where it has more rows than one holds.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
     let names = Names::of(dossier);
     let arms = (1..).zip(&dossier.arms);
-    arms.filter_map(|(number, arm)| {
+    arms.flat_map(|(number, arm)| {
         let cells = dossier.cells.iter();
         let cells: Vec<&DossierCell> = cells
             .filter(|cell| cell.arm == arm.id && cell.ratio.is_some())
             .collect();
-        let first = cells.first()?;
-        let title = format!(
-            "{} against {}",
-            harmless(&arm.id),
-            harmless(&first.baseline)
-        );
-        Some(Figure {
-            name: format!("costs-{number}-{}", plain(&arm.id)),
-            svg: draw(&title, &cells, &names, dossier),
-        })
+        let in_order: Vec<&DossierCell> = grouped(&cells)
+            .into_iter()
+            .flat_map(|(_, members)| members)
+            .collect();
+        let axis = RatioAxis::over(cells.iter().copied());
+        let n_parts = in_order.len().div_ceil(MOST_ROWS);
+        let part = |(place, cells): (usize, &[&DossierCell])| {
+            let (mut name, mut title) = (
+                format!("costs-{number}-{}", plain(&arm.id)),
+                format!("{} against {}", purpose(arm), harmless(&cells[0].baseline)),
+            );
+            if n_parts > 1 {
+                name = format!("{name}-{}", place + 1);
+                title = format!("{title}, {} of {n_parts}", place + 1);
+            }
+            Figure {
+                name,
+                svg: draw(&title, cells, axis, &names, dossier),
+            }
+        };
+        let parts = in_order.chunks(MOST_ROWS).enumerate();
+        parts.map(part).collect::<Vec<_>>()
     })
     .collect()
 }
 
-fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossier) -> String {
+fn draw(
+    title: &str,
+    cells: &[&DossierCell],
+    axis: RatioAxis,
+    names: &Names<'_>,
+    dossier: &Dossier,
+) -> String {
     let groups = grouped(cells);
-    let axis = RatioAxis::over(cells.iter().copied());
     let n_lines = cells.len() + groups.len();
     let foot = format!(
         "Cost × the baseline, logarithmic: points are estimates over blocks, lines their 95 % intervals, the grey field each row's margin; ◀ and ▶ point to what lies beyond the axis. Run {}.",
         harmless(&dossier.run)
     );
-    let foot = broken(&foot, 10.0, WIDTH - 28.0);
-    let title_lines = broken(title, 14.0, WIDTH - 28.0);
+    let called: Vec<String> = groups
+        .iter()
+        .flat_map(|(_, members)| members.iter().map(|cell| names.name(cell)))
+        .collect();
+    let frame = Frame::of(called.iter());
+    let foot = broken(&foot, 10.0, frame.width - 28.0);
+    let title_lines = broken(title, 14.0, frame.width - 28.0);
     let top = 40.0 + title_lines.len() as f64 * TITLE_LINE;
     let bottom = top + n_lines as f64 * ROW + 8.0;
     let height = bottom + 20.0 + foot.len() as f64 * FOOT_LINE;
-    let x = |ratio: f64| FROM + axis.place(ratio).clamp(0.0, 1.0) * (TO - FROM);
-    let mut out = begun((WIDTH, height), title);
+    let x = |ratio: f64| frame.from + axis.place(ratio).clamp(0.0, 1.0) * AXIS;
+    let mut out = begun((frame.width, height), title);
     text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
-    text(&mut out, FROM - 24.0, top - 6.0, "end", 10.0, "cost ×");
+    text(
+        &mut out,
+        frame.from - 24.0,
+        top - 6.0,
+        "end",
+        10.0,
+        "cost ×",
+    );
     let places = groups
         .iter()
         .enumerate()
@@ -99,6 +150,7 @@ fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossie
         text(&mut out, at, top - 6.0, "middle", 10.0, &tick_label(tick));
     }
     let mut line = 0.0;
+    let mut called = called.iter();
     for (group, members) in &groups {
         let y = top + line * ROW + 14.0;
         let heading = format!("{} {} ({})", group.sign(), group.title(), members.len());
@@ -112,8 +164,9 @@ fn draw(title: &str, cells: &[&DossierCell], names: &Names<'_>, dossier: &Dossie
         for cell in members {
             let y = top + line * ROW + 10.0;
             line += 1.0;
-            if let Some(ratio) = &cell.ratio {
-                row(&mut out, *group, ratio, &names.name(cell), y, &x, axis);
+            if let (Some(ratio), Some(name)) = (&cell.ratio, called.next()) {
+                text(&mut out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
+                row(&mut out, *group, ratio, (y, frame), &x, axis);
             }
         }
     }
@@ -126,12 +179,10 @@ fn row(
     out: &mut String,
     group: Group,
     ratio: &Span,
-    name: &str,
-    y: f64,
+    (y, frame): (f64, Frame),
     x: &impl Fn(f64) -> f64,
     axis: RatioAxis,
 ) {
-    text(out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
     let ink = ink(group);
     let (low, high) = (x(ratio.low), x(ratio.high));
     let _ = writeln!(
@@ -155,7 +206,11 @@ fn row(
             x(ratio.point)
         );
     } else {
-        let (at, tip) = if place > 1.0 { (TO, 8.0) } else { (FROM, -8.0) };
+        let (at, tip) = if place > 1.0 {
+            (frame.to, 8.0)
+        } else {
+            (frame.from, -8.0)
+        };
         let _ = writeln!(
             out,
             r#"<path d="M{at:.1} {:.1}l{tip} 5l{} 5z" fill="{ink}"/>"#,
@@ -164,15 +219,13 @@ fn row(
         );
     }
     let value = glance(ratio);
-    text(out, WIDTH - 14.0, y + 4.0, "end", 11.0, &value);
+    text(out, frame.width - 14.0, y + 4.0, "end", 11.0, &value);
 }
 
-/// A name in the room that it has.
+/// A name in the room that one has at most.
 fn fitted(name: &str) -> String {
-    let room = ((FROM - 30.0) / (12.0 * LETTER)) as usize;
-    let room = room.min(NAME);
-    if name.chars().count() <= room {
+    if name.chars().count() <= NAMES.1 {
         return name.to_owned();
     }
-    name.chars().take(room - 1).chain(['…']).collect()
+    name.chars().take(NAMES.1 - 1).chain(['…']).collect()
 }

@@ -28,7 +28,9 @@ pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
-pub(in crate::report) use why::{CHARGED, added, applied_told, counters, share_told};
+pub(in crate::report) use why::{
+    CHARGED, added, applied_told, base, counters, metric_told, share_told,
+};
 pub use why::{time, why};
 
 use super::answer::{self, trust};
@@ -186,7 +188,7 @@ fn draw_arm(
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let heading = format!(
         "{}{} against {}{}, {}",
-        harmless(&arm.id),
+        words::purpose(arm),
         emulated(arm),
         harmless(baseline),
         dossier
@@ -267,7 +269,7 @@ fn sum(cells: &[&DossierCell]) -> String {
             "costs less",
             "cost less",
         ),
-        (n_open, "undecided", "undecided"),
+        (n_open, "open", "open"),
         (
             n_doubtful,
             "different only by itself",
@@ -456,7 +458,7 @@ impl Marks {
             let meaning = words::meaning(id).unwrap_or_default();
             let seen = seen(dossier, id);
             let line = format!(
-                "in {count} of {} cells: {meaning}{seen}",
+                "in {count} of {} rows: {meaning}{seen}",
                 dossier.cells.len()
             );
             paragraph(out, "* ", &line, style.width);

@@ -13,6 +13,7 @@ use tare_model::{CheckResult, Status, StoppedBy, counter};
 
 use super::super::failures;
 use super::super::number::{decimals, scale_for, significant, typical, with_unit};
+use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::Style;
 use super::text::{Paint, harmless, paragraph, width, wrapped};
 
@@ -43,7 +44,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
         "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
-        metric(&why.metric),
+        metric_told(&why.metric),
         harmless(&why.arm),
         base(dossier).0,
         harmless(&dossier.run),
@@ -150,7 +151,7 @@ pub(in crate::report) fn applied_told(applied: &DossierApplied) -> String {
 }
 
 /// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
-fn base(dossier: &Dossier) -> (&'static str, &'static str) {
+pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
         Some(arm) if arm.id != "host" => {
@@ -160,7 +161,8 @@ fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     }
 }
 
-fn metric(id: &str) -> String {
+/// A metric of a command in words.
+pub(in crate::report) fn metric_told(id: &str) -> String {
     match id {
         "command.wall.time" => "wall time".to_owned(),
         "command.cpu.time" => "processor time".to_owned(),
@@ -202,28 +204,25 @@ struct Line {
     title: String,
     number: String,
     /// From where to where the bar goes; `None` draws none.
-    bar: Option<(f64, f64)>,
+    bar: Option<Bar>,
     paint: Paint,
     note: Option<String>,
 }
 
 fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
-    let level = |span: &Option<Span>| span.map_or(0.0, |span| span.point.abs());
+    let bars = Waterfall::of(ladder);
     let shown = |span: &Option<Span>| {
         typical(span.as_ref(), &ladder.unit).replace(super::text::NO_BREAK, " ")
     };
-    // Of rates the bars would run backwards: what is lost is drawn from the left.
-    let is_rate = ladder.metric == "command.picked.rate";
-    let mut so_far = if is_rate { 0.0 } else { level(&ladder.base) };
     let mut lines = vec![Line {
         title: base.to_owned(),
         number: shown(&ladder.base),
-        bar: (!is_rate).then_some((0.0, so_far)),
+        bar: bars.base,
         paint: Paint::Plain,
         note: None,
     }];
-    for (place, rung) in ladder.rungs.iter().enumerate() {
-        let mut line = step(rung, &mut so_far, &ladder.unit);
+    for (place, (rung, bar)) in bars.steps.iter().enumerate() {
+        let mut line = step(rung, *bar, &ladder.unit);
         let is_told = |above: &DossierRung| above.note.is_some() && above.note == rung.note;
         if ladder.rungs[..place].iter().any(is_told) {
             line.note = Some("the same as above".to_owned());
@@ -233,14 +232,14 @@ fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
     lines.push(Line {
         title: harmless(&ladder.arm),
         number: shown(&ladder.env),
-        bar: (!is_rate).then_some((0.0, level(&ladder.env))),
+        bar: bars.env,
         paint: Paint::Plain,
         note: None,
     });
     lines
 }
 
-fn step(rung: &DossierRung, so_far: &mut f64, unit: &str) -> Line {
+fn step(rung: &DossierRung, bar: Option<Bar>, unit: &str) -> Line {
     let title = format!("  {}", harmless(&rung.title));
     let note = rung.note.as_deref().map(harmless);
     let Some(span) = &rung.adds else {
@@ -252,18 +251,14 @@ fn step(rung: &DossierRung, so_far: &mut f64, unit: &str) -> Line {
             note,
         };
     };
-    let (from, to) = (*so_far, *so_far + span.point);
-    *so_far = to;
     Line {
         title,
         number: added(span, unit),
-        bar: Some((from.min(to), from.max(to))),
-        paint: if span.low > 0.0 {
-            Paint::Red
-        } else if span.high < 0.0 {
-            Paint::Cyan
-        } else {
-            Paint::Dim
+        bar,
+        paint: match Adds::of(span) {
+            Adds::More => Paint::Red,
+            Adds::Less => Paint::Cyan,
+            Adds::Unsure => Paint::Dim,
         },
         note,
     }
@@ -283,8 +278,7 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
     } else {
         rest.min(BAR_MOST)
     };
-    let ends = lines.iter().filter_map(|line| line.bar);
-    let largest = ends.map(|(_, to)| to).fold(0.0, f64::max);
+    let largest = Waterfall::of(ladder).top;
     for line in &lines {
         if title_width + number_width + 2 > limit {
             let text = format!("{}: {}", line.title.trim_start(), line.number);

@@ -1,0 +1,139 @@
+//! The bars of a ladder: each step's begins where the one above ends, so that the eye adds them up.
+//!
+//! Of rates the bars would run backwards: what is lost is drawn from the left, and neither end has a bar. What it cannot
+//! see: how wide it is drawn; places are shares of the longest bar.
+
+use tare_model::dossier::{DossierLadder, DossierRung, Span};
+
+/// The number that a command prints, more being better.
+const RATE: &str = "command.picked.rate";
+
+/// From where to where a bar goes; the lesser first.
+pub(in crate::report) type Bar = (f64, f64);
+
+/// The bars of a ladder, in its unit.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::report) struct Waterfall<'a> {
+    /// What the environment is compared with.
+    pub(in crate::report) base: Option<Bar>,
+    /// The steps from the bottom, each with its bar where it was measured.
+    pub(in crate::report) steps: Vec<(&'a DossierRung, Option<Bar>)>,
+    /// The whole environment.
+    pub(in crate::report) env: Option<Bar>,
+    /// The end of the longest bar; never 0.
+    pub(in crate::report) top: f64,
+}
+
+/// What a step's interval says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) enum Adds {
+    /// It costs.
+    More,
+    /// It saves.
+    Less,
+    /// It cannot be told from nothing.
+    Unsure,
+}
+
+impl Adds {
+    /// Of a step that adds this.
+    pub(in crate::report) fn of(span: &Span) -> Self {
+        if span.low > 0.0 {
+            Self::More
+        } else if span.high < 0.0 {
+            Self::Less
+        } else {
+            Self::Unsure
+        }
+    }
+}
+
+impl<'a> Waterfall<'a> {
+    /// The bars of this ladder.
+    pub(in crate::report) fn of(ladder: &'a DossierLadder) -> Self {
+        let is_rate = ladder.metric == RATE;
+        let level = |span: Option<Span>| span.map_or(0.0, |span| span.point.abs());
+        let whole = |span: Option<Span>| (!is_rate).then(|| (0.0, level(span)));
+        let (base, env) = (whole(ladder.base), whole(ladder.env));
+        let mut so_far = base.map_or(0.0, |(_, to)| to);
+        let steps: Vec<_> = ladder
+            .rungs
+            .iter()
+            .map(|rung| {
+                let bar = rung.adds.map(|span| {
+                    let from = so_far;
+                    so_far += span.point;
+                    (from.min(so_far), from.max(so_far))
+                });
+                (rung, bar)
+            })
+            .collect();
+        let bars = steps.iter().filter_map(|(_, bar)| *bar);
+        let ends = bars.chain(base).chain(env).map(|(_, to)| to);
+        let top = ends.fold(0.0, f64::max);
+        Self {
+            base,
+            steps,
+            env,
+            top: if top > 0.0 { top } else { 1.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(metric: &str) -> DossierLadder {
+        let at = |point: f64| Some(Span::new(point - 1.0, point, point + 1.0));
+        let rung = |point: f64| DossierRung {
+            title: "a step".to_owned(),
+            arm: "rung-1".to_owned(),
+            adds: (point != 0.0).then(|| at(point)).flatten(),
+            note: None,
+        };
+        DossierLadder {
+            arm: "box".to_owned(),
+            metric: metric.to_owned(),
+            unit: "count".to_owned(),
+            base: at(100.0),
+            env: at(125.0),
+            total: at(25.0),
+            rungs: vec![rung(30.0), rung(0.0), rung(-5.0)],
+            sum: Some(25.0),
+            sum_span: None,
+            agrees: Some(true),
+            together: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_bar_begins_where_the_one_above_ends_and_the_last_ends_at_the_whole() {
+        let ladder = ladder("command.wall.time");
+        let drawn = Waterfall::of(&ladder);
+        let bars: Vec<Option<Bar>> = drawn.steps.iter().map(|(_, bar)| *bar).collect();
+        assert_eq!(bars, [Some((100.0, 130.0)), None, Some((125.0, 130.0))]);
+        assert_eq!(
+            (drawn.base, drawn.env),
+            (Some((0.0, 100.0)), Some((0.0, 125.0)))
+        );
+        assert_eq!(drawn.top, 130.0);
+    }
+
+    #[test]
+    fn what_is_lost_of_a_rate_is_drawn_from_the_left() {
+        let ladder = ladder(RATE);
+        let drawn = Waterfall::of(&ladder);
+        assert_eq!((drawn.base, drawn.env), (None, None));
+        assert_eq!(drawn.steps[0].1, Some((0.0, 30.0)));
+        assert_eq!(drawn.top, 30.0);
+    }
+
+    #[test]
+    fn a_step_whose_interval_holds_nothing_is_not_sure() {
+        let of = |low: f64, high: f64| Adds::of(&Span::new(low, 1.0, high));
+        assert_eq!(of(0.5, 2.0), Adds::More);
+        assert_eq!(of(-2.0, -0.5), Adds::Less);
+        assert_eq!(of(-0.5, 2.0), Adds::Unsure);
+    }
+}

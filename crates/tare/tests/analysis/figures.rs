@@ -1,0 +1,196 @@
+//! Figures as files: every kind holds its texts, every metric has its blocks and their distribution, and pictures are the
+//! drawings with their words.
+
+use tare::analyze::analyze;
+use tare::report::Made;
+
+use super::forms::{answer_of_why, huge, made_of};
+use super::generator::find;
+use super::snapshots::{hostile, ordinary};
+
+/// The attribute of a tag.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()
+}
+
+/// Asserts that every text of a drawing begins and ends within it, by the width that letters have in the middle.
+fn assert_holds_its_texts(name: &str, drawing: &str) {
+    let number = |tag: &str, name: &str| -> Option<f64> { attribute(tag, name)?.parse().ok() };
+    let size = |side: &str| number(drawing, side).unwrap();
+    let (width, height) = (size("width"), size("height"));
+    for text in drawing.split("<text").skip(1) {
+        let (tag, rest) = text.split_once('>').unwrap();
+        let words = rest.split("</text>").next().unwrap();
+        let letters = words
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "'");
+        let length =
+            letters.chars().count() as f64 * 0.56 * number(tag, "font-size").unwrap_or(12.0);
+        let (x, y) = (number(tag, "x").unwrap(), number(tag, "y").unwrap());
+        let (from, to) = match attribute(tag, "text-anchor") {
+            Some("end") => (x - length, x),
+            Some("middle") => (x - length / 2.0, x + length / 2.0),
+            _ => (x, x + length),
+        };
+        if attribute(tag, "transform").is_none() {
+            assert!(
+                from >= -1.0 && to <= width + 1.0,
+                "{name}, {from}..{to}: {words}"
+            );
+        }
+        assert!((0.0..=height).contains(&y), "{name}, at {y}: {words}");
+    }
+}
+
+#[test]
+fn figures_hold_their_texts_and_every_metric_has_its_distribution() {
+    let dossiers = [
+        analyze(&ordinary().run(), &find),
+        analyze(&hostile(), &find),
+        answer_of_why(),
+        super::publication::dossier(),
+        super::concurrency::with_series(),
+        huge(3, 500),
+    ];
+    for dossier in &dossiers {
+        let Made::Files(files) = made_of("svg", dossier, &[]) else {
+            panic!("{} has no figure", dossier.run);
+        };
+        for file in &files {
+            assert_holds_its_texts(&file.name, std::str::from_utf8(&file.content).unwrap());
+        }
+        for (place, cell) in dossier.cells.iter().enumerate() {
+            let is_its = |begin: &str| {
+                let begin = format!("{begin}-{place}-");
+                files.iter().any(|file| file.name.starts_with(&begin))
+            };
+            assert_eq!(
+                is_its("distribution"),
+                cell.blocks.len() > 1,
+                "{}",
+                cell.metric
+            );
+        }
+        let has_steps = files.iter().any(|file| file.name.starts_with("steps-"));
+        assert_eq!(has_steps, dossier.ladder.is_some());
+    }
+}
+
+#[test]
+fn more_rows_than_a_page_holds_are_several_figures_with_one_axis() {
+    let dossier = huge(250, 3);
+    let Made::Files(files) = made_of("svg", &dossier, &[]) else {
+        panic!("files");
+    };
+    let parts = files.iter().filter(|file| file.name.starts_with("costs-"));
+    let parts: Vec<&str> = parts
+        .map(|file| std::str::from_utf8(&file.content).unwrap())
+        .collect();
+    assert_eq!(parts.len(), 3);
+    let n_rows: usize = parts
+        .iter()
+        .map(|part| part.matches("<circle").count())
+        .sum();
+    let n_beyond: usize = parts.iter().map(|part| part.matches("5z\"").count()).sum();
+    assert_eq!(n_rows + n_beyond, 250);
+    for (number, part) in (1..).zip(&parts) {
+        assert!(part.contains(&format!(", {number} of 3<")), "{number}");
+    }
+}
+
+#[test]
+fn a_distribution_rises_over_the_values_of_each_side_to_all_of_them() {
+    let dossier = analyze(&ordinary().run(), &find);
+    let place = dossier.cells.iter().position(|cell| cell.arm == "docker");
+    let begin = format!("distribution-{}-", place.unwrap());
+    let Made::Files(files) = made_of("svg", &dossier, &[]) else {
+        panic!("files");
+    };
+    let file = files.iter().find(|file| file.name.starts_with(&begin));
+    let drawing = std::str::from_utf8(&file.unwrap().content).unwrap();
+    let n_blocks = dossier.cells[place.unwrap()].blocks.len();
+    // A point for each block on both sides, and one in the name of each.
+    assert_eq!(drawing.matches("<circle").count(), 2 * (n_blocks + 1));
+    let sides: Vec<&str> = drawing
+        .lines()
+        .filter(|line| line.starts_with("<path") && line.contains('V'))
+        .collect();
+    assert_eq!(sides.len(), 2);
+    let (top, bottom) = (
+        drawing.matches("100 %").count(),
+        drawing.matches(">0 %").count(),
+    );
+    assert_eq!((top, bottom), (1, 1));
+    for side in sides {
+        let heights: Vec<f64> = attribute(side, "d")
+            .unwrap()
+            .split('V')
+            .skip(1)
+            .map(|step| step.split('H').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(heights.len(), n_blocks);
+        assert!(
+            heights.windows(2).all(|pair| pair[1] < pair[0]),
+            "{heights:?}"
+        );
+    }
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made() {
+    use resvg::tiny_skia::Pixmap;
+    use tare::report::{self, Material};
+
+    use super::forms::STYLE;
+
+    let dossier = analyze(&ordinary().run(), &find);
+    let of = |name: &str, fonts: &[Vec<u8>]| {
+        report::find(name).unwrap().make(&Material {
+            dossier: &dossier,
+            readings: &[],
+            fonts,
+            style: STYLE,
+        })
+    };
+    let Made::Nothing(reason) = of("png", &[]) else {
+        panic!("a picture without words");
+    };
+    assert!(reason.contains("font"), "{reason}");
+    let fonts = tare::cx::fonts::faces();
+    if fonts.is_empty() {
+        super::accessible::skip::skip("font", "no font is installed");
+        return;
+    }
+    let (Made::Files(drawings), Made::Files(pictures)) = (of("svg", &fonts), of("png", &fonts))
+    else {
+        panic!("files");
+    };
+    assert_eq!(drawings.len(), pictures.len());
+    for (drawing, picture) in drawings.iter().zip(&pictures) {
+        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+            let file = std::path::Path::new(&folder).join(&picture.name);
+            std::fs::write(file, &picture.content).unwrap();
+        }
+        let stem = |name: &str| name.rsplit_once('.').unwrap().0.to_owned();
+        assert_eq!(stem(&drawing.name), stem(&picture.name));
+        let text = std::str::from_utf8(&drawing.content).unwrap();
+        let size = |name: &str| -> f64 {
+            let after = text.split(&format!("{name}=\"")).nth(1).unwrap();
+            after.split('"').next().unwrap().parse().unwrap()
+        };
+        let pixels = Pixmap::decode_png(&picture.content).unwrap();
+        let is_twice = |is: u32, of: f64| (f64::from(is) - 2.0 * of).abs() <= 2.0;
+        assert!(is_twice(pixels.width(), size("width")), "{}", picture.name);
+        assert!(
+            is_twice(pixels.height(), size("height")),
+            "{}",
+            picture.name
+        );
+        // The heading stands above everything else.
+        let heading = &pixels.pixels()[..pixels.width() as usize * 56];
+        let n_dark = heading.iter().filter(|pixel| pixel.red() < 128).count();
+        assert!(n_dark > 200, "{}: {n_dark} dark pixels", picture.name);
+    }
+}
