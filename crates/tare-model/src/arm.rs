@@ -92,12 +92,15 @@ pub struct Rung {
 }
 
 /// A cause that suspects itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Suspect {
     /// The cause.
     pub cause: String,
     /// What it claims.
     pub claim: String,
+    /// The part of claim and evidence that says how large the cost was when it was suspected.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub size: String,
     /// What speaks for it.
     pub evidence: Vec<String>,
     /// How likely it is.

@@ -239,10 +239,11 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
         let other = without(place)?.verdict(margin);
         (other != all).then(|| {
             let block = evidence.pairs.all[place].block;
-            flag(
-                "fragile",
-                format!("without block {block} the verdict would be `{other}`"),
-            )
+            let other = match other {
+                Verdict::Inconclusive => "open".to_owned(),
+                other => other.to_string().replace('-', " "),
+            };
+            flag("fragile", format!("without block {block}: {other}"))
         })
     })
 }

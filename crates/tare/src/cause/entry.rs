@@ -116,6 +116,7 @@ impl Entry {
         }
         Some(Suspicion {
             claim: found.claim,
+            size: case.told(&found.cells),
             evidence: found.evidence,
             cells: found.cells,
             likelihood: found.likelihood,

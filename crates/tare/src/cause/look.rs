@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use tare_model::Facts;
 use tare_model::dossier::DossierCell;
 use tare_model::facts::cpu_list;
 pub use tare_model::facts::{cpu_quota as quota, memory_limit};
+use tare_model::{Better, Facts};
 use tare_model::{counter, fact};
 
 use super::kind::Kind;
@@ -59,7 +59,7 @@ impl<'a> Case<'a> {
         cells.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// The largest of these costs as a clause: ``​`net.tcp.throughput.rate` costs 2.59 times as much``.
+    /// The largest of these costs as a clause: ``​`command.wall.time` costs 2.6 times as much``.
     pub fn told(&self, cells: &[usize]) -> String {
         let Some(cell) = self.largest(cells) else {
             return "nothing costs more".to_owned();
@@ -69,7 +69,7 @@ impl<'a> Case<'a> {
             2 => " (and one more)".to_owned(),
             n => format!(" (and {} more)", n - 1),
         };
-        format!("`{}` {}{more}", cell.metric, words(ratio(cell)))
+        format!("{}{more}", told(cell))
     }
 
     /// A fact of the arm.
@@ -348,16 +348,26 @@ pub fn ratio(cell: &DossierCell) -> f64 {
     cell.ratio.map_or(1.0, |span| span.point)
 }
 
-/// A cost ratio as a clause.
-pub fn words(ratio: f64) -> String {
-    if ratio >= 10.0 {
-        format!("costs {ratio:.0} times as much")
-    } else if ratio >= 2.0 {
-        format!("costs {ratio:.1} times as much")
-    } else if ratio >= 1.0 {
-        format!("costs {:.0} % more", (ratio - 1.0) * 100.0)
+/// A cost as a clause: ``​`command.wall.time` costs 2.6 times as much``.
+pub fn told(cell: &DossierCell) -> String {
+    format!("`{}` {}", cell.metric, words(cell))
+}
+
+/// A cell's cost as the end of a clause; of a rate, how much less it is.
+pub fn words(cell: &DossierCell) -> String {
+    let (verb, quotient) = match cell.better {
+        Better::Lower => ("costs", ratio(cell)),
+        Better::Higher => ("gives", 1.0 / ratio(cell)),
+    };
+    if quotient >= 10.0 {
+        format!("{verb} {quotient:.0} times as much")
+    } else if quotient >= 2.0 {
+        format!("{verb} {quotient:.1} times as much")
+    } else if quotient >= 1.0 {
+        format!("{verb} {:.0} % more", (quotient - 1.0) * 100.0)
     } else {
-        format!("costs {:.0} % less", (1.0 - ratio) * 100.0)
+        let less = (1.0 - quotient) * 100.0;
+        format!("{verb} {less:.*} % less", usize::from(less > 90.0))
     }
 }
 
@@ -406,7 +416,7 @@ pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::Composed;
+    use super::super::composed::{self, Composed};
     use super::*;
     use crate::parity::tests::facts;
 
@@ -506,7 +516,15 @@ mod tests {
             kernel(&facts(&[("kernel.release", "6.8-rc1")])),
             Some((6, 8))
         );
-        assert_eq!(words(2.585), "costs 2.6 times as much");
-        assert_eq!(words(1.16), "costs 16 % more");
+        let said = |better, ratio| {
+            let cell = composed::cell("net.tcp.throughput.rate", ratio);
+            words(&DossierCell { better, ..cell })
+        };
+        assert_eq!(said(Better::Lower, 2.585), "costs 2.6 times as much");
+        assert_eq!(said(Better::Lower, 1.16), "costs 16 % more");
+        assert_eq!(said(Better::Lower, 0.8), "costs 20 % less");
+        assert_eq!(said(Better::Higher, 1.41), "gives 29 % less");
+        assert_eq!(said(Better::Higher, 34.0), "gives 97.1 % less");
+        assert_eq!(said(Better::Higher, 0.4), "gives 2.5 times as much");
     }
 }

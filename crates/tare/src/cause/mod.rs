@@ -249,6 +249,8 @@ pub enum Counterfactual {
 pub struct Suspicion {
     /// What it claims, one sentence with its numbers.
     pub claim: String,
+    /// The part of claim and evidence that says how large the cost is.
+    pub size: String,
     /// What speaks for it, a line each.
     pub evidence: Vec<String>,
     /// The cells that it explains, as indices into the case's.

@@ -7,7 +7,7 @@ use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::{kernel, ratio, words};
+use super::look::{kernel, words};
 use super::{Case, switch};
 
 /// What a filter that allows by number costs per call, nanoseconds.
@@ -86,7 +86,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             {
                 Some(difference) => {
                     // How much of it is the filter's is for a trial to say.
-                    let (metric, cost) = (&largest.metric, words(ratio(largest)));
+                    let (metric, cost) = (&largest.metric, words(largest));
                     format!(
                         "System calls pass a seccomp filter, which may be part of the {:.0} ns that `{metric}` takes longer; it {cost}.",
                         difference.point

@@ -177,7 +177,7 @@ fn advice(spread: f64) -> &'static str {
     } else if spread < 0.03 {
         "usable: allow a longer `--budget` for differences below 5 %"
     } else {
-        "noisy: small differences will be called inconclusive; stop other work or allow a much longer `--budget`"
+        "noisy: small differences will stay open; stop other work or allow a much longer `--budget`"
     }
 }
 

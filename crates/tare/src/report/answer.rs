@@ -12,6 +12,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
+use crate::analyze::FEWEST_BLOCKS;
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
 use super::number::{percent, scale_for, significant, with_unit};
@@ -22,6 +23,8 @@ use super::words::Names;
 const FEW: usize = 5;
 /// How many differences are named; the others are counted.
 const NAMED: usize = 5;
+/// What the metrics of starting and removing an environment begin with.
+const STARTING: &str = "start-up.";
 /// How many metrics without a difference are named.
 const EXAMPLES: usize = 3;
 
@@ -31,8 +34,9 @@ pub(in crate::report) fn of_arm(
     cells: &[&DossierCell],
     names: &Names<'_>,
 ) -> Option<String> {
-    let decided = cells.iter().filter(|cell| cell.ratio.is_some());
-    (decided.count() >= FEW).then(|| told(arm, cells, names))
+    let decided = cells.iter().filter(|cell| cell.ratio.is_some()).count();
+    // That nothing was decided is an answer too.
+    (decided >= FEW || decided == 0).then(|| told(arm, cells, names))
 }
 
 /// The answer of an arm, however few its cells are.
@@ -42,10 +46,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         .filter_map(|cell| Some((*cell, cell.ratio?)))
         .collect();
     if decided.is_empty() {
-        return format!(
-            "{}: nothing could be compared; the reasons stand beside each metric.",
-            harmless(arm)
-        );
+        return undecided(arm, cells);
     }
     let with = |wanted: fn(Verdict) -> bool| -> Vec<(&DossierCell, Span)> {
         let mut found: Vec<_> = decided.clone();
@@ -72,6 +73,14 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         listed(&told)
     };
     let costs = with(|verdict| matches!(verdict, Verdict::MaterialCost | Verdict::Cost));
+    // A start is paid once, whatever is done inside: how many times a process's it takes says nothing to anybody.
+    let (starts, costs): (Vec<_>, Vec<_>) = costs
+        .into_iter()
+        .partition(|(cell, _)| cell.metric.starts_with(STARTING) && cell.unit == "ns");
+    let start = starts
+        .iter()
+        .filter_map(|(cell, _)| Some((*cell, cell.difference?.point)));
+    let start = start.max_by(|(_, one), (_, other)| one.total_cmp(other));
     let gains = with(|verdict| matches!(verdict, Verdict::MaterialGain | Verdict::Gain));
     let within = with(|verdict| {
         matches!(
@@ -81,27 +90,29 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     });
     let open = with(|verdict| verdict == Verdict::Inconclusive);
     let arm = harmless(arm);
-    let mut sentences = vec![if costs.is_empty() {
+    let mut sentences = vec![if !costs.is_empty() {
+        format!("{arm} costs: {}.", named(&costs))
+    } else if open.is_empty() && start.is_some() {
+        format!("{arm} costs nothing beside its start that this run could see.")
+    } else if open.is_empty() {
         format!("{arm} costs nothing that this run could see.")
     } else {
-        format!("{arm} costs: {}.", named(&costs))
+        // What is open is no absence of costs.
+        format!("{arm}: no cost is shown.")
     }];
+    if let Some((cell, ns)) = start {
+        let added = short_difference(ns);
+        let added = added.trim_start_matches('+');
+        sentences.push(format!("Each start adds {added} ({}).", names.name(cell)));
+    }
     if !gains.is_empty() {
         sentences.push(format!("Cheaper: {}.", named(&gains)));
     }
     sentences.extend(without_difference(&decided, &within, names));
-    if !open.is_empty() {
-        let width = |ratio: &Span| ratio.high.ln() - ratio.low.ln();
-        let widest = open
-            .iter()
-            .max_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
-        let widest = widest.map_or_else(String::new, |(cell, _)| names.name(cell));
-        sentences.push(format!(
-            "{} {} open, neither a cost nor its absence shown: {}{widest}.",
-            open.len(),
-            if open.len() == 1 { "is" } else { "are" },
-            if open.len() == 1 { "" } else { "above all " }
-        ));
+    sentences.extend(left_open(&decided, &open, names));
+    if cells.len() > decided.len() {
+        let n = cells.len() - decided.len();
+        sentences.push(format!("{n} more could not be compared."));
     }
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
@@ -111,6 +122,18 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         );
     }
     sentences.join(" ")
+}
+
+/// The answer of an arm of which no metric has an interval.
+fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
+    let arm = harmless(arm);
+    match cells.iter().map(|cell| cell.n_blocks).max() {
+        Some(n) if (1..FEWEST_BLOCKS as u32).contains(&n) => format!(
+            "{arm}: nothing is decided yet, neither a cost nor its absence: {n} block{} too few for an interval, which takes {FEWEST_BLOCKS}.",
+            if n == 1 { " is" } else { "s are" }
+        ),
+        _ => format!("{arm}: nothing could be compared; the reasons stand beside each metric."),
+    }
 }
 
 /// Of how many metrics there is no difference that matters, and how much it could be at most.
@@ -134,6 +157,30 @@ fn without_difference(
             examples(all, within, names)
         )
     })
+}
+
+/// Of how many metrics it is open, and between what the one lies that could be the most.
+fn left_open(
+    all: &[(&DossierCell, Span)],
+    open: &[(&DossierCell, Span)],
+    names: &Names<'_>,
+) -> Option<String> {
+    let width = |ratio: &Span| ratio.high.ln() - ratio.low.ln();
+    let widest = open
+        .iter()
+        .max_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
+    let (cell, ratio) = widest?;
+    let ends = [ratio.low, ratio.high].map(|cost| quotient(cell, cost));
+    Some(format!(
+        "{} of {} {} open, neither a cost nor its absence shown: {}{} (between {} and {}).",
+        open.len(),
+        all.len(),
+        if open.len() == 1 { "is" } else { "are" },
+        if open.len() == 1 { "" } else { "above all " },
+        names.name(cell),
+        more_or_less(ends[0].min(ends[1])),
+        more_or_less(ends[0].max(ends[1]))
+    ))
 }
 
 /// The first few of these metrics, in the order in which all were measured.
@@ -178,28 +225,36 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
             "{name}: not measured often enough, so nothing here says how far these numbers can be trusted."
         );
     }
-    let name = format!("{name} should show no difference");
     let is = |word: Verdict| move |cell: &&&DossierCell| cell.verdict == word;
-    let equivalent = compared.iter().filter(is(Verdict::Equivalent)).count();
-    let undecided = compared.iter().filter(is(Verdict::Inconclusive)).count();
+    let equal = compared.iter().filter(is(Verdict::Equivalent)).count();
+    let open = compared.iter().filter(is(Verdict::Inconclusive)).count();
     let alarms = false_alarms(dossier);
     let n = compared.len();
-    let mut text = match (equivalent, undecided) {
-        (0, 1..) => format!("{name}: {undecided} of {n} metrics undecided, none shown to be equal"),
-        (_, 0) => format!("{name}: {equivalent} of {n} metrics equal"),
-        _ => format!("{name}: {equivalent} of {n} metrics equal, {undecided} undecided"),
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let mut text = match alarms {
+        0 => format!("{name}, where nothing differs: no false alarm"),
+        _ => format!(
+            "{name}, where nothing differs: {alarms} false alarm{}",
+            plural(alarms)
+        ),
     };
-    let of_them = if alarms == 1 { "" } else { "s" };
-    let _ = write!(text, ", {alarms} false alarm{of_them}");
+    let _ = write!(text, " in {n} metric{}", plural(n));
+    let shown = match (equal, open) {
+        (0, 1..) => format!(
+            "none shown to be equal, {open} open: it takes more blocks, or a quieter machine"
+        ),
+        (_, 0) => format!("{equal} shown to be equal"),
+        _ => format!("{equal} shown to be equal, {open} open"),
+    };
     if alarms == 0 {
-        return text + ".";
+        return format!("{text}; {shown}.");
     }
-    let _ = write!(text, " {}", largest(&compared, &Names::of(dossier)));
+    let _ = write!(text, ", {}", largest(&compared, &Names::of(dossier)));
     let allowed = alarms_allowed(&compared);
     if alarms > allowed {
-        format!("{text}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
+        format!("{text}; {shown}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
     } else {
-        format!("{text}; chance alone gives up to {allowed}.")
+        format!("{text}, and chance alone gives up to {allowed}; {shown}.")
     }
 }
 
@@ -231,25 +286,36 @@ fn listed(parts: &[String]) -> String {
     }
 }
 
-/// The difference as the reader meets it: so many times, so much more, so much less.
-fn by(name: &str, cell: &DossierCell, ratio: Span) -> String {
-    let quotient = match cell.better {
-        Better::Lower => ratio.point,
-        Better::Higher => 1.0 / ratio.point,
-    };
+/// A cost as the quotient of the values that a reader meets: of a rate, what is left of it.
+fn quotient(cell: &DossierCell, cost: f64) -> f64 {
+    match cell.better {
+        Better::Lower => cost,
+        Better::Higher => 1.0 / cost,
+    }
+}
+
+/// `2.1 times as much`, `12 % more`, `3.4 % less`.
+fn more_or_less(quotient: f64) -> String {
     let percent = 100.0 * (quotient - 1.0);
     let digits = |size: f64| usize::from(size < 10.0);
+    if quotient >= 2.0 {
+        format!("{quotient:.*} times as much", digits(quotient))
+    } else if percent >= 0.0 {
+        format!("{percent:.*}{NO_BREAK}% more", digits(percent))
+    } else {
+        // What is left of almost nothing is told apart from nothing.
+        let digits = if percent < -99.0 { 2 } else { digits(-percent) };
+        format!("{:.digits$}{NO_BREAK}% less", -percent)
+    }
+}
+
+/// The difference as the reader meets it: so many times, so much more, so much less.
+fn by(name: &str, cell: &DossierCell, ratio: Span) -> String {
     let of_what = match cell.unit.as_str() {
         "B/s" | "op/s" if !name.contains("throughput") => " throughput",
         _ => "",
     };
-    let share = if quotient >= 2.0 {
-        format!("{quotient:.*} times as much{of_what}", digits(quotient))
-    } else if percent >= 0.0 {
-        format!("{percent:.*}{NO_BREAK}% more{of_what}", digits(percent))
-    } else {
-        format!("{:.*}{NO_BREAK}% less{of_what}", digits(-percent), -percent)
-    };
+    let share = format!("{}{of_what}", more_or_less(quotient(cell, ratio.point)));
     // What an operation takes longer is the same in a program that does little else and in one that does much else.
     match &cell.difference {
         Some(span) if cell.unit == "ns" && !(span.low <= 0.0 && span.high >= 0.0) => {

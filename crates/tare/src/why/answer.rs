@@ -25,7 +25,11 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
             finding.cause
         )
     } else if let Some(finding) = is(Status::Untested) {
-        format!("perhaps because of {}, which was not tried", finding.cause)
+        let tried = match finding.arm {
+            Some(_) => "was tried too seldom to tell",
+            None => "was not tried",
+        };
+        format!("perhaps because of {}, which {tried}", finding.cause)
     } else {
         "and no rule here explains it; the ladder says where it arises".to_owned()
     };

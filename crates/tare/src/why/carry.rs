@@ -458,8 +458,9 @@ fn variables(
     let left = n_all.saturating_sub(passed.len());
     let names: Vec<&str> = passed.keys().map(String::as_str).collect();
     let told = format!(
-        "variables: {}; {left} others are not passed, on neither side (`--variable NAME` passes one)",
-        names.join(", ")
+        "variables: {}; {left} other{} not passed, on neither side (`--variable NAME` passes one)",
+        names.join(", "),
+        if left == 1 { " is" } else { "s are" }
     );
     Ok((passed, told))
 }

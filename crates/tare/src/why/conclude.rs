@@ -337,8 +337,9 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::findings::narrower_first;
+    use super::findings::{narrower_first, resize};
     use super::*;
+    use crate::cause::{composed, look};
 
     pub(in crate::why) fn finding(
         cause: &str,
@@ -359,6 +360,37 @@ pub(super) mod tests {
             arm: Some(arm.into()),
             tried: None,
         }
+    }
+
+    #[test]
+    fn a_finding_tells_what_the_cost_is_and_not_what_it_was_at_the_first_look() {
+        let cell = |ratio: f64| composed::cell("command.wall.time", ratio);
+        let size = look::told(&cell(2.12));
+        let suspect = Suspect {
+            size: size.clone(),
+            ..Suspect::default()
+        };
+        let suspected = DossierFinding {
+            claim: format!("A quota stops it, and {size}."),
+            evidence: vec![format!("seen: {size}"), "a quota".to_owned()],
+            ..finding("a", Status::Confirmed, "off-1", 0.6)
+        };
+        let mut told = suspected.clone();
+        resize(&mut told, &suspect, &cell(1.61));
+        let now = "`command.wall.time` costs 61 % more";
+        assert_eq!(told.claim, format!("A quota stops it, and {now}."));
+        assert_eq!(
+            told.evidence,
+            [format!("seen: {now}"), "a quota".to_owned()]
+        );
+        // Without a cost there is nothing to tell instead.
+        let mut kept = suspected.clone();
+        let none = DossierCell {
+            ratio: None,
+            ..cell(1.61)
+        };
+        resize(&mut kept, &suspect, &none);
+        assert_eq!(kept, suspected);
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Trial {
             suspect: Suspect {
                 cause: cause.to_owned(),
                 claim: suspicion.claim.clone(),
+                size: suspicion.size.clone(),
                 evidence: suspicion.evidence.clone(),
                 likelihood: suspicion.likelihood,
                 advice: suspicion.advice.clone(),

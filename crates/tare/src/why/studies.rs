@@ -436,6 +436,7 @@ pub(super) mod tests {
             suspect: Suspect {
                 cause: cause.into(),
                 claim: String::new(),
+                size: String::new(),
                 evidence: Vec::new(),
                 likelihood: 0.9,
                 advice: String::new(),

@@ -25,6 +25,7 @@ fn suspected(cause: &'static str, counterfactual: Counterfactual) -> Suspected {
         cause,
         suspicion: Suspicion {
             claim: "it is the quota".into(),
+            size: String::new(),
             evidence: vec!["there is one".into()],
             cells: vec![0],
             likelihood: 0.9,

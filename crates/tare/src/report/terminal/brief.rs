@@ -57,7 +57,8 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
     out.push('\n');
-    paragraph(&mut out, "", &trust(dossier), style.width);
+    let trust = format!("How far to trust it: {}", trust(dossier));
+    paragraph(&mut out, "", &trust, style.width);
     for (arm, cells) in &arms {
         out.push('\n');
         of_arm(&mut out, arm, cells, &names, style);
@@ -82,6 +83,7 @@ struct Widths {
     name: usize,
     values: usize,
     ratio: usize,
+    word: usize,
     axis: usize,
 }
 
@@ -95,26 +97,33 @@ impl Widths {
         };
         let name = longest(&|row| width(&row.name)).min(most_name);
         let ratio = longest(&|row| width(&row.ratio));
-        let values = if limit < WITH_VALUES {
+        // Where there is no ratio, the word has its room as well.
+        let word = longest(&|row| match row.cell.ratio {
+            Some(_) => width(&row.word),
+            None => (width(&row.word) + width(&row.ratio)).saturating_sub(ratio),
+        });
+        // Where there is nothing to draw, the values are all that there is.
+        let is_drawn = rows.iter().any(|row| row.cell.ratio.is_some());
+        let values = if limit < WITH_VALUES && is_drawn {
             0
         } else {
             longest(&|row| width(&row.values)) + 2
         };
         // The sign before the name, two blanks between two columns.
-        let taken = 2 + name + values + 2 + ratio + 2 + longest(&|row| width(&row.word));
+        let taken = 2 + name + values + 2 + ratio + 2 + word;
         let axis = limit.saturating_sub(taken + 2).min(MOST_AXIS);
         Self {
             name,
             values,
             ratio,
+            word,
             axis,
         }
     }
 
     /// Whether a row fits at all beside its number.
-    fn is_a_table(&self, rows: &[Row<'_>], limit: usize) -> bool {
-        let word = rows.iter().map(|row| width(&row.word)).max().unwrap_or(0);
-        2 + self.name + self.values + 2 + self.ratio + 2 + word <= limit
+    fn is_a_table(&self, limit: usize) -> bool {
+        2 + self.name + self.values + 2 + self.ratio + 2 + self.word <= limit
     }
 }
 
@@ -159,11 +168,6 @@ fn of_arm(
     style: Style,
 ) {
     let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
-    let heading = format!("{}{} against {baseline}", harmless(&arm.id), emulated(arm));
-    for line in wrapped(&heading, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
     let groups: Vec<(Group, Vec<Row<'_>>)> = grouped(cells)
         .into_iter()
         .map(|(group, cells)| {
@@ -175,8 +179,23 @@ fn of_arm(
         .collect();
     let rows: Vec<Row<'_>> = cells.iter().map(|cell| Row::of(cell, names)).collect();
     let widths = Widths::of(&rows, style.width);
+    // Values stand in the rows without a heading of their own.
+    let order = if widths.values > 0 {
+        format!("; values: {baseline} → {}", harmless(&arm.id))
+    } else {
+        String::new()
+    };
+    let heading = format!(
+        "{}{} against {baseline}{order}",
+        words::purpose(arm),
+        emulated(arm)
+    );
+    for line in wrapped(&heading, style.width) {
+        out.push_str(&Paint::Bold.on(&line, style.colour));
+        out.push('\n');
+    }
     let axis = RatioAxis::over(cells.iter().copied());
-    let is_table = widths.is_a_table(&rows, style.width);
+    let is_table = widths.is_a_table(style.width);
     let has_ratio = cells.iter().any(|cell| cell.ratio.is_some());
     let is_drawn = is_table && has_ratio && widths.axis >= LEAST_AXIS;
     for (at, (group, rows)) in groups.iter().enumerate() {
@@ -244,7 +263,9 @@ fn table_row(
         line.push_str(&paint.on(&drawn, style.colour && row.cell.ratio.is_some()));
     }
     line.push_str("  ");
-    line.push_str(&fill(&row.ratio, widths.ratio));
+    if row.cell.ratio.is_some() {
+        line.push_str(&fill(&row.ratio, widths.ratio));
+    }
     line.push_str(&row.ratio);
     line.push_str("  ");
     line.push_str(&paint.on(&row.word, style.colour));

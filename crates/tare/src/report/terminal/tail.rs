@@ -10,6 +10,7 @@ use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
 use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
+use super::super::groups::Group;
 use super::super::{failures, words};
 use super::Style;
 use super::text::{Paint, harmless, paragraph, wrapped};
@@ -35,8 +36,24 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     findings(out, dossier, style);
     not_equal(out, dossier, style);
     scope(out, dossier, style);
+    let is_open = |cell: &DossierCell| Group::of(cell) == Group::Open;
+    let is_short = |cell: &DossierCell| cell.ratio.is_none() && cell.n_blocks > 0;
+    let is_any = |wanted: fn(&DossierCell) -> bool| dossier.cells.iter().any(wanted);
+    let adds = if is_any(is_open) {
+        ", which narrow what is open"
+    } else {
+        ""
+    };
+    let narrower = if is_any(is_open) || is_any(is_short) {
+        format!(
+            "`tare run --resume {} --budget 60s` adds blocks{adds}; ",
+            harmless(&dossier.run)
+        )
+    } else {
+        String::new()
+    };
     let text = format!(
-        "More: `tare show {run}` for every value, remark and difference, `tare report {run} --format html -o FILE` for a page.",
+        "More: {narrower}`tare show {run}` for every value, remark and difference, `tare report {run} --format html -o FILE` for a page.",
         run = harmless(&dossier.run)
     );
     paragraph(out, "", &text, style.width);
@@ -249,7 +266,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             .iter()
             .filter(|cell| cell.further_blocks.is_some());
         let text = format!(
-            "{} of {} cells are less precise than asked for; the widest, {} in {}, {}",
+            "{} of {} rows are less precise than asked for; the widest, {} in {}, {}",
             missed.count(),
             dossier.cells.len(),
             words::name(cell, dossier),
@@ -263,7 +280,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             .iter()
             .map(|(id, cells)| {
                 let plural = if *cells == 1 { "" } else { "s" };
-                format!("{} in {cells} cell{plural}", harmless(id).replace('-', " "))
+                format!("{} in {cells} row{plural}", harmless(id).replace('-', " "))
             })
             .collect();
         let text = format!("noticed, without consequence: {}", told.join(", "));

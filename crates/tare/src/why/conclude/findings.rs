@@ -12,6 +12,7 @@ use super::super::own::{self as own_parts, applied};
 use super::super::readings::{ByBlock, Readings, in_common, interval, share, span};
 use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
+use crate::cause::look;
 use crate::env::own;
 use crate::workload::user_command;
 
@@ -76,6 +77,10 @@ impl Judging<'_> {
             );
         }
         finding.cells = self.cells(suspect);
+        let cell = finding.cells.first();
+        if let Some(cell) = cell.and_then(|place| self.dossier.cells.get(*place as usize)) {
+            resize(&mut finding, suspect, cell);
+        }
         self.judged.push((status, weight, finding));
     }
 
@@ -108,6 +113,18 @@ impl Judging<'_> {
             finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
         }
         self.add(status, suspect, finding);
+    }
+}
+
+/// What was suspected after the first look tells how large the cost was then: a reader is told how large it is.
+pub(super) fn resize(finding: &mut DossierFinding, suspect: &Suspect, cell: &DossierCell) {
+    if suspect.size.is_empty() || cell.ratio.is_none() {
+        return;
+    }
+    let now = look::told(cell);
+    let texts = std::iter::once(&mut finding.claim).chain(&mut finding.evidence);
+    for text in texts {
+        *text = text.replace(&suspect.size, &now);
     }
 }
 

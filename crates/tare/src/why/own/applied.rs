@@ -62,6 +62,7 @@ pub fn study(
         role.suspects.push(Suspect {
             cause: CHANGE.to_owned(),
             claim: change.to_owned(),
+            size: String::new(),
             evidence: Vec::new(),
             likelihood: 1.0,
             advice: change.to_owned(),

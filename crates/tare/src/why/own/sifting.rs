@@ -66,6 +66,7 @@ pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
     };
     Suspect {
         cause,
+        size: String::new(),
         claim: match all.as_slice() {
             [_, _, _, ..] => format!("{ONE_OF}{what}"),
             _ => format!("{what}{CLAIM}"),

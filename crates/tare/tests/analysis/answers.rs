@@ -1,0 +1,161 @@
+//! What a reader takes from the first lines: an open metric is no absence of a cost, a rate that falls gives less and does
+//! not cost more, and an arm that Tare made for a trial says what for.
+
+use tare::analyze::analyze;
+use tare::report::Made;
+use tare::report::terminal::{Style, brief, table};
+use tare_model::Verdict;
+use tare_model::dossier::{Dossier, Span};
+
+use super::forms::{answer_of_why, huge, made_of};
+use super::generator::{Plan, find};
+use super::snapshots::ordinary;
+
+/// Wide enough that no sentence is broken.
+const WIDE: Style = Style {
+    width: 2_000,
+    colour: false,
+    unicode: true,
+};
+
+fn line<'a>(text: &'a str, begin: &str) -> &'a str {
+    let mut lines = text.lines();
+    let found = lines.find(|line| line.starts_with(begin));
+    found.unwrap_or_else(|| panic!("no line begins with {begin}: {text}"))
+}
+
+/// Six metrics of an arm, all with this verdict.
+fn six(verdict: Verdict) -> Dossier {
+    let mut dossier = huge(6, 12);
+    for (number, cell) in dossier.cells.iter_mut().enumerate() {
+        cell.verdict = verdict;
+        cell.ratio = Some(Span::new(0.95, 1.04, 1.2 + number as f64));
+        "count".clone_into(&mut cell.unit);
+    }
+    dossier
+}
+
+#[test]
+fn what_is_open_is_never_told_as_no_cost() {
+    let dossier = six(Verdict::Inconclusive);
+    let arm = dossier.cells[0].arm.clone();
+    let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
+    let answer = line(&drawn, &format!("{arm}: "));
+    assert!(answer.contains("no cost is shown"), "{answer}");
+    assert!(answer.contains("6 of 6 are open"), "{answer}");
+    // The widest of them, with both of its ends.
+    assert!(
+        answer.contains("size=5 (between 5.0 % less and 6.2 times as much)"),
+        "{answer}"
+    );
+    assert!(
+        !drawn.contains("costs nothing that this run could see"),
+        "{drawn}"
+    );
+    assert!(drawn.contains("--resume"), "{drawn}");
+    let dossier = six(Verdict::Equivalent);
+    let drawn = brief(&dossier, WIDE);
+    let answer = line(&drawn, &format!("{arm} "));
+    assert!(
+        answer.contains("costs nothing that this run could see"),
+        "{answer}"
+    );
+    assert!(!drawn.contains("--resume"), "{drawn}");
+}
+
+#[test]
+fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes() {
+    let mut dossier = six(Verdict::Equivalent);
+    let arm = dossier.cells[0].arm.clone();
+    for (cell, ms) in dossier.cells.iter_mut().zip([110.0, 70.0]) {
+        "start-up.total.time".clone_into(&mut cell.metric);
+        "ns".clone_into(&mut cell.unit);
+        cell.verdict = Verdict::MaterialCost;
+        cell.ratio = Some(Span::new(100.0, 159.0, 219.0));
+        cell.difference = Some(Span::new(0.9e6 * ms, 1e6 * ms, 1.1e6 * ms));
+    }
+    let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
+    let answer = line(&drawn, &format!("{arm} costs"));
+    assert!(
+        answer.contains("costs nothing beside its start"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("Each start adds 110 ms (start up total"),
+        "{answer}"
+    );
+    assert!(!answer.contains("times"), "{answer}");
+}
+
+#[test]
+fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
+    let plan = Plan {
+        blocks: 3,
+        ..ordinary()
+    };
+    let dossier = plan.dossier();
+    let style = Style { width: 80, ..WIDE };
+    let drawn = brief(&dossier, style).replace('\n', " ");
+    assert!(drawn.contains("docker: nothing is decided yet"), "{drawn}");
+    assert!(drawn.contains("which takes 6"), "{drawn}");
+    assert!(drawn.contains("values: host → docker"), "{drawn}");
+    assert!(drawn.contains("adds blocks;"), "{drawn}");
+    let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
+    let value = cell.and_then(|cell| cell.env).unwrap().point;
+    assert!(
+        drawn.contains(&format!("→ {value:.2} ns")),
+        "{value}: {drawn}"
+    );
+}
+
+#[test]
+fn a_rate_that_falls_gives_less_and_does_not_cost_more() {
+    let dossier = analyze(&ordinary().run(), &find);
+    let drawn = table(&dossier, WIDE).replace('\u{a0}', " ");
+    let docker = &drawn[drawn.find("docker against host").unwrap()..];
+    let rate = line(docker, "net tcp");
+    assert!(
+        rate.contains("gives 6") && rate.contains("% less"),
+        "{rate}"
+    );
+    assert!(!rate.contains("costs"), "{rate}");
+    let time = line(docker, "syscall getppid");
+    assert!(time.contains("costs 1"), "{time}");
+}
+
+#[test]
+fn the_baseline_against_itself_says_what_it_means() {
+    let trust = |plan: Plan| {
+        let drawn = brief(&plan.dossier(), WIDE);
+        line(&drawn, "How far to trust it: ").to_owned()
+    };
+    let quiet = trust(ordinary());
+    assert!(
+        quiet.contains("where nothing differs: no false alarm in"),
+        "{quiet}"
+    );
+    assert!(quiet.contains("shown to be equal"), "{quiet}");
+    let noisy = trust(Plan {
+        trial_noise: 0.3,
+        ..ordinary()
+    });
+    assert!(noisy.contains("none shown to be equal"), "{noisy}");
+    assert!(noisy.contains("more blocks"), "{noisy}");
+}
+
+#[test]
+fn an_arm_that_was_made_for_a_trial_says_what_for() {
+    let dossier = answer_of_why();
+    let wanted = "off-5 (to try cpu.cfs-quota-throttle)";
+    for form in ["html", "latex", "markdown", "svg"] {
+        let text = match made_of(form, &dossier, &[]) {
+            Made::Text(text) => text,
+            Made::Files(files) => files
+                .iter()
+                .map(|file| String::from_utf8_lossy(&file.content).into_owned())
+                .collect(),
+            other => panic!("{other:?}"),
+        };
+        assert!(text.contains(wanted), "{form}");
+    }
+}
