@@ -10,7 +10,7 @@ use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::Observer;
 use crate::env::own::{Own, Shares, Source, WHICH, Wish};
-use crate::env::{self, EnvError};
+use crate::env::{self, Driver, EnvError};
 use crate::report;
 use crate::why::look::Inside;
 use crate::why::own::{Asks, Hunt, applied, bases, call, one_more_ns, told};
@@ -36,6 +36,40 @@ impl<'a> Subject<'a> {
             with_dependencies: self.with_dependencies,
             context: self.context,
         }
+    }
+
+    /// How the command is on both sides. One that fails while what is the user's is read-only is given copies.
+    fn looked(
+        self,
+        cx: &crate::cx::Context<'_>,
+        found: &dyn Driver,
+        ask: &mut Ask,
+        own: &mut Own,
+    ) -> Result<Seen, Failed> {
+        let failed = match seen(cx, ask, own) {
+            Err(failed) if !(failed.may_have_left || cx.cancel.is_requested()) => failed,
+            seen => return seen,
+        };
+        let wish = self.wish(cx.scratch);
+        let trouble = |source| of_driver(self.driver, source);
+        if self.with_dependencies {
+            found.check_beside(cx, &wish).map_err(trouble)?;
+        }
+        let copied = match self.shares {
+            Shares::ReadOnly => found.take_copies(cx, &wish, &own.settings),
+            Shares::Copied | Shares::Shared => Ok(None),
+        };
+        let Some(copied) = copied.map_err(trouble)? else {
+            return Err(failed);
+        };
+        output::tell(
+            "it fails while what is yours is read-only; once more with copies that it may write to",
+        );
+        for line in &copied {
+            output::tell(&output::printable(line));
+        }
+        own.told.extend(copied);
+        seen(cx, ask, own)
     }
 }
 
@@ -143,8 +177,8 @@ impl Question<'_> {
         for line in &own.told {
             output::tell(&output::printable(line));
         }
-        let inside = why::calibrate::look_inside(&cx, &ask).map_err(alone)?;
-        let (asks, first) = based(&cx, &mut ask, &own, &inside)?;
+        let mut own = own;
+        let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
         let mut lines = vec![told(&asks)];
         lines.extend(own.told.iter().cloned());
         output::tell(&output::printable(&lines[0]));
@@ -160,6 +194,16 @@ impl Question<'_> {
         }
         Ok((ask, first))
     }
+}
+
+/// How the command is inside alone, beside what it is compared with, and on both sides.
+type Seen = (Inside, (Asks, First));
+
+/// How the command is inside alone, and beside the barest baseline in which it does the same.
+fn seen(cx: &crate::cx::Context<'_>, ask: &mut Ask, own: &Own) -> Result<Seen, Failed> {
+    let inside = why::calibrate::look_inside(cx, ask).map_err(alone)?;
+    let based = based(cx, ask, own, &inside)?;
+    Ok((inside, based))
 }
 
 /// The barest baseline in which the command does the same: one in which it fails is none, and where it prints

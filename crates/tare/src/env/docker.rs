@@ -313,6 +313,20 @@ impl Driver for Docker {
         self.within(wish.context).taken(cx, wish)
     }
 
+    fn take_copies(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        settings: &Params,
+    ) -> Result<Option<Vec<String>>, EnvError> {
+        self.within(wish.context)
+            .taken_with_copies(cx, wish, settings)
+    }
+
+    fn check_beside(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<(), EnvError> {
+        self.within(wish.context).beside_checked(cx)
+    }
+
     fn take_changed(
         &self,
         cx: &Context<'_>,

@@ -162,6 +162,29 @@ pub trait Driver: Sync {
             fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
         })
     }
+    /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where
+    /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each, and `None`
+    /// where there is nothing to copy.
+    ///
+    /// # Errors
+    /// Those of [`take`](Self::take).
+    fn take_copies(
+        &self,
+        cx: &Context<'_>,
+        wish: &own::Wish<'_>,
+        settings: &Params,
+    ) -> Result<Option<Vec<String>>, EnvError> {
+        let _ = (cx, wish, settings);
+        Ok(None)
+    }
+    /// Whether what was started beside something of the user's is still there.
+    ///
+    /// # Errors
+    /// Some of it has ended.
+    fn check_beside(&self, cx: &Context<'_>, wish: &own::Wish<'_>) -> Result<(), EnvError> {
+        let _ = (cx, wish);
+        Ok(())
+    }
     /// Takes something of the user's own once more, changed as its user would change it so that it does without these
     /// differences; `settings` are those of what was taken. Nothing of the user's is touched.
     ///

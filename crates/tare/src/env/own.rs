@@ -11,6 +11,7 @@ use std::path::Path;
 use tare_model::{Params, Value};
 
 use super::grammar::{is_container_name, is_safe_path};
+use super::text::printable;
 
 pub(in crate::env) mod fields;
 pub(in crate::env) mod shared;
@@ -51,6 +52,8 @@ pub enum Shares {
     /// They are shown read-only.
     #[default]
     ReadOnly,
+    /// Each arm has copies of its own of those that the command could write to, and writes to these.
+    Copied,
     /// They are shared as they are, and written to.
     Shared,
 }
@@ -114,6 +117,25 @@ pub struct Difference {
     pub likelihood: f64,
     /// Whether the program may need it to do the same work.
     pub may_be_needed: bool,
+}
+
+/// What it gives up to do without a file system in memory.
+pub(super) const IN_MEMORY_PRICE: &str = "what is written there goes to a disk, and stays";
+
+/// A file system in memory that is asked for as a mount of this client's.
+pub(super) fn in_memory(target: &str, client: &str) -> Difference {
+    let target = printable(target);
+    let flag = format!("--mount type=tmpfs,target={target}");
+    Difference {
+        id: format!("tmpfs-mount.{target}"),
+        what: format!("`{flag}`"),
+        advice: format!(
+            "leave `{flag}` out of the `{client} run` line (in a compose file: below `volumes:`)"
+        ),
+        price: IN_MEMORY_PRICE.to_owned(),
+        likelihood: 0.3,
+        may_be_needed: true,
+    }
 }
 
 /// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.

@@ -91,6 +91,15 @@ impl Driver for Podman {
         self.taken(cx, wish)
     }
 
+    fn take_copies(
+        &self,
+        cx: &Context<'_>,
+        wish: &super::own::Wish<'_>,
+        settings: &Params,
+    ) -> Result<Option<Vec<String>>, EnvError> {
+        self.taken_with_copies(cx, wish, settings)
+    }
+
     fn take_changed(
         &self,
         cx: &Context<'_>,

@@ -147,15 +147,18 @@ pub(crate) fn inspected(name: &str) -> Value {
     all[0].clone()
 }
 
-pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {
-    let wish = Wish {
+pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
+    Wish {
         source,
         folder: world.folder.path(),
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
-    };
-    DOCKER.take(&world.cx(), &wish).unwrap()
+    }
+}
+
+pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {
+    DOCKER.take(&world.cx(), &wish(world, source)).unwrap()
 }
 
 /// Starts an arm like this, and hands over what the engine says of its container.
@@ -329,9 +332,10 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     let ended = ask(&[], work).expect(0);
     assert!(ended.stdout.contains("plain container"), "{ended}");
     assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
-    // It may not write there unasked, and is told how.
-    let refused = ask(&[], "touch /data/theirs").expect(1);
-    assert!(refused.hint().contains("--share-writable"), "{refused}");
+    // It writes to a copy unless asked to do otherwise.
+    let writing = "test ! -e /data/theirs.0; echo theirs >/data/theirs || exit 5; ";
+    let copied = ask(&[], &format!("{writing}{work}")).expect(0);
+    assert!(copied.stderr.contains("`/data` is a COPY of"), "{copied}");
     assert_eq!(inspected(&name), before);
     assert_eq!(bench.objects(), all);
     let stored = std::fs::read(product.store()).unwrap();

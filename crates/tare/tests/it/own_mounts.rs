@@ -3,10 +3,12 @@
 use std::fs;
 
 use serde_json::json;
+use tare::env::Driver;
+use tare::env::docker::DOCKER;
 use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, bench, printed, taken};
+use crate::own::{Bench, arm_of, bench, printed, taken, wish};
 use crate::product::Product;
 
 #[test]
@@ -80,6 +82,115 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
         printed(&["exec", id, "touch", "/data/deep/theirs", "/empty/theirs"]);
     });
     assert!(!folder.join("theirs").exists());
+}
+
+#[test]
+fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
+    let Some(world) = world("own-copies") else {
+        return;
+    };
+    // The image has a volume where databases keep theirs.
+    let mut bench = Bench::new("copies", "VOLUME /var/lib/data");
+    let volume = bench.name("volume", "copies");
+    let folder = world.folder.path().join("mine");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("text"), "mine\n").unwrap();
+    fs::write(folder.join("one"), "one\n").unwrap();
+    printed(&["volume", "create", &volume]);
+    let shown = folder.display().to_string();
+    let (data, one) = (format!("{shown}:/data"), format!("{shown}/one:/etc/one"));
+    let kept = format!("{volume}:/var/lib/data");
+    let fixed = format!("{shown}:/fixed:ro");
+    let image = bench.image.clone();
+    let fill = "echo rows >/var/lib/data/rows";
+    printed(&["run", "--rm", "-v", &kept, &image, "sh", "-c", fill]);
+    let flags = ["-v", &data, "-v", &one, "-v", &kept, "-v", &fixed];
+    let line = [&["docker", "run"], &flags[..], &[&image, "sleep", "9"]].concat();
+    let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+    let before = bench.objects();
+    let own = taken(&world, Source::Line(&line));
+    let wish = wish(&world, Source::Line(&line));
+    let told = DOCKER.take_copies(&world.cx(), &wish, &own.settings);
+    let told = told.unwrap().unwrap().join("\n");
+    for place in ["/data", "/etc/one", "/var/lib/data"] {
+        assert!(told.contains(&format!("`{place}` is a COPY of")), "{told}");
+    }
+    assert!(!told.contains("/fixed"), "{told}");
+    assert_eq!(
+        bench.objects(),
+        before,
+        "what files were copied from is left"
+    );
+    arm_of(&world, &own, |arm| {
+        let id = arm["Id"].as_str().unwrap();
+        let read = |path: &str| printed(&["exec", id, "cat", path]);
+        assert_eq!(read("/data/text"), "mine");
+        assert_eq!(read("/etc/one"), "one");
+        assert_eq!(read("/var/lib/data/rows"), "rows");
+        let write = "echo x >/data/text; echo x >/etc/one; echo x >/var/lib/data/rows";
+        printed(&["exec", id, "sh", "-c", write]);
+        assert_eq!(read("/var/lib/data/rows"), "x");
+        assert_eq!(read("/fixed/text"), "mine");
+    });
+    assert_eq!(fs::read_to_string(folder.join("text")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(folder.join("one")).unwrap(), "one\n");
+    let look = [
+        "run",
+        "--rm",
+        "-v",
+        &kept,
+        &image,
+        "cat",
+        "/var/lib/data/rows",
+    ];
+    assert_eq!(printed(&look), "rows");
+    // A mount that can be left away can be so as well where it is a copy.
+    let mut less = own.clone();
+    less.settings = without(&own.settings, &["mounted./data".to_owned()]);
+    arm_of(&world, &less, |arm| {
+        let id = arm["Id"].as_str().unwrap();
+        let mounts = arm["Mounts"].to_string();
+        assert!(!mounts.contains("\"/data\""), "{mounts}");
+        assert_eq!(printed(&["exec", id, "cat", "/data/text"]), "mine");
+    });
+}
+
+#[test]
+fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write() {
+    let Some((mut bench, product)) = bench("nested") else {
+        return;
+    };
+    let (outer, inner) = (bench.name("volume", "outer"), bench.name("volume", "inner"));
+    for volume in [&outer, &inner] {
+        printed(&["volume", "create", volume]);
+    }
+    let fill = format!("{outer}:/a");
+    let image = bench.image.clone();
+    let below = format!("{inner}:/a/c");
+    // The engine makes the folder for the inner one.
+    printed(&[
+        "run", "--rm", "-v", &fill, "-v", &below, &image, "sh", "-c", ":",
+    ]);
+    let ended = product
+        .run([
+            "why",
+            "--budget",
+            "12s",
+            "--",
+            "docker",
+            "run",
+            "-v",
+            &fill,
+            "-v",
+            &below,
+            &image,
+            "sh",
+            "-c",
+            "touch /a/theirs",
+        ])
+        .expect(1);
+    assert!(ended.hint().contains("--share-writable"), "{ended}");
+    product.assert_nothing_left();
 }
 
 /// A file system in which every look for a name goes through many folders.

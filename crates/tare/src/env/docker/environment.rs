@@ -63,8 +63,8 @@ struct Prepared {
     profile: Option<Profile>,
     /// The configuration of an arm that is like a container of the user's.
     own: Option<Box<ContainerCreateBody>>,
-    /// What such an arm has in its own layer in place of mounts.
-    copied: Vec<own::Copied>,
+    /// What such an arm has in place of mounts, and where.
+    copied: Vec<(own::Copied, own::LaidIn)>,
     /// This machine's address on the engine's bridge, where a port is published.
     gateway: Option<IpAddr>,
 }

@@ -18,8 +18,9 @@ use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::shared;
-use crate::env::own::{self as env_own, Changed, INSIDE, LIKE, Own, Source, Wish};
+use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Source, Wish};
 
+mod changed;
 #[cfg(unix)]
 mod compose;
 mod copies;
@@ -36,6 +37,7 @@ mod template;
 pub(super) use crate::env::own::shared::Share;
 pub(super) use copies::lay_in;
 pub(super) use difference::Copied;
+pub(super) use difference::Place as LaidIn;
 use difference::parts;
 #[cfg(unix)]
 use template::version_of;
@@ -182,6 +184,16 @@ fn service_of(
     compose::service(cx, files, service, beside)
 }
 
+#[cfg(unix)]
+fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
+    dependencies::check(cx, api)
+}
+
+#[cfg(not(unix))]
+fn still_there(_cx: &Context<'_>, _api: &Api) -> Result<(), EnvError> {
+    Ok(())
+}
+
 /// Starts what a service depends on, where that is wanted.
 #[cfg(unix)]
 fn depended_on(
@@ -273,7 +285,7 @@ impl Docker {
             &there,
             wish.folder,
         )?);
-        shared::beside(&template.body, template.shares, &there, &mut told);
+        template.shown(&template.body, &there, &mut told);
         told.extend(shared::warned(&template.body));
         for name in template.lost() {
             told.push(format!(
@@ -289,7 +301,7 @@ impl Docker {
         for difference in &mut differences {
             advise(difference, wish.source, found.section.as_ref());
         }
-        let file = kept(wish.folder, "own-container.json", template)?;
+        let file = kept(wish.folder, KEPT, template)?;
         Ok(Own {
             settings: found.settings(&file, wish.context),
             name: found.name,
@@ -301,42 +313,28 @@ impl Docker {
         })
     }
 
-    /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. A line is changed as its
-    /// user would.
-    pub(super) fn taken_changed(
+    /// Gives every arm copies of what it could write to: [`crate::env::Driver::take_copies`].
+    pub(super) fn taken_with_copies(
         &self,
         cx: &Context<'_>,
         wish: &Wish<'_>,
         settings: &Params,
-        without: &[String],
-    ) -> Result<Changed, EnvError> {
-        let fallback = Changed {
-            settings: env_own::without(settings, without),
-            change: "the same without it, by the switch that found it".to_owned(),
-        };
+    ) -> Result<Option<Vec<String>>, EnvError> {
+        let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
+        let like = settings.text(LIKE).unwrap_or_default();
+        let (mut template, image) = Template::of(cx, &api, like)?;
+        let there = |share: &Share| is_there(&api, engine.elsewhere.is_none(), share);
+        let told = copies::stand_in(cx, &api, &mut template, &image, &there, wish.folder)?;
+        if told.is_some() {
+            kept(wish.folder, KEPT, &template)?;
+        }
+        Ok(told)
+    }
+
+    /// Whether what a service depends on is still there: [`crate::env::Driver::check_beside`].
+    pub(super) fn beside_checked(&self, cx: &Context<'_>) -> Result<(), EnvError> {
         let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
-        let words = match wish.source {
-            Source::Line(words) => words,
-            Source::Service { service, .. } => {
-                let changed = service_changed(cx, &api, wish, service, (settings, without))?;
-                return Ok(changed.unwrap_or(fallback));
-            }
-            Source::Container(_) | Source::Inside(_) => return Ok(fallback),
-        };
-        let found = Found::of(cx, &api, wish)?;
-        let Some(patch) = patch_of(cx, &api, words, &found.template, without)? else {
-            return Ok(fallback);
-        };
-        let wish = Wish {
-            source: Source::Line(&patch.0),
-            ..*wish
-        };
-        let changed = Found::of(cx, &api, &wish)?;
-        let file = kept(wish.folder, "own-container-changed.json", &changed.template)?;
-        Ok(Changed {
-            settings: changed.settings(&file, wish.context),
-            change: format!("your line {}", patch.1),
-        })
+        still_there(cx, &api)
     }
 }
 
@@ -364,71 +362,8 @@ fn advise(
         .replace(" out of the `docker run` line", of);
 }
 
-/// The service with an override laid over its file that takes these differences away; `None` where there is none
-/// that does exactly that.
-fn service_changed(
-    cx: &Context<'_>,
-    api: &Api,
-    wish: &Wish<'_>,
-    service: &str,
-    (settings, without): (&Params, &[String]),
-) -> Result<Option<Changed>, EnvError> {
-    let like = settings.text(LIKE).unwrap_or_default();
-    let (before, _) = Template::of(cx, api, like)?;
-    let beside = wish.with_dependencies.then(|| Beside {
-        network: before.network().map(str::to_owned),
-        told: Vec::new(),
-    });
-    let found = Found::changed(cx, api, wish, None, beside.as_ref())?;
-    let section = found.section.as_ref();
-    let Some(patch) = section.and_then(|section| remedy::patch(service, section, without)) else {
-        return Ok(None);
-    };
-    let over = wish.folder.join("compose.override.yml");
-    files::write_working(&over, patch.as_bytes())?;
-    let changed = Found::changed(cx, api, wish, Some(&over), beside.as_ref())?;
-    let left: Vec<String> = parts(changed.template.pair())
-        .into_iter()
-        .map(|part| part.told.id)
-        .collect();
-    if without.iter().any(|id| left.contains(id)) {
-        return Ok(None);
-    }
-    let file = kept(wish.folder, "own-container-changed.json", &changed.template)?;
-    Ok(Some(Changed {
-        settings: changed.settings(&file, wish.context),
-        change: format!("your compose file with `{patch}` laid over it"),
-    }))
-}
-
-/// The line without these differences, and what was changed in it.
-#[cfg(unix)]
-fn patch_of(
-    cx: &Context<'_>,
-    api: &Api,
-    words: &[String],
-    template: &Template,
-    without: &[String],
-) -> Result<Option<(Vec<String>, String)>, EnvError> {
-    let Some(verb) = env_own::verb(words) else {
-        return Ok(None);
-    };
-    let version = version_of(api)?;
-    let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
-    let patch = patch::patched(words, verb, template.pair(), without, ask);
-    Ok(patch.map(|patch| (patch.words, patch.told)))
-}
-
-#[cfg(not(unix))]
-fn patch_of(
-    _cx: &Context<'_>,
-    _api: &Api,
-    _words: &[String],
-    _template: &Template,
-    _without: &[String],
-) -> Result<Option<(Vec<String>, String)>, EnvError> {
-    Ok(None)
-}
+/// The file in the run's folder in which the configuration is kept.
+const KEPT: &str = "own-container.json";
 
 /// Keeps the configuration where nobody else reads it.
 fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvError> {

@@ -72,14 +72,30 @@ pub(in crate::env) fn shares(body: &Value) -> Vec<Share> {
         .collect()
 }
 
-/// The configuration as it can stand beside the original. `is_there` says of a share of the user's whether its
-/// source exists: an engine would make it, and it would stay.
-pub(in crate::env) fn beside(
-    body: &Value,
-    policy: Shares,
-    is_there: &dyn Fn(&Share) -> bool,
-    told: &mut Vec<String>,
-) -> Value {
+/// What stands in for a share that the command could write to, where each arm has a copy of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::env) enum Copy {
+    /// A new volume, into which the files are laid.
+    Volume,
+    /// The container's own layer, into which the file is laid.
+    Layer,
+    /// The engine lays a layer of the container's own over it.
+    Overlay,
+}
+
+/// What is known of the shares of a configuration.
+#[derive(Clone, Copy)]
+pub(in crate::env) struct Policy<'a> {
+    /// What may be written to.
+    pub(in crate::env) shares: Shares,
+    /// Whether the source of a share exists: an engine would make it, and it would stay.
+    pub(in crate::env) is_there: &'a dyn Fn(&Share) -> bool,
+    /// What stands in for a share where copies are wanted; none for one that cannot be copied.
+    pub(in crate::env) copy: &'a dyn Fn(&Share) -> Option<Copy>,
+}
+
+/// The configuration as it can stand beside the original.
+pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<String>) -> Value {
     let mut body = body.clone();
     names_and_labels(&mut body, told);
     ports(&mut body, told);
@@ -91,16 +107,17 @@ pub(in crate::env) fn beside(
         let Some(share) = Share::of_bind(text) else {
             continue;
         };
-        match judged(&share, policy, is_there, told) {
+        match judged(&share, policy, told) {
             Fate::AsItIs => kept_binds.push(Value::String(without_label(text))),
             Fate::ReadOnly => kept_binds.push(Value::String(read_only(text))),
             Fate::New => kept_mounts.push(json!({"Type": "volume", "Target": share.target})),
+            Fate::Over => kept_binds.push(overlaid(&share)),
             Fate::Gone => {}
         }
     }
     for mut mount in host["Mounts"].as_array().cloned().unwrap_or_default() {
         let fate = match Share::of_mount(&mount) {
-            Some(share) => judged(&share, policy, is_there, told),
+            Some(share) => judged(&share, policy, told),
             None => Fate::AsItIs,
         };
         match fate {
@@ -110,12 +127,15 @@ pub(in crate::env) fn beside(
                 kept_mounts.push(mount);
             }
             Fate::New => kept_mounts.push(json!({"Type": "volume", "Target": mount["Target"]})),
+            Fate::Over => kept_binds.extend(Share::of_mount(&mount).map(|share| overlaid(&share))),
             Fate::Gone => {}
         }
     }
     host["Binds"] = Value::Array(kept_binds);
     host["Mounts"] = Value::Array(kept_mounts);
-    if let (Shares::ReadOnly, Value::Array(others)) = (policy, &mut host["VolumesFrom"]) {
+    if let (true, Value::Array(others)) =
+        (policy.shares != Shares::Shared, &mut host["VolumesFrom"])
+    {
         for other in others {
             let name = other.as_str().unwrap_or_default();
             let name = name.split(':').next().unwrap_or_default().to_owned();
@@ -134,17 +154,18 @@ enum Fate {
     ReadOnly,
     /// An empty volume of the arm's own.
     New,
+    /// As it is, below a layer of the arm's own.
+    Over,
     Gone,
 }
 
-fn judged(
-    share: &Share,
-    policy: Shares,
-    is_there: &dyn Fn(&Share) -> bool,
-    told: &mut Vec<String>,
-) -> Fate {
+fn overlaid(share: &Share) -> Value {
+    Value::String(format!("{}:{}:O", share.source, share.target))
+}
+
+fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
     let (source, target) = (printable(&share.source), printable(&share.target));
-    if share.steers() && policy == Shares::ReadOnly {
+    if share.steers() && policy.shares != Shares::Shared {
         told.push(format!(
             "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
         ));
@@ -153,19 +174,37 @@ fn judged(
     if share.source.is_empty() {
         return Fate::New;
     }
-    if !is_there(share) {
+    if !(policy.is_there)(share) {
         told.push(format!(
             "`{source}` does not exist: an empty volume of the run's own stands at `{target}`"
         ));
         return Fate::New;
     }
-    if !share.may_write || policy == Shares::Shared {
+    if !share.may_write || policy.shares == Shares::Shared {
         return Fate::AsItIs;
+    }
+    let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
+    if let Some(copy) = copy {
+        told.push(told_copy(share));
+        return match copy {
+            Copy::Volume => Fate::New,
+            Copy::Layer => Fate::Gone,
+            Copy::Overlay => Fate::Over,
+        };
     }
     told.push(format!(
         "`{source}` is shown at `{target}` READ-ONLY, so that nothing of yours is written to; `--share-writable` lets the command write there"
     ));
     Fate::ReadOnly
+}
+
+/// What is told of a share of which every arm has a copy.
+pub(in crate::env) fn told_copy(share: &Share) -> String {
+    format!(
+        "`{}` is a COPY of `{}` of each arm's own, so that nothing of yours is written to; `--share-writable` lets the command write there",
+        printable(&share.target),
+        printable(&share.source)
+    )
 }
 
 /// What is worth knowing about a container that reaches further than others: copies have the same rights.
@@ -292,11 +331,22 @@ mod tests {
         })
     }
 
+    fn policy(shares: Shares) -> Policy<'static> {
+        Policy {
+            shares,
+            is_there: &|share| share.source != "/new",
+            copy: &|share| match share.source.as_str() {
+                "/srv" => Some(Copy::Volume),
+                "data" => Some(Copy::Overlay),
+                _ => None,
+            },
+        }
+    }
+
     #[test]
     fn nothing_of_the_users_is_written_to_or_stood_in_for() {
         let mut told = Vec::new();
-        let is_there = |share: &Share| share.source != "/new";
-        let copy = beside(&body(), Shares::ReadOnly, &is_there, &mut told);
+        let copy = beside(&body(), policy(Shares::ReadOnly), &mut told);
         let host = &copy["HostConfig"];
         assert_eq!(
             host["Binds"],
@@ -337,6 +387,29 @@ mod tests {
     }
 
     #[test]
+    fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
+        let mut told = Vec::new();
+        let copy = beside(&body(), policy(Shares::Copied), &mut told);
+        let host = &copy["HostConfig"];
+        assert_eq!(host["Binds"], json!(["data:/data:O", "/conf:/conf:ro"]));
+        let own = |target: &str| json!({"Type": "volume", "Target": target});
+        assert_eq!(
+            host["Mounts"],
+            json!([own("/srv"), own("/new"), own("/anonymous"),
+                   {"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true},
+                   {"Type": "tmpfs", "Target": "/t"}])
+        );
+        assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
+        let all = told.join("\n");
+        assert!(
+            all.contains("`/srv` is a COPY of `/srv`")
+                && all.contains("`db` is shown at `/db` READ-ONLY"),
+            "{all}"
+        );
+        assert!(!all.contains("`/srv` is shown"), "{all}");
+    }
+
+    #[test]
     fn what_reaches_out_of_the_container_is_told() {
         let told = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
         assert_eq!(told(json!({"PidMode": "", "Privileged": false})), "");
@@ -347,7 +420,11 @@ mod tests {
     #[test]
     fn who_asks_for_it_gets_what_is_his_as_it_is() {
         let mut told = Vec::new();
-        let copy = beside(&body(), Shares::Shared, &|_| true, &mut told);
+        let shared = Policy {
+            is_there: &|_| true,
+            ..policy(Shares::Shared)
+        };
+        let copy = beside(&body(), shared, &mut told);
         assert_eq!(
             copy["HostConfig"]["Binds"],
             json!([

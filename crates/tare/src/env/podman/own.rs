@@ -6,7 +6,7 @@
 //! secret stays in the run's own file and in podman's arguments, where the user's own line put it, and is never told.
 //! What it cannot see: what an original has become since it was started; its files are those of the image.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,7 +14,7 @@ use tare_model::Params;
 
 use super::super::EnvError;
 use super::super::image::packed;
-use super::super::own::shared::Share;
+use super::super::own::shared::{Copy, Policy, Share, told_copy};
 use super::super::own::{self as env_own, Changed, LIKE, Own, Shares, Source, Wish};
 use super::super::text::printable;
 use super::caller::Caller;
@@ -187,16 +187,13 @@ impl Template {
     ) -> Result<Vec<String>, EnvError> {
         let units = difference::without(&self.units, &self.image_env, without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
-        let is_there = |share: &Share| {
-            if share.is_folder() {
-                return files::kind(Path::new(&share.source)).is_ok();
-            }
-            let arguments = ["volume", "exists", "--", &share.source];
-            caller
-                .call(cx, "look for the volume", &arguments, &[], CONTROL_LIMIT)
-                .is_ok()
+        let is_there = |share: &Share| is_there(cx, caller, share);
+        let policy = Policy {
+            shares: self.shares,
+            is_there: &is_there,
+            copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
-        let units = beside(&units, self.shares, &is_there, told);
+        let units = beside(&units, policy, told);
         Ok(units.iter().map(Unit::word).collect())
     }
 
@@ -241,6 +238,14 @@ impl Template {
         ))
     }
 
+    /// Keeps it where nobody else reads it.
+    fn keep(&self, folder: &Path) -> Result<PathBuf, EnvError> {
+        let file = folder.join("own-container.json");
+        let text = serde_json::to_vec(self).expect("texts are always JSON");
+        files::write_working(&file, &text)?;
+        Ok(file)
+    }
+
     fn settings(&self, file: &Path) -> Params {
         let settings = Params::new().with(LIKE, file.display().to_string());
         let settings = match &self.account {
@@ -252,6 +257,28 @@ impl Template {
             None => settings,
         }
     }
+}
+
+/// Whether podman can lay a layer over it: it can over folders and volumes.
+fn can_be_overlaid(share: &Share) -> bool {
+    let is_folder = || {
+        matches!(
+            files::kind(Path::new(&share.source)),
+            Ok(files::Kind::Folder { .. })
+        )
+    };
+    !share.source.is_empty() && !share.steers() && (!share.is_folder() || is_folder())
+}
+
+/// Whether what a share names is there.
+fn is_there(cx: &Context<'_>, caller: &Caller, share: &Share) -> bool {
+    if share.is_folder() {
+        return files::kind(Path::new(&share.source)).is_ok();
+    }
+    let arguments = ["volume", "exists", "--", &share.source];
+    caller
+        .call(cx, "look for the volume", &arguments, &[], CONTROL_LIMIT)
+        .is_ok()
 }
 
 /// The line that made a container, as podman keeps it.
@@ -313,9 +340,7 @@ impl Podman {
                 );
             }
         }
-        let file = wish.folder.join("own-container.json");
-        let text = serde_json::to_vec(&template).expect("texts are always JSON");
-        files::write_working(&file, &text)?;
+        let file = template.keep(wish.folder)?;
         Ok(Own {
             settings: template.settings(&file),
             name: match wish.source {
@@ -328,6 +353,26 @@ impl Podman {
             told,
             inside: None,
         })
+    }
+
+    /// Has every arm write to a layer over what it could write to: [`crate::env::Driver::take_copies`].
+    pub(super) fn taken_with_copies(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        settings: &Params,
+    ) -> Result<Option<Vec<String>>, EnvError> {
+        let caller = self.caller_for(cx, wish)?;
+        let like = settings.text(LIKE).unwrap_or_default();
+        let mut template = Template::of_setting(cx, &caller, like)?;
+        let mut copied = beside::writable(&template.units);
+        copied.retain(|share| can_be_overlaid(share) && is_there(cx, &caller, share));
+        if copied.is_empty() {
+            return Ok(None);
+        }
+        template.shares = Shares::Copied;
+        template.keep(wish.folder)?;
+        Ok(Some(copied.iter().map(told_copy).collect()))
     }
 
     /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. The flags go out of the

@@ -1,5 +1,6 @@
 //! Containers of the user's own, as podman has them: taken by the line that made them, copied and never touched.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value as Json;
@@ -36,16 +37,19 @@ fn inspected(place: &Place, name: &str) -> Json {
 }
 
 fn take(place: &Place, source: Source<'_>) -> Result<Own, EnvError> {
-    let folder = tempfile::tempdir().unwrap();
-    let wish = Wish {
+    // It is read when the arm is prepared.
+    let folder = tempfile::tempdir().unwrap().keep();
+    place.driver.take(&place.world.cx(), &wish(source, &folder))
+}
+
+fn wish<'a>(source: Source<'a>, folder: &'a Path) -> Wish<'a> {
+    Wish {
         source,
-        // It is read when the arm is prepared.
-        folder: &folder.keep(),
+        folder,
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
-    };
-    place.driver.take(&place.world.cx(), &wish)
+    }
 }
 
 /// An image of a shell and two programs, for as long as the work takes.
@@ -154,6 +158,58 @@ fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
         assert!(place.driver.has_container(&place.world.cx(), &name));
         podman(&place, &["rm", "--force", &name]);
         podman(&place, &["volume", "rm", "--force", &volume]);
+    });
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
+    let Some(place) = place("own-copies") else {
+        return;
+    };
+    let name = format!("tare-own-test-{}-copies", std::process::id());
+    with_image(&place, |image| {
+        podman(&place, &["volume", "create", &name]);
+        let mount = format!("{name}:/data");
+        let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
+        let folder = tempfile::tempdir().unwrap();
+        let wish = wish(Source::Line(&line), folder.path());
+        let cx = place.world.cx();
+        let run = |arm: &Json, script: &str| {
+            let id = arm["Id"].as_str().unwrap();
+            podman(&place, &["exec", id, "sh", "-c", script])
+        };
+        let read = "read r </data/rows; echo $r";
+        let shared = Wish {
+            shares: Shares::Shared,
+            ..wish
+        };
+        let own = place.driver.take(&cx, &shared).unwrap();
+        arm_of(&place, &own.settings, |arm| {
+            run(&arm, "echo rows >/data/rows");
+        });
+        let own = place.driver.take(&cx, &wish).unwrap();
+        let told = place.driver.take_copies(&cx, &wish, &own.settings);
+        let told = told.unwrap().unwrap().join("\n");
+        assert!(told.contains("`/data` is a COPY of"), "{told}");
+        arm_of(&place, &own.settings, |arm| {
+            assert_eq!(run(&arm, read), "rows");
+            assert_eq!(run(&arm, &format!("echo x >/data/rows; {read}")), "x");
+        });
+        let own = place.driver.take(&cx, &wish).unwrap();
+        arm_of(&place, &own.settings, |arm| {
+            assert_eq!(run(&arm, read), "rows");
+        });
+        podman(&place, &["volume", "rm", "--force", &name]);
+        // What it may only read needs no copy.
+        let fixed = ["podman", "run", "-v", "/usr:/a:ro", image, "sleep", "9"].map(str::to_owned);
+        let wish = Wish {
+            source: Source::Line(&fixed),
+            ..wish
+        };
+        let own = place.driver.take(&cx, &wish).unwrap();
+        let told = place.driver.take_copies(&cx, &wish, &own.settings);
+        assert_eq!(told.unwrap(), None);
     });
     place.assert_nothing_is_left();
 }

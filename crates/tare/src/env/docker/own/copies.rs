@@ -1,4 +1,5 @@
-//! The files below the mounts of a container, copied once, so that an arm can have them in its own layer instead.
+//! The files below the mounts of a container, copied once, so that an arm can have them in its own layer instead, or a
+//! copy of its own where the command writes to them.
 //!
 //! The engine makes the archives, of a container that is made for it and never started: so it is the same for an engine
 //! elsewhere, and nothing of the user's is opened here. They lie in the run's own folder, where nobody else reads them,
@@ -14,15 +15,19 @@ use futures_util::StreamExt;
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::printable;
 use super::super::image::{self, IMPORT_LIMIT};
-use super::difference::{Copied, switchable};
+use super::difference::{Copied, Place, copyable, switchable};
 use super::template::Template;
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
-use crate::env::own::shared::Share;
+use crate::env::own::Shares;
+use crate::env::own::shared::{Share, told_copy};
 
-/// The most that is copied of one mount, bytes: it is laid into every container that does without the mount.
-const BYTES_MOST: usize = 32 << 20;
+/// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does
+/// without the mount.
+const SWITCHED_MOST: usize = 32 << 20;
+/// The most that is copied of one that the command writes to, bytes: it is laid into every container.
+const WRITTEN_MOST: usize = 256 << 20;
 
 /// Copies the files below every mount that can be left away so; says which cannot.
 ///
@@ -36,112 +41,206 @@ pub(super) fn take(
     is_there: &dyn Fn(&Share) -> bool,
     folder: &Path,
 ) -> Result<Option<String>, EnvError> {
-    let volumes = image.config.as_ref().and_then(|it| it.volumes.clone());
-    let (able, mut others) = switchable(
-        &template.body,
-        template.shares,
-        &volumes.unwrap_or_default(),
-    );
-    let name = format!("tare-{}-files", cx.run);
-    let is_needed = !able.is_empty();
-    if is_needed {
-        make(cx, api, template, &name, is_there)?;
+    let volumes = volumes_of(image);
+    let (able, mut others) = switchable(&template.body, template.shares, &volumes);
+    let source = Source::of(cx, api, is_there, folder);
+    others.extend(source.copy(template, able, (SWITCHED_MOST, true))?);
+    Ok(told(&others).map(|told| format!("mounted on both sides alike, and no difference: {told}")))
+}
+
+/// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where there
+/// is nothing to copy.
+///
+/// # Errors
+/// Those of [`take`].
+pub(super) fn stand_in(
+    cx: &Context<'_>,
+    api: &Api,
+    template: &mut Template,
+    image: &ImageInspect,
+    is_there: &dyn Fn(&Share) -> bool,
+    folder: &Path,
+) -> Result<Option<Vec<String>>, EnvError> {
+    let mut wanted = copyable(&template.body, &volumes_of(image));
+    wanted.retain(|share| is_there(share));
+    let has = |template: &Template, share: &Share| {
+        let mut copied = template.copied.iter();
+        copied.any(|it| it.target == share.target)
+    };
+    let missing = wanted.iter().filter(|share| !has(template, share));
+    let missing = missing.cloned().collect();
+    let source = Source::of(cx, api, is_there, folder);
+    let others = source.copy(template, missing, (WRITTEN_MOST, false))?;
+    wanted.retain(|share| has(template, share));
+    if wanted.is_empty() {
+        return Ok(None);
     }
-    for (number, share) in able.into_iter().enumerate() {
-        match archive_of(api, &name, &share.target) {
-            Ok(Some(bytes)) => {
-                let archive = folder.join(format!("own-mount-{number}.tar"));
-                files::write_working(&archive, &bytes)?;
-                template.copied.push(Copied {
-                    target: share.target,
-                    archive,
-                });
-            }
-            Ok(None) => others.push((share.target, "it holds more than 32 MiB")),
-            Err(_) => others.push((share.target, "the engine makes no archive of its files")),
+    for copied in &mut template.copied {
+        if wanted.iter().any(|share| share.target == copied.target) {
+            copied.stand_in = Some(if copied.is_folder {
+                Place::Volume
+            } else {
+                Place::Layer
+            });
         }
     }
-    if is_needed {
-        api.remove_container(&name)?;
-    }
+    template.shares = Shares::Copied;
+    let others = told(&others).map(|told| format!("read-only still: {told}"));
+    let lines = wanted.iter().map(told_copy).chain(others);
+    Ok(Some(lines.collect()))
+}
+
+/// The places of an image's own volumes.
+fn volumes_of(image: &ImageInspect) -> Vec<String> {
+    let config = image.config.as_ref();
+    config.and_then(|it| it.volumes.clone()).unwrap_or_default()
+}
+
+/// Places with the reasons, if there are any.
+fn told(others: &[(String, &'static str)]) -> Option<String> {
     let told: Vec<String> = others
         .iter()
         .map(|(target, why)| format!("`{}` ({why})", printable(target)))
         .collect();
-    Ok((!told.is_empty()).then(|| {
-        format!(
-            "mounted on both sides alike, and no difference: {}",
-            told.join(", ")
-        )
-    }))
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
-/// Makes a container with the same mounts, which is never started.
-fn make(
-    cx: &Context<'_>,
-    api: &Api,
-    template: &Template,
-    name: &str,
-    is_there: &dyn Fn(&Share) -> bool,
-) -> Result<(), EnvError> {
-    let whole = template.beside(&[], is_there, &mut Vec::new())?;
-    let host = whole.host_config.unwrap_or_default();
-    let body = ContainerCreateBody {
-        image: whole.image,
-        cmd: Some(vec!["/".to_owned()]),
-        labels: Some(labels_of_run(cx)),
-        host_config: Some(HostConfig {
-            binds: host.binds,
-            mounts: host.mounts,
-            ..Default::default()
-        }),
-        ..Default::default()
-    };
-    let options = CreateContainerOptions {
-        name: Some(name.to_owned()),
-        ..Default::default()
-    };
-    let request = api.client.create_container(Some(options), body);
-    api.call(
-        "create a container to copy mounted files from",
-        CONTROL_LIMIT,
-        request,
-    )
-    .map(drop)
+/// A container with the same mounts, which is made to copy their files from and never started.
+struct Source<'a> {
+    cx: &'a Context<'a>,
+    api: &'a Api,
+    is_there: &'a dyn Fn(&Share) -> bool,
+    /// Where the archives are kept.
+    folder: &'a Path,
+    name: String,
 }
 
-/// The engine's archive of a path; `None` where it is longer than is copied.
-fn archive_of(api: &Api, container: &str, path: &str) -> Result<Option<Vec<u8>>, EnvError> {
-    let options = DownloadFromContainerOptions {
-        path: path.to_owned(),
-    };
-    api.call("copy mounted files", IMPORT_LIMIT, async {
-        let stream = api.client.download_from_container(container, Some(options));
-        let mut stream = Box::pin(stream);
-        let mut bytes = Vec::new();
-        while let Some(part) = stream.next().await {
-            bytes.extend_from_slice(&part?);
-            if bytes.len() > BYTES_MOST {
-                return Ok(None);
-            }
+impl<'a> Source<'a> {
+    fn of(
+        cx: &'a Context<'a>,
+        api: &'a Api,
+        is_there: &'a dyn Fn(&Share) -> bool,
+        folder: &'a Path,
+    ) -> Self {
+        Self {
+            cx,
+            api,
+            is_there,
+            folder,
+            name: format!("tare-{}-files", cx.run),
         }
-        Ok(Some(bytes))
-    })
+    }
+
+    /// Copies the files of these shares, each of so many bytes at most, and says of which not, and why. `may_go`:
+    /// whether they can be left away.
+    fn copy(
+        &self,
+        template: &mut Template,
+        shares: Vec<Share>,
+        (bytes_most, may_go): (usize, bool),
+    ) -> Result<Vec<(String, &'static str)>, EnvError> {
+        let mut others = Vec::new();
+        if shares.is_empty() {
+            return Ok(others);
+        }
+        self.make(template)?;
+        for share in shares {
+            let why = match self.archive_of(&share.target, bytes_most) {
+                Ok(Some(bytes)) => {
+                    let number = template.copied.len();
+                    let archive = self.folder.join(format!("own-mount-{number}.tar"));
+                    files::write_working(&archive, &bytes)?;
+                    template.copied.push(Copied {
+                        target: share.target,
+                        archive,
+                        is_folder: begins_with_folder(&bytes),
+                        may_go,
+                        stand_in: None,
+                    });
+                    continue;
+                }
+                Ok(None) if bytes_most == WRITTEN_MOST => "it holds more than 256 MiB",
+                Ok(None) => "it holds more than 32 MiB",
+                Err(_) => "the engine makes no archive of its files",
+            };
+            others.push((share.target, why));
+        }
+        self.api.remove_container(&self.name)?;
+        Ok(others)
+    }
+
+    fn make(&self, template: &Template) -> Result<(), EnvError> {
+        let whole = template.beside(&[], self.is_there, &mut Vec::new())?;
+        let host = whole.host_config.unwrap_or_default();
+        let body = ContainerCreateBody {
+            image: whole.image,
+            cmd: Some(vec!["/".to_owned()]),
+            labels: Some(labels_of_run(self.cx)),
+            host_config: Some(HostConfig {
+                binds: host.binds,
+                mounts: host.mounts,
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let options = CreateContainerOptions {
+            name: Some(self.name.clone()),
+            ..Default::default()
+        };
+        let request = self.api.client.create_container(Some(options), body);
+        self.api
+            .call(
+                "create a container to copy mounted files from",
+                CONTROL_LIMIT,
+                request,
+            )
+            .map(drop)
+    }
+
+    /// The engine's archive of a path; `None` where it is longer than is copied.
+    fn archive_of(&self, path: &str, bytes_most: usize) -> Result<Option<Vec<u8>>, EnvError> {
+        let options = DownloadFromContainerOptions {
+            path: path.to_owned(),
+        };
+        let client = &self.api.client;
+        self.api.call("copy mounted files", IMPORT_LIMIT, async {
+            let stream = client.download_from_container(&self.name, Some(options));
+            let mut stream = Box::pin(stream);
+            let mut bytes = Vec::new();
+            while let Some(part) = stream.next().await {
+                bytes.extend_from_slice(&part?);
+                if bytes.len() > bytes_most {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(bytes))
+        })
+    }
 }
 
-/// Lays files into the layer of a container that has not been started and does without their mounts.
+/// Whether an archive is one of a folder, and not of a single file.
+fn begins_with_folder(archive: &[u8]) -> bool {
+    let mut archive = tar::Archive::new(archive);
+    let first = archive.entries().ok().and_then(|mut all| all.next());
+    first.is_some_and(|entry| entry.is_ok_and(|entry| entry.header().entry_type().is_dir()))
+}
+
+/// Lays files into a container that has not been started: into its layer in place of a mount, or into the volume that
+/// is mounted there.
 ///
 /// # Errors
 /// The run's copies are gone, or the engine takes them not.
 pub(in crate::env::docker) fn lay_in(
     api: &Api,
     container: &str,
-    copied: &[Copied],
+    copied: &[(Copied, Place)],
 ) -> Result<(), EnvError> {
-    for copied in copied {
-        // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
-        let place = ImageTar::new().with_file(&copied.target, 0o644, b"");
-        image::upload(api, container, "/", place.into_bytes())?;
+    for (copied, place) in copied {
+        if *place == Place::Layer {
+            // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
+            let empty = ImageTar::new().with_file(&copied.target, 0o644, b"");
+            image::upload(api, container, "/", empty.into_bytes())?;
+        }
         let parent = Path::new(&copied.target).parent();
         let parent = parent.unwrap_or(Path::new("/")).display().to_string();
         image::upload(api, container, &parent, files::read(&copied.archive)?)?;

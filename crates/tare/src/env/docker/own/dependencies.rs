@@ -29,6 +29,8 @@ use crate::env::{Driver, EnvError, record};
 
 /// How long a service may take until it is what those want that depend on it.
 const READY_LIMIT: Duration = Duration::from_secs(60);
+/// The label of a service that is to stay: its name.
+const STAYS: &str = "tare.stays";
 const PAUSE: Duration = Duration::from_millis(100);
 const ALONE: &str = "what it can write to is empty here, and the rest read-only; start the project yourself and take the container: `--like CONTAINER`";
 
@@ -130,7 +132,7 @@ impl Project<'_> {
 
     fn start(&self, needed: &Needed) -> Result<(), EnvError> {
         let name = self.container(&needed.name);
-        let body = self.body(&needed.name)?;
+        let body = self.body(needed)?;
         let options = CreateContainerOptions {
             name: Some(name.clone()),
             ..Default::default()
@@ -147,7 +149,8 @@ impl Project<'_> {
         self.wait(needed, &name)
     }
 
-    fn body(&self, name: &str) -> Result<ContainerCreateBody, EnvError> {
+    fn body(&self, needed: &Needed) -> Result<ContainerCreateBody, EnvError> {
+        let name = &needed.name;
         let network = self.network_of(name);
         let found = compose::service_in(self.cx, self.config, name, network.as_deref())?;
         let (template, ..) = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly)
@@ -170,7 +173,11 @@ impl Project<'_> {
             // Who depends on it is on its network.
             host.port_bindings = None;
         }
-        body.labels = Some(labels_of_run(self.cx));
+        let mut labels = labels_of_run(self.cx);
+        if !needed.ends {
+            labels.insert(STAYS.to_owned(), name.clone());
+        }
+        body.labels = Some(labels);
         body.healthcheck = health_check(self.service(name)).or(body.healthcheck);
         Ok(body)
     }
@@ -192,7 +199,7 @@ impl Project<'_> {
             let code = found.exit_code.unwrap_or(0);
             match state(needed.ends, &status, code, &health) {
                 State::Ready => return Ok(()),
-                State::Ended => return Err(not_ready(format!("ended with status {code}"))),
+                State::Ended => return Err(ended(&needed.name, code)),
                 State::Unhealthy => {
                     return Err(not_ready("is unhealthy by its own check".to_owned()));
                 }
@@ -208,6 +215,36 @@ impl Project<'_> {
             }
             self.cx.clock.sleep(PAUSE);
         }
+    }
+}
+
+/// Looks at the services that are to stay once more: one may run for a moment, and end.
+///
+/// # Errors
+/// One has ended.
+pub(super) fn check(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
+    let labels = [format!("tare.run={}", cx.run), STAYS.to_owned()];
+    for container in api.containers(&labels)? {
+        let request = api.client.inspect_container(&container.key, None);
+        let found = api.call("look at a service", CONTROL_LIMIT, request)?;
+        let labels = found.config.and_then(|it| it.labels).unwrap_or_default();
+        let service = labels.get(STAYS).map(String::as_str).unwrap_or_default();
+        let found = found.state.unwrap_or_default();
+        let status = found.status.map(|it| it.to_string()).unwrap_or_default();
+        if state(false, &status, 0, "") == State::Ended {
+            return Err(ended(service, found.exit_code.unwrap_or(0)));
+        }
+    }
+    Ok(())
+}
+
+fn ended(service: &str, code: i64) -> EnvError {
+    EnvError::Absent {
+        why: format!(
+            "the service `{}`, which it depends on, ended with status {code}",
+            printable(service)
+        ),
+        fix: Some(ALONE.to_owned()),
     }
 }
 

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::env::own::Difference;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
+use crate::env::own::{Difference, IN_MEMORY_PRICE};
 use crate::env::text::printable;
 
 mod mounts;
 
-pub(in crate::env::docker) use mounts::Copied;
-pub(super) use mounts::switchable;
+pub(in crate::env::docker) use mounts::{Copied, Place};
+pub(super) use mounts::{copyable, switchable};
 
 /// The configuration of a container beside that of a plain one.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +124,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(of_variables(pair));
     parts.extend(of_top(pair));
     parts.extend(mounts::of_mounts(pair));
+    parts.extend(mounts::of_memory(pair));
     parts.extend(of_engine(pair));
     parts.sort_by(|a, b| b.told.likelihood.total_cmp(&a.told.likelihood));
     parts
@@ -275,7 +276,7 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
                     ),
                     price: match field {
                         "SecurityOpt" => "what it forbids is allowed again, or the reverse",
-                        "Tmpfs" => "what is written there goes to a disk, and stays",
+                        "Tmpfs" => IN_MEMORY_PRICE,
                         _ => "what it was set for",
                     }
                     .to_owned(),

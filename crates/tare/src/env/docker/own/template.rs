@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::image;
-use super::difference::{self, Copied, Pair};
+use super::difference::{self, Copied, Pair, Place};
 #[cfg(unix)]
 use super::line;
 use crate::cx::{CONTROL_LIMIT, Context, files};
@@ -96,10 +96,14 @@ impl Template {
         }
     }
 
-    /// The copies that an arm which does without these differences has in its own layer.
-    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<Copied> {
-        let is_away = |copied: &&Copied| without.iter().any(|id| copied.is_named(id));
-        self.copied.iter().filter(is_away).cloned().collect()
+    /// The copies that an arm which does without these differences has, and where.
+    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Place)> {
+        let shares = shared::shares(&self.body);
+        let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
+        let copied = self.copied.iter().filter(is_mounted);
+        copied
+            .filter_map(|copied| Some((copied.clone(), copied.place(without)?)))
+            .collect()
     }
 
     #[cfg(unix)]
@@ -188,8 +192,35 @@ impl Template {
     ) -> Result<ContainerCreateBody, EnvError> {
         let body = difference::without(self.pair(), without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
-        let body = shared::beside(&body, self.shares, is_there, told);
-        request(&body)
+        request(&self.shown(&body, is_there, told))
+    }
+
+    /// Shares what is the user's as another one of the same container does.
+    pub(super) fn share_like(&mut self, other: &Self) {
+        self.shares = other.shares;
+        self.copied.clone_from(&other.copied);
+    }
+
+    /// A configuration as it may stand beside the original.
+    pub(super) fn shown(
+        &self,
+        body: &Value,
+        is_there: &dyn Fn(&Share) -> bool,
+        told: &mut Vec<String>,
+    ) -> Value {
+        let copy = |share: &Share| {
+            let mut copied = self.copied.iter().filter(|it| it.target == share.target);
+            copied.find_map(|copied| match copied.stand_in? {
+                Place::Volume => Some(shared::Copy::Volume),
+                Place::Layer => Some(shared::Copy::Layer),
+            })
+        };
+        let policy = shared::Policy {
+            shares: self.shares,
+            is_there,
+            copy: &copy,
+        };
+        shared::beside(body, policy, told)
     }
 
     /// Fields that newer or older engines know and this program does not: they would be lost.

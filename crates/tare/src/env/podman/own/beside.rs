@@ -6,17 +6,11 @@
 use serde_json::{Value as Json, json};
 
 use super::difference;
-use super::words::Unit;
-use crate::env::own::Shares;
-use crate::env::own::shared::{self, Share};
+use super::words::{Unit, mount};
+use crate::env::own::shared::{self, Policy, Share};
 
-/// The flags as they can stand beside the original; what is done with what is shared is one rule for all engines.
-pub(super) fn beside(
-    units: &[Unit],
-    shares: Shares,
-    is_there: &dyn Fn(&Share) -> bool,
-    told: &mut Vec<String>,
-) -> Vec<Unit> {
+/// What the flags ask of an engine, as far as it is shared, in the words of the other engine's API.
+fn body_of(units: &[Unit]) -> Json {
     let of = |flag: &str| -> Vec<&str> {
         let units = units.iter().filter(|unit| unit.flag == flag);
         units.map(Unit::text).collect()
@@ -36,15 +30,27 @@ pub(super) fn beside(
             )
         })
         .collect();
-    let body = json!({
+    json!({
         "Labels": labels.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect::<serde_json::Map<_, _>>(),
         "HostConfig": {
             "Binds": of("volume"), "Mounts": mounts, "VolumesFrom": of("volumes-from"),
             "PortBindings": ports, "PublishAllPorts": has("publish-all"),
             "Privileged": has("privileged"), "PidMode": of("pid").first(),
         }
-    });
-    let changed = shared::beside(&body, shares, is_there, told);
+    })
+}
+
+/// What of the user's could be written to.
+pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
+    let mut shares = shared::shares(&body_of(units));
+    shares.retain(|share| share.may_write);
+    shares
+}
+
+/// The flags as they can stand beside the original; what is done with what is shared is one rule for all engines.
+pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>) -> Vec<Unit> {
+    let body = body_of(units);
+    let changed = shared::beside(&body, policy, told);
     told.extend(shared::warned(&body));
     let mut left: Vec<Unit> = units
         .iter()
@@ -91,27 +97,11 @@ pub(super) fn beside(
     left
 }
 
-/// `type=bind,src=/a,dst=/b,ro` with its parts told apart.
-fn mount(text: &str) -> Json {
-    let of = |names: &[&str]| {
-        let mut parts = text.split(',');
-        parts.find_map(|part| {
-            let (name, value) = part.split_once('=').unwrap_or((part, "true"));
-            names.contains(&name).then(|| value.to_owned())
-        })
-    };
-    let is_read_only = of(&["ro", "readonly"]).is_some_and(|value| value == "true");
-    json!({
-        "Text": text, "Type": of(&["type"]).unwrap_or_else(|| "volume".to_owned()),
-        "Source": of(&["source", "src"]).unwrap_or_default(),
-        "Target": of(&["target", "dst", "destination"]).unwrap_or_default(),
-        "ReadOnly": is_read_only, "WasReadOnly": is_read_only,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::own::Shares;
+    use crate::env::own::shared::Copy;
 
     fn units(all: &[(&str, &str)]) -> Vec<Unit> {
         let all = all.iter();
@@ -134,12 +124,19 @@ mod tests {
             ("restart", "always"),
             ("cpus", "2"),
         ]);
+        let words = |shares: Shares, told: &mut Vec<String>| -> Vec<String> {
+            let policy = Policy {
+                shares,
+                is_there: &|share| share.source != "/new",
+                copy: &|share| (share.source != "db").then_some(Copy::Overlay),
+            };
+            let left = beside(&given, policy, told);
+            left.iter().map(Unit::word).collect()
+        };
         let mut told = Vec::new();
-        let is_there = |share: &Share| share.source != "/new";
-        let left = beside(&given, Shares::ReadOnly, &is_there, &mut told);
-        let words: Vec<String> = left.iter().map(Unit::word).collect();
+        let words_of_all = words(Shares::ReadOnly, &mut told);
         assert_eq!(
-            words,
+            words_of_all,
             [
                 "--cpus=2",
                 "--volume=/srv:/srv:ro",
@@ -163,11 +160,21 @@ mod tests {
         ] {
             assert!(all.contains(word), "{word}: {all}");
         }
-        let shared = beside(&given, Shares::Shared, &|_| true, &mut Vec::new());
-        let words: Vec<String> = shared.iter().map(Unit::word).collect();
+        let shared = words(Shares::Shared, &mut Vec::new());
         assert!(
-            words.contains(&"--volume=data:/data".to_owned()),
-            "{words:?}"
+            shared.contains(&"--volume=data:/data".to_owned()),
+            "{shared:?}"
         );
+        let mut told = Vec::new();
+        let copied = words(Shares::Copied, &mut told);
+        for word in [
+            "--volume=/srv:/srv:O",
+            "--volume=data:/data:O",
+            "--mount=type=bind,src=/conf,dst=/conf,ro",
+            "--mount=type=volume,source=db,target=/db,ro=true",
+        ] {
+            assert!(copied.contains(&word.to_owned()), "{word}: {copied:?}");
+        }
+        assert!(told.join("\n").contains("a COPY of `data`"), "{told:?}");
     }
 }

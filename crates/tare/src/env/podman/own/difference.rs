@@ -6,9 +6,9 @@
 //! Pure: the flags of a line come in and go out.
 //! What it cannot see: what a file of variables brings; it goes as one.
 
-use super::words::Unit;
-use crate::env::own::Difference;
+use super::words::{Unit, mount};
 use crate::env::own::fields::{FIELDS, Field, Whose, whose};
+use crate::env::own::{self, Difference};
 use crate::env::text::printable;
 
 /// Flags that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end, how
@@ -140,6 +140,9 @@ pub(super) fn is_left_out(flag: &str) -> bool {
 /// The name of the difference that a flag is, or is a part of; none of a flag that is kept or left out.
 fn id(unit: &Unit) -> Option<String> {
     let flag = unit.flag.as_str();
+    if let Some(target) = memory_mount(unit) {
+        return Some(own::in_memory(&target, "podman").id);
+    }
     if is_left_out(flag) || KEPT.contains(&flag) {
         return None;
     }
@@ -153,6 +156,13 @@ fn id(unit: &Unit) -> Option<String> {
         return Some((*with).to_owned());
     }
     Some(field(flag).map_or(flag, |field| field.id).to_owned())
+}
+
+/// Where a file system in memory is mounted, if that is what the flag asks for.
+fn memory_mount(unit: &Unit) -> Option<String> {
+    let asked = (unit.flag == "mount").then(|| mount(unit.text()))?;
+    let target = asked["Target"].as_str()?;
+    (asked["Type"] == "tmpfs").then(|| target.to_owned())
 }
 
 fn field(flag: &str) -> Option<&'static Field> {
@@ -237,6 +247,9 @@ fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<D
     if unit.flag == "env" {
         let name = unit.text().split('=').next().unwrap_or_default();
         return of_variable(name, false, command);
+    }
+    if let Some(target) = memory_mount(unit) {
+        return Some(own::in_memory(&target, "podman"));
     }
     let known = field(&id);
     let likelihood = ENTRIES.iter().find(|(flag, ..)| *flag == unit.flag);
@@ -378,6 +391,8 @@ mod tests {
             ("sysctl", "net.core.somaxconn=5"),
             ("publish", "80:80"),
             ("volume", "/srv:/srv"),
+            ("mount", "type=tmpfs,destination=/t,tmpfs-size=1m"),
+            ("mount", "type=bind,src=/a,dst=/a"),
             ("log-opt", "path=/key"),
             ("newest", "5"),
         ]
@@ -414,6 +429,7 @@ mod tests {
                 "newest",
                 "publish",
                 "sysctl.net.core.somaxconn",
+                "tmpfs-mount./t",
             ]
         );
         let told = format!("{:?}", all());

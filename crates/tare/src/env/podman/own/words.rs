@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
 use crate::env::text::printable;
 
@@ -196,6 +197,24 @@ fn runtime(words: &[String]) -> Result<Option<String>, String> {
         }
     }
     Ok(found)
+}
+
+/// `type=bind,src=/a,dst=/b,ro` with its parts told apart.
+pub(super) fn mount(text: &str) -> Json {
+    let of = |names: &[&str]| {
+        let mut parts = text.split(',');
+        parts.find_map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, "true"));
+            names.contains(&name).then(|| value.to_owned())
+        })
+    };
+    let is_read_only = of(&["ro", "readonly"]).is_some_and(|value| value == "true");
+    json!({
+        "Text": text, "Type": of(&["type"]).unwrap_or_else(|| "volume".to_owned()),
+        "Source": of(&["source", "src"]).unwrap_or_default(),
+        "Target": of(&["target", "dst", "destination"]).unwrap_or_default(),
+        "ReadOnly": is_read_only, "WasReadOnly": is_read_only,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Pair, Part, Switch, host_config};
 use crate::env::own::shared::{self, Share};
-use crate::env::own::{Difference, Shares, is_difference};
+use crate::env::own::{self, Difference, Shares, is_difference};
 use crate::env::text::printable;
 
 /// The files below a mount, copied once.
@@ -22,12 +22,36 @@ pub(in crate::env::docker) struct Copied {
     pub(in crate::env::docker) target: String,
     /// The archive that the engine made of it.
     pub(in crate::env::docker) archive: PathBuf,
+    /// Whether it is a folder, and no single file.
+    pub(in crate::env::docker) is_folder: bool,
+    /// Whether the mount can be left away, its files being in the layer.
+    pub(in crate::env::docker) may_go: bool,
+    /// What stands in for the mount where each arm has copies of its own; `None` where it is shown read-only.
+    pub(in crate::env::docker) stand_in: Option<Place>,
+}
+
+/// Where in an arm the files of a mount are laid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::env::docker) enum Place {
+    /// In a volume of the arm's own, which is mounted there.
+    Volume,
+    /// In the container's own layer.
+    Layer,
 }
 
 impl Copied {
     /// Whether this is the name of the part that leaves it away.
-    pub(in crate::env::docker) fn is_named(&self, id: &str) -> bool {
+    fn is_named(&self, id: &str) -> bool {
         id.trim_end_matches('?') == id_of(&self.target)
+    }
+
+    /// Where its files are laid in an arm that does without these parts, if they are.
+    pub(in crate::env::docker) fn place(&self, without: &[String]) -> Option<Place> {
+        if self.may_go && without.iter().any(|id| self.is_named(id)) {
+            return Some(Place::Layer);
+        }
+        self.stand_in
     }
 }
 
@@ -45,7 +69,21 @@ pub(in crate::env::docker::own) fn switchable(
     let places = places(body, image_volumes);
     let (mut able, mut others) = (Vec::new(), Vec::new());
     for share in shared::shares(body) {
-        match hindrance(body, policy, &share, &places) {
+        let hindrance = if policy == Shares::Shared {
+            Some("the command may write there")
+        } else if places
+            .iter()
+            .filter(|place| **place == share.target)
+            .count()
+            > 1
+        {
+            Some("the image has a volume there")
+        } else if !is_difference(&id_of(&share.target)) {
+            Some("its path has letters that no name may have")
+        } else {
+            unfit(body, &share, &places)
+        };
+        match hindrance {
             None => able.push(share),
             Some(_) if share.steers() => {}
             Some(why) => others.push((share.target, why)),
@@ -54,13 +92,19 @@ pub(in crate::env::docker::own) fn switchable(
     (able, others)
 }
 
-/// Why a share cannot be left away by itself.
-fn hindrance(
-    body: &Value,
-    policy: Shares,
-    share: &Share,
-    places: &[String],
-) -> Option<&'static str> {
+/// The shares that the command could write to and of which every arm can have a copy of its own. `image_volumes` as
+/// above.
+pub(in crate::env::docker::own) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
+    let places = places(body, image_volumes);
+    let shares = shared::shares(body).into_iter();
+    shares
+        .filter(|share| share.may_write && !share.source.is_empty())
+        .filter(|share| unfit(body, share, &places).is_none())
+        .collect()
+}
+
+/// Why the files of a share cannot be laid in at its place.
+fn unfit(body: &Value, share: &Share, places: &[String]) -> Option<&'static str> {
     let host = host_config(body);
     let has = |name: &str| {
         host.get(name)
@@ -74,19 +118,15 @@ fn hindrance(
     };
     let is_kernels =
         |top: &&str| *top == share.source || share.source.starts_with(&format!("{top}/"));
-    if policy == Shares::Shared {
-        Some("the command may write there")
-    } else if has("ReadonlyRootfs") {
+    if has("ReadonlyRootfs") {
         Some("the container's own layer cannot be written to")
     } else if has("VolumesFrom") || places.iter().filter(is_other).any(is_near) {
         Some("something else may be mounted above or below it")
-    } else if places.iter().filter(|place| !is_other(place)).count() > 1 {
-        Some("the image has a volume there")
     } else if share.steers() || ["/proc", "/sys", "/dev"].iter().any(is_kernels) {
         Some("these are no files")
     } else if share.source == "/" {
         Some("it is the whole machine")
-    } else if !is_difference(&id_of(&share.target)) || !is_plain(&share.target) {
+    } else if !is_plain(&share.target) {
         Some("its path has letters that no name may have")
     } else {
         None
@@ -141,7 +181,10 @@ fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
 
 /// The mounts whose files were copied, each as a part.
 pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
-    let copied = |share: &Share| pair.copied.iter().any(|it| it.target == share.target);
+    let copied = |share: &Share| {
+        let mut copied = pair.copied.iter();
+        copied.any(|it| it.may_go && it.target == share.target)
+    };
     shared::shares(pair.body)
         .into_iter()
         .filter(copied)
@@ -169,15 +212,31 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
         .collect()
 }
 
+/// File systems in memory that are asked for as mounts, each as a part.
+pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
+    let mounts = host_config(pair.body)
+        .get("Mounts")
+        .and_then(Value::as_array);
+    let in_memory = |mount: &&Value| mount["Type"] == "tmpfs";
+    let mounts = mounts.into_iter().flatten().filter(in_memory);
+    mounts
+        .filter_map(|mount| mount["Target"].as_str())
+        .map(|target| Part {
+            told: own::in_memory(target, "docker"),
+            switch: Switch::Mount(target.to_owned()),
+        })
+        .collect()
+}
+
 /// Leaves the mount at a place away.
 pub(super) fn take_away(body: &mut Value, target: &str) {
-    let is_it = |share: Option<Share>| share.is_some_and(|share| share.target == target);
     let host = &mut body["HostConfig"];
     if let Value::Array(binds) = &mut host["Binds"] {
-        binds.retain(|bind| !is_it(bind.as_str().and_then(Share::of_bind)));
+        let of = |bind: &Value| bind.as_str().and_then(Share::of_bind);
+        binds.retain(|bind| of(bind).is_none_or(|share| share.target != target));
     }
     if let Value::Array(mounts) = &mut host["Mounts"] {
-        mounts.retain(|mount| !is_it(Share::of_mount(mount)));
+        mounts.retain(|mount| mount["Target"] != target);
     }
 }
 
@@ -224,11 +283,27 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_written_to_has_a_copy_also_where_the_image_has_a_volume() {
+        let volumes = ["/volume".to_owned()];
+        let targets = |body: &Value| -> Vec<String> {
+            let shares = copyable(body, &volumes).into_iter();
+            shares.map(|share| share.target).collect()
+        };
+        assert_eq!(targets(&body()), ["/var/cache", "/volume", "/mounted"]);
+        let mut fixed = body();
+        fixed["HostConfig"]["ReadonlyRootfs"] = json!(true);
+        assert!(targets(&fixed).is_empty());
+    }
+
+    #[test]
     fn only_what_was_copied_is_a_part_and_it_alone_goes() {
         let (body, plain) = (body(), json!({}));
         let copied = ["/data", "/mounted"].map(|target| Copied {
             target: target.into(),
             archive: "/run/files".into(),
+            is_folder: true,
+            may_go: true,
+            stand_in: (target == "/data").then_some(Place::Volume),
         });
         let pair = Pair {
             body: &body,
@@ -239,7 +314,10 @@ mod tests {
         let parts = of_mounts(pair);
         let ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
         assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
-        assert!(copied[0].is_named("mounted./data") && !copied[0].is_named("mounted./mounted"));
+        let place = |copied: &Copied, id: &str| copied.place(&[id.to_owned()]);
+        assert_eq!(place(&copied[0], "mounted./data"), Some(Place::Layer));
+        assert_eq!(place(&copied[0], "mounted./mounted"), Some(Place::Volume));
+        assert_eq!(place(&copied[1], "mounted./data"), None);
         assert!(parts[0].told.what.contains("`-v /srv/data:/data`"));
         let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
         let host = &less["HostConfig"];
@@ -249,5 +327,9 @@ mod tests {
         let host = &less["HostConfig"];
         assert_eq!(host["Binds"], body["HostConfig"]["Binds"]);
         assert_eq!(host["Mounts"], json!([{"Type": "tmpfs", "Target": "/t"}]));
+        assert_eq!(of_memory(pair)[0].told.id, "tmpfs-mount./t");
+        let less = super::super::without(pair, &["tmpfs-mount./t".to_owned()]).unwrap();
+        let mounts = &less["HostConfig"]["Mounts"];
+        assert_eq!(mounts.as_array().unwrap().len(), 1, "{mounts}");
     }
 }
