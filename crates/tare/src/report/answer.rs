@@ -17,7 +17,7 @@ use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
 use super::number::{percent, scale_for, significant, with_unit};
 use super::terminal::{NO_BREAK, harmless};
-use super::words::Names;
+use super::words::{Names, TooFew};
 
 /// An arm with fewer rows needs no summary.
 const FEW: usize = 5;
@@ -34,9 +34,14 @@ pub(in crate::report) fn of_arm(
     cells: &[&DossierCell],
     names: &Names<'_>,
 ) -> Option<String> {
+    is_told(cells).then(|| told(arm, cells, names))
+}
+
+/// Whether an arm with these cells has an answer above its table.
+pub(in crate::report) fn is_told(cells: &[&DossierCell]) -> bool {
     let decided = cells.iter().filter(|cell| cell.ratio.is_some()).count();
     // That nothing was decided is an answer too.
-    (decided >= FEW || decided == 0).then(|| told(arm, cells, names))
+    decided >= FEW || decided == 0 && !cells.is_empty()
 }
 
 /// The answer of an arm, however few its cells are.
@@ -114,6 +119,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         let n = cells.len() - decided.len();
         sentences.push(format!("{n} more could not be compared."));
     }
+    sentences.extend(TooFew::of(cells).map(|few| few.told()));
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
         sentences.push(

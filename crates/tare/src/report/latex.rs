@@ -11,7 +11,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use super::format::{File, Format, Made, Material};
 use super::groups::{by_metric, grouped};
 use super::method::{REFERENCES, checklist, sentences};
-use super::number::{Digits, Scale, decimals_of_value, glance, scale_for};
+use super::number::{Digits, Scale, decimals_of_value, glance, scales_for};
 use super::terminal::harmless;
 use super::words::{self, Names};
 
@@ -68,10 +68,15 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let _ = write!(
         out,
-        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.{doubt}}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
         told = escaped(&words::purpose(arm)),
         arm = escaped(&arm.id),
-        baseline = escaped(baseline)
+        baseline = escaped(baseline),
+        doubt = if cells.iter().any(|cell| words::is_by_itself(cell)) {
+            " A question mark: significant by itself, not among all metrics of the environment."
+        } else {
+            ""
+        }
     );
     for (at, (group, members)) in grouped(cells).iter().enumerate() {
         if at > 0 {
@@ -115,14 +120,13 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
 
 /// A line of a table that begins with this.
 fn row(out: &mut String, of: &str, cell: &DossierCell) {
-    let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
-    let scale = scale_for(typical, &cell.unit);
+    let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let ratio = cell.ratio.as_ref();
     let _ = writeln!(
         out,
         "{of} & {} & {} & {} & {} \\\\",
-        quantity(cell.base.as_ref(), scale),
-        quantity(cell.env.as_ref(), scale),
+        quantity(cell.base.as_ref(), of_base),
+        quantity(cell.env.as_ref(), of_env),
         ratio.map_or_else(|| "--".to_owned(), glance),
         escaped(&words::guarded_verdict(cell))
     );
@@ -288,7 +292,8 @@ mod tests {
     fn every_printed_unit_has_its_words() {
         for unit_of_metric in ["ns", "B", "B/s", "op/s", "count"] {
             for power in 0..12 {
-                let symbol = scale_for(10f64.powi(power), unit_of_metric).symbol;
+                let symbol =
+                    super::super::number::scale_for(10f64.powi(power), unit_of_metric).symbol;
                 assert!(symbol.is_empty() || !unit(symbol).is_empty(), "{symbol}");
             }
         }

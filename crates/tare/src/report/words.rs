@@ -13,7 +13,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{Better, Spread, Value};
 use tare_stats::Verdict;
 
-use crate::analyze::is_held_up;
+use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
 
 use super::number::{percent, range};
 use super::terminal::{NO_BREAK, harmless};
@@ -258,6 +258,37 @@ pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
 /// Whether a cell claims a difference that the correction for many metrics does not hold up.
 pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
+}
+
+/// Too few blocks for the correction to hold up any single difference of an arm, which is said once and not in each row.
+pub(in crate::report) struct TooFew {
+    family: usize,
+    n_blocks: u32,
+    pub(in crate::report) needed: u32,
+}
+
+impl TooFew {
+    /// Of the arm with these cells, if it is so.
+    pub(in crate::report) fn of(cells: &[&DossierCell]) -> Option<Self> {
+        let family = cells.iter().filter(|cell| cell.q.is_some()).count();
+        let needed = blocks_to_pass(family);
+        let all = cells.iter();
+        let concerned = all.filter(|cell| is_by_itself(cell) && claims_difference(cell));
+        let concerned = concerned.filter(|cell| cell.n_blocks < needed);
+        Some(Self {
+            family,
+            n_blocks: concerned.map(|cell| cell.n_blocks).max()?,
+            needed,
+        })
+    }
+
+    /// What it means for the reader.
+    pub(in crate::report) fn told(&self) -> String {
+        format!(
+            "Among {} metrics {} blocks cannot tell a single difference from chance, however large it is: that takes {}. Until then believe what several rows say together.",
+            self.family, self.n_blocks, self.needed
+        )
+    }
 }
 
 fn without_ratio(cell: &DossierCell) -> String {

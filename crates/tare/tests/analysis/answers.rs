@@ -8,7 +8,7 @@ use tare_model::Verdict;
 use tare_model::dossier::{Dossier, Span};
 
 use super::forms::{answer_of_why, huge, made_of};
-use super::generator::{Plan, find};
+use super::generator::{Effect, Plan, find};
 use super::snapshots::ordinary;
 
 /// Wide enough that no sentence is broken.
@@ -61,6 +61,26 @@ fn what_is_open_is_never_told_as_no_cost() {
         "{answer}"
     );
     assert!(!drawn.contains("--resume"), "{drawn}");
+}
+
+#[test]
+fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
+    // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
+    let plan = Plan {
+        workloads: vec!["integer", "syscall", "stream", "files"],
+        blocks: 6,
+        ..Plan::default()
+    };
+    let plan = plan.with("box", "cpu.integer.time", Effect::Times(10.0));
+    let drawn = brief(&plan.dossier(), WIDE);
+    let rows = &drawn[drawn.find("box against host").unwrap()..];
+    assert!(!line(rows, "▲ cpu integer").contains('?'), "{rows}");
+    let answer = line(&drawn, "box costs");
+    assert!(
+        answer.contains("cannot tell a single difference from chance"),
+        "{answer}"
+    );
+    assert!(!drawn.contains("“?”"), "{drawn}");
 }
 
 #[test]
@@ -119,6 +139,8 @@ fn a_rate_that_falls_gives_less_and_does_not_cost_more() {
         "{rate}"
     );
     assert!(!rate.contains("costs"), "{rate}");
+    // Whoever was compared with nobody has no answer.
+    assert!(!drawn.contains("nothing could be compared"), "{drawn}");
     let time = line(docker, "syscall getppid");
     assert!(time.contains("costs 1"), "{time}");
 }

@@ -49,7 +49,7 @@ pub(super) fn table(
             output {}
         }
         table.costs id=(id) role="table" {
-            caption { (words::purpose(arm)) " against " (baseline) ". Cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." }
+            caption { (words::purpose(arm)) " against " (baseline) ". Cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." @if plain.iter().any(|cell| words::is_by_itself(cell)) { " “?” behind a word: significant by itself, not among the metrics of its arm." } }
             thead role="rowgroup" {
                 tr role="row" {
                     th scope="col" role="columnheader" data-key="0" { "metric" }

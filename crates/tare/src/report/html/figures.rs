@@ -14,7 +14,6 @@ use tare_model::study::A_PRIME;
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{label, scale_for, significant, with_unit};
 use super::super::terminal::harmless;
-use super::super::waterfall::Bar;
 use super::super::words::Tone;
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
@@ -56,11 +55,21 @@ pub(super) fn interval(axis: RatioAxis, ratio: &Span, margin: f64) -> Markup {
     }
 }
 
-/// The labels of the axis that a table's rows share.
+/// The least distance of two labels above a table's column, as a share of it: where it is narrowest, they do not touch.
+const LABELS_APART: f64 = 0.19;
+
+/// The labels of the axis that a table's rows share, as many as have room; 1 whatever else has.
 pub(super) fn axis(axis: RatioAxis) -> Markup {
+    let mut shown = vec![1.0];
+    for tick in axis.ticks() {
+        let far = |other: &f64| (axis.place(tick) - axis.place(*other)).abs() >= LABELS_APART;
+        if shown.iter().all(far) {
+            shown.push(tick);
+        }
+    }
     html! {
         svg width="100%" height="14" aria-hidden="true" {
-            @for tick in axis.ticks() {
+            @for tick in shown {
                 text x=(pc(axis.place(tick))) y="11" text-anchor="middle" { (tick_label(tick)) }
             }
         }
@@ -431,17 +440,6 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
                 }
                 "."
             }
-        }
-    }
-}
-
-/// The bar of one step of a ladder, of how much.
-pub(super) fn step((from, to): Bar, whole: f64, class: &str) -> Markup {
-    let place = |value: f64| (value.max(0.0) / whole).clamp(0.0, 1.0);
-    let (low, high) = (place(from), place(to));
-    html! {
-        svg width="100%" height="14" aria-hidden="true" {
-            rect class={ "bar " (class) } x=(pc(low)) width=(pc((high - low).max(0.003))) y="1" height="12" {}
         }
     }
 }

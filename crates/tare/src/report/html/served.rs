@@ -267,18 +267,17 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
             (over_time(moments, &title))
             div.scroll tabindex="0" role="region" aria-label="every run" { table {
                 caption { "Every run, the newest first; beside the run before it in time." }
-                thead { tr { th scope="col" { "run" } th scope="col" { "began" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "cost × [95 %]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } th scope="col" { "kernel" } } }
+                thead { tr { th scope="col" { "run" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "cost × [95 %]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } } }
                 tbody { @for (at, moment) in moments.iter().enumerate().rev() {
                     @let before = at.checked_sub(1).map(|at| &moments[at]);
                     tr {
-                        th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } }
-                        td { (harmless(&moment.started)) } td.num { (both(&moment.cell)) } td.num { (ratio(moment.cell.ratio.as_ref())) }
-                        td.verdict.(figures::tone(&moment.cell)) { (words::verdict(&moment.cell).0) }
+                        th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } br; span.note { (harmless(&moment.started)) br; "kernel " (harmless(&moment.kernel)) } }
+                        td.num { (both(&moment.cell)) } td.num { (ratio(moment.cell.ratio.as_ref())) }
+                        td.verdict.(figures::tone(&moment.cell)) { (words::guarded_verdict(&moment.cell)) }
                         td.num { @if let Some(before) = before {
                             @let row = set_beside(&before.cell, &moment.cell);
                             a href={ "/beside?a=" (encoded(&before.run)) "&b=" (encoded(&moment.run)) } { (sign(&row)) " " (ratio(row.quotient.as_ref())) }
                         } @else { "–" } }
-                        td { (harmless(&moment.kernel)) }
                     }
                 } }
             } }

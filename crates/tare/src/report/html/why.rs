@@ -67,7 +67,7 @@ fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
 /// The ladder to the whole environment from what it is compared with.
 pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
     let bars = Waterfall::of(ladder);
-    let drawn = |bar: Bar, class: &str| figures::step(bar, bars.top, class);
+    let drawn = |bar: Bar, class: &str| self::bar(bar, bars.top, class);
     let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit);
     html! {
         table.ladder {
@@ -90,6 +90,17 @@ pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
                 (match ladder.agrees { Some(true) => "they agree.", Some(false) => "they do not agree, so trust the total, and the steps only roughly.", None => "not compared." }) }
         }
         @for line in &ladder.together { p.note { "Not taken apart: " (prose(line)) } }
+    }
+}
+
+/// The bar of one step of a ladder, of how much.
+fn bar((from, to): Bar, whole: f64, class: &str) -> Markup {
+    let place = |value: f64| (value.max(0.0) / whole).clamp(0.0, 1.0);
+    let (low, high) = (place(from), place(to));
+    html! {
+        svg width="100%" height="14" aria-hidden="true" {
+            rect class={ "bar " (class) } x=(figures::pc(low)) width=(figures::pc((high - low).max(0.003))) y="1" height="12" {}
+        }
     }
 }
 

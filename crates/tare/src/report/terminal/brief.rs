@@ -11,12 +11,9 @@ use super::super::answer::{self, trust};
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
-use super::super::words::{self, Names};
+use super::super::words::{self, Names, TooFew};
 use super::text::{Paint, harmless, paragraph, width, wrapped};
-use super::{
-    LEAST, Style, both, concurrency, emulated, pairs, publication, tail, title,
-    too_few_for_correction,
-};
+use super::{LEAST, Style, both, concurrency, emulated, pairs, publication, tail, title};
 
 /// An axis of fewer columns shows nothing.
 const LEAST_AXIS: usize = 12;
@@ -138,8 +135,12 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(cell: &'a DossierCell, names: &Names<'_>) -> Self {
+    fn of(cell: &'a DossierCell, names: &Names<'_>, few: Option<&TooFew>) -> Self {
         let mut word = words::short_verdict(cell);
+        // What holds for every row is said once.
+        if few.is_some_and(|few| cell.n_blocks < few.needed) {
+            word = word.trim_end_matches('?').to_owned();
+        }
         if cell.flags.iter().any(|flag| flag.id == "different-tool") {
             word.push_str(", other tool");
         } else if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) {
@@ -168,16 +169,23 @@ fn of_arm(
     style: Style,
 ) {
     let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
+    let few = TooFew::of(cells);
     let groups: Vec<(Group, Vec<Row<'_>>)> = grouped(cells)
         .into_iter()
         .map(|(group, cells)| {
             (
                 group,
-                cells.into_iter().map(|cell| Row::of(cell, names)).collect(),
+                cells
+                    .into_iter()
+                    .map(|cell| Row::of(cell, names, few.as_ref()))
+                    .collect(),
             )
         })
         .collect();
-    let rows: Vec<Row<'_>> = cells.iter().map(|cell| Row::of(cell, names)).collect();
+    let rows: Vec<Row<'_>> = cells
+        .iter()
+        .map(|cell| Row::of(cell, names, few.as_ref()))
+        .collect();
     let widths = Widths::of(&rows, style.width);
     // Values stand in the rows without a heading of their own.
     let order = if widths.values > 0 {
@@ -225,10 +233,11 @@ fn of_arm(
             }
         }
     }
-    if let Some(text) = too_few_for_correction(cells) {
-        paragraph(out, "", &text, style.width);
+    if let Some(few) = few.as_ref().filter(|_| !answer::is_told(cells)) {
+        paragraph(out, "", &few.told(), style.width);
     }
-    if cells.iter().any(|cell| words::is_by_itself(cell)) {
+    let mut words = rows.iter().map(|row| row.word.as_str());
+    if words.any(|word| word.contains('?')) {
         let text = "“?” behind a word: significant by itself, not among the metrics of its arm.";
         paragraph(out, "", text, style.width);
     }

@@ -12,7 +12,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 use tare_stats::Verdict;
 
-use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
+use crate::analyze::{claims_difference, is_held_up};
 
 pub(in crate::report) mod beside;
 mod brief;
@@ -38,7 +38,7 @@ use super::format::{Format, Made};
 use super::number::{
     Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
 };
-use super::words::{self, Names};
+use super::words::{self, Names, TooFew};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// How to draw.
@@ -221,8 +221,8 @@ fn draw_arm(
             }
         }
     }
-    if let Some(text) = too_few_for_correction(cells) {
-        paragraph(out, "", &text, style.width);
+    if let Some(few) = TooFew::of(cells).filter(|_| !answer::is_told(cells)) {
+        paragraph(out, "", &few.told(), style.width);
     }
 }
 
@@ -290,17 +290,6 @@ fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a Dossie
     let all = cells.iter().copied();
     all.filter(|cell| !is_held_up(cell) && claims_difference(cell))
         .filter(|cell| cell.verdict.is_cost() || cell.verdict.is_gain())
-}
-
-/// Said once where too few blocks were made for the correction to hold up any single difference.
-fn too_few_for_correction(cells: &[&DossierCell]) -> Option<String> {
-    let family = cells.iter().filter(|cell| cell.q.is_some()).count();
-    let needed = blocks_to_pass(family);
-    let concerned = doubtful(cells).filter(|cell| cell.n_blocks < needed);
-    let most = concerned.map(|cell| cell.n_blocks).max()?;
-    Some(format!(
-        "Among {family} metrics {most} blocks cannot tell a single difference from chance, however large it is: that takes {needed}. Until then believe what several rows say together, and measure a single one again."
-    ))
 }
 
 fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
