@@ -22,7 +22,21 @@ pub(crate) struct Sweep {
 }
 
 /// Compares the means of all pairs i ≤ j of the sorted `x` with `value`.
+#[allow(
+    clippy::manual_midpoint,
+    reason = "it is that one, without its care, where no sum overflows"
+)]
 pub(crate) fn means_around(x: &[f64], value: f64) -> Sweep {
+    let is_small = |end: Option<&f64>| end.is_none_or(|end| end.abs() <= f64::MAX / 2.0);
+    // What `midpoint` does where no sum overflows, without asking that of every pair.
+    if is_small(x.first()) && is_small(x.last()) {
+        around(x, value, |left, right| (left + right) / 2.0)
+    } else {
+        around(x, value, f64::midpoint)
+    }
+}
+
+fn around(x: &[f64], value: f64, mean_of: impl Fn(f64, f64) -> f64) -> Sweep {
     let mut end = x.len();
     let mut sweep = Sweep {
         count: 0,
@@ -32,7 +46,7 @@ pub(crate) fn means_around(x: &[f64], value: f64) -> Sweep {
     for (i, &left) in x.iter().enumerate() {
         let mut last = f64::INFINITY;
         while end > i {
-            let mean = f64::midpoint(left, x[end - 1]);
+            let mean = mean_of(left, x[end - 1]);
             if mean <= value {
                 sweep.below = sweep.below.max(mean);
                 break;
@@ -42,7 +56,7 @@ pub(crate) fn means_around(x: &[f64], value: f64) -> Sweep {
         }
         // Where nothing was passed over, the nearest one above is the next in the row.
         if last == f64::INFINITY && end < x.len() {
-            last = f64::midpoint(left, x[end.max(i)]);
+            last = mean_of(left, x[end.max(i)]);
         }
         sweep.above = sweep.above.min(last);
         if end <= i {

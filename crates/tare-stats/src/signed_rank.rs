@@ -32,17 +32,23 @@ pub struct SignedRank {
     n: usize,
     /// P(T⁺ ≤ w) for w up to the middle; empty when the series is used.
     lower: Vec<f64>,
+    /// What the series is made of.
+    cumulants: [f64; 4],
 }
 
 impl SignedRank {
     /// The distribution for `n` values. `n = 0` is a point mass at zero.
     pub fn new(n: usize) -> Self {
-        let lower = if n <= EXACT_UP_TO {
-            lower_half(n)
+        let (lower, cumulants) = if n <= EXACT_UP_TO {
+            (lower_half(n), [0.0; 4])
         } else {
-            Vec::new()
+            (Vec::new(), cumulants(n))
         };
-        Self { n, lower }
+        Self {
+            n,
+            lower,
+            cumulants,
+        }
     }
 
     /// The largest value of T⁺, which is the number of Walsh averages: n(n+1)/2.
@@ -57,7 +63,7 @@ impl SignedRank {
             return 1.0;
         }
         if self.lower.is_empty() {
-            return lattice_cdf(w as f64, self.largest() as f64 / 2.0, cumulants(self.n));
+            return lattice_cdf(w as f64, self.largest() as f64 / 2.0, self.cumulants);
         }
         match self.lower.get(w) {
             Some(&p) => p,

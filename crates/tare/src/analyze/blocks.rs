@@ -25,7 +25,15 @@ impl<T> Blocks<T> {
         match self.0.last() {
             Some((last, _)) if *last < block => Err(self.0.len()),
             Some((last, _)) if *last == block => Ok(self.0.len() - 1),
-            _ => self.0.binary_search_by_key(&block, |(own, _)| *own),
+            _ => {
+                // Where no block before it is missing it stands as far from the first as its number.
+                let first = self.0.first().map_or(0, |(first, _)| *first);
+                let near = block.wrapping_sub(first) as usize;
+                match self.0.get(near) {
+                    Some((own, _)) if *own == block => Ok(near),
+                    _ => self.0.binary_search_by_key(&block, |(own, _)| *own),
+                }
+            }
         }
     }
 

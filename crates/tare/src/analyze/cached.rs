@@ -308,16 +308,6 @@ impl<T: Plain> Plain for Option<T> {
     }
 }
 
-impl<T: Plain> Plain for Box<T> {
-    fn put(&self, out: &mut impl Write) -> io::Result<()> {
-        (**self).put(out)
-    }
-
-    fn take(from: &mut impl Read) -> io::Result<Self> {
-        T::take(from).map(Self::new)
-    }
-}
-
 fn put_all<T: Plain>(values: &[T], out: &mut impl Write) -> io::Result<()> {
     (values.len() as u32).put(out)?;
     values.iter().try_for_each(|value| value.put(out))

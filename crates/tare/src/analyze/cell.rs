@@ -155,7 +155,7 @@ impl Judge<'_> {
             ));
         }
         let differences = of(&|pair| pair.difference(typical));
-        cell.difference = effect::interval(&differences, &pairs.launches())
+        cell.difference = effect::interval(&differences, pairs.launches())
             .ok()
             .map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
@@ -179,7 +179,7 @@ impl Judge<'_> {
 
     fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {
         let pairs = self.pairs;
-        let Ok(effect) = effect::effect(d, &pairs.launches()) else {
+        let Ok(effect) = effect::effect(d, pairs.launches()) else {
             cell.flags.push(flag(
                 diagnostics::TOO_FEW_BLOCKS,
                 format!(
@@ -213,7 +213,7 @@ impl Judge<'_> {
         cell.ratio90 = Some(span(effect.ci90.exp()));
         let floors = self.metric.floor_ok.then(|| {
             let floors = pairs.ln_ratios(self.metric.better, |reading| reading.floor)?;
-            effect::interval(&floors, &pairs.launches()).ok()
+            effect::interval(&floors, pairs.launches()).ok()
         });
         cell.floor = floors.flatten().map(|interval| span(interval.exp()));
         if word == Verdict::Inconclusive {

@@ -4,111 +4,20 @@
 //! stand. Only what a program printed is read by its workload first.
 //! What it cannot see: other trials.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use tare_model::RawOutput;
 use tare_model::counter;
 use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::unit::TICK_NS;
-use tare_model::{RawOutput, Reason, Sliced, Unit, WorkSpan};
 
 use super::counters::CounterRow;
 use super::kept::{Checksum, Decoded, ProbeFacts};
 use super::reading::{Reading, read};
+use super::report::{Report, SeriesPart};
 use super::turns::Turns;
 use crate::workload::probe_output::{self, SeriesView};
 use crate::workload::{DecodeError, Workload, unreadable};
-
-/// A `probe/1` report, borrowed from its bytes. What a program printed is not read again.
-#[derive(Deserialize)]
-struct Report<'a> {
-    #[serde(borrow)]
-    probe: Cow<'a, str>,
-    revision: u32,
-    #[serde(borrow)]
-    series: Vec<SeriesPart<'a>>,
-    #[serde(default)]
-    unavailable: BTreeMap<String, Reason>,
-    #[serde(default, borrow)]
-    checksum: Option<Cow<'a, str>>,
-    canary_ns: [f64; 2],
-    elapsed_ns: u64,
-    #[serde(borrow)]
-    counters: Numbers<'a>,
-    #[serde(borrow)]
-    timer: Numbers<'a>,
-    #[serde(default, borrow)]
-    command: Option<CommandPart<'a>>,
-    #[serde(default)]
-    span: Option<WorkSpan>,
-    #[serde(default)]
-    sliced: Option<Sliced>,
-    #[serde(default)]
-    timed_ns: Option<u64>,
-}
-
-/// What a program used.
-#[derive(Deserialize)]
-struct CommandPart<'a> {
-    wall_ns: u64,
-    #[serde(default, borrow)]
-    usage: Numbers<'a>,
-}
-
-#[derive(Deserialize)]
-struct SeriesPart<'a> {
-    #[serde(borrow)]
-    metric: Cow<'a, str>,
-    unit: Unit,
-    values: Vec<f64>,
-    batch: u64,
-    #[serde(default)]
-    linearity: Option<f64>,
-}
-
-/// Numbers by name, in the order in which they stand.
-#[derive(Default)]
-struct Numbers<'a>(Vec<(Cow<'a, str>, f64)>);
-
-impl Numbers<'_> {
-    fn get(&self, name: &str) -> Option<f64> {
-        let mut all = self.0.iter();
-        all.find_map(|(own, value)| (own == name).then_some(*value))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.iter().map(|(name, value)| (&**name, *value))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        struct Pairs;
-
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Numbers<'de>;
-
-            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("numbers by name")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers<'de>, A::Error> {
-                let mut all = Vec::with_capacity(map.size_hint().unwrap_or(0));
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    all.push((name, value));
-                }
-                Ok(Numbers(all))
-            }
-        }
-
-        deserializer.deserialize_map(Pairs)
-    }
-}
 
 /// Reads one trial.
 pub(super) fn decode(
@@ -124,8 +33,7 @@ pub(super) fn decode(
         Some(_) => probe_output::ended_well(raw).map(|()| Vec::new())?,
         None => workload.decode(raw)?,
     };
-    let report: Report<'_> =
-        serde_json::from_slice(&raw.stdout.0).map_err(|error| garbled(raw, unreadable(&error)))?;
+    let report = Report::of(&raw.stdout.0).map_err(|error| garbled(raw, unreadable(&error)))?;
     let values: Vec<Option<&[f64]>> = if let Some(probe) = workload.plain_probe() {
         probe_output::of_probe(probe, &report.probe)?;
         let views: Vec<SeriesView<'_>> = report.series.iter().map(SeriesPart::view).collect();

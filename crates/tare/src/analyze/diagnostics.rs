@@ -230,7 +230,7 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
     };
     let launches = evidence.pairs.launches();
     let without = |place: usize| {
-        let (mut d, mut launches) = (d.to_vec(), launches.clone());
+        let (mut d, mut launches) = (d.to_vec(), launches.to_vec());
         d.remove(place);
         launches.remove(place);
         effect::effect(&d, &launches).ok()
@@ -331,8 +331,8 @@ fn coarse_values(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = [evidence.pairs.base(), evidence.pairs.env()].concat();
-    let count = both.iter().filter(|(kept, _)| kept.replaced).count();
+    let trials = evidence.pairs.trials();
+    let count = trials.filter(|(kept, _)| kept.replaced).count();
     (count > 0).then(|| {
         flag(
             "repeated-trials",
@@ -344,7 +344,7 @@ fn replaced(evidence: &Evidence<'_>) -> Option<Flag> {
 fn not_steady(evidence: &Evidence<'_>) -> Option<Flag> {
     let count = |side: &[Side<'_>]| side.iter().filter(|(_, it)| it.unsteady).count();
     let (of_base, of_env) = (evidence.pairs.base(), evidence.pairs.env());
-    let (base, env) = (count(&of_base), count(&of_env));
+    let (base, env) = (count(of_base), count(of_env));
     (base * 2 > of_base.len() || env * 2 > of_env.len()).then(|| {
         flag(
             "not-steady",

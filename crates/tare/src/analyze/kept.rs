@@ -48,8 +48,9 @@ pub(crate) struct Kept {
     pub(crate) readings: Box<[Option<Reading>]>,
     /// What the arms' taking turns left.
     pub(crate) turns: Turns,
-    /// What only a probe's report tells.
-    pub(crate) probe: Option<Box<ProbeFacts>>,
+    /// What only a probe's report tells. In the same piece of memory: whoever examines a cell goes through all of its
+    /// blocks again and again.
+    pub(crate) probe: Option<ProbeFacts>,
     /// What the workload says of the trial; a box of nothing takes no memory of its own.
     pub(crate) remarks: Box<[Remark]>,
     /// What its instances did, one by one, where they were started together.
@@ -97,7 +98,7 @@ impl Decoded {
                 host_ns: place.host_ns,
                 readings: self.readings,
                 turns: self.turns,
-                probe: self.probe.map(Box::new),
+                probe: self.probe,
                 remarks: self.remarks.into_boxed_slice(),
                 joint: self.joint,
                 course: self.course,

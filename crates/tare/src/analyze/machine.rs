@@ -56,8 +56,8 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Option<Flag> {
         (available > 0.0).then_some(stolen / available)
     };
     let (base, env) = (
-        pooled(&evidence.pairs.base())?,
-        pooled(&evidence.pairs.env())?,
+        pooled(evidence.pairs.base())?,
+        pooled(evidence.pairs.env())?,
     );
     let pairs = evidence.pairs.all.iter();
     let differences: Option<Vec<f64>> = pairs
@@ -136,10 +136,10 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
             .any(|name| settings.value(name).is_some())
     };
     let sides = [
-        (Some(evidence.arm), total(&evidence.pairs.env()), "the arm"),
+        (Some(evidence.arm), total(evidence.pairs.env()), "the arm"),
         (
             evidence.base_arm,
-            total(&evidence.pairs.base()),
+            total(evidence.pairs.base()),
             "the baseline",
         ),
     ];
@@ -196,8 +196,8 @@ fn typical_of(side: &[Side<'_>], pick: impl Fn(&ProbeFacts) -> Option<f64>) -> O
 pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
     let faults = |side: &[Side<'_>]| typical_of(side, |probe| probe.major_faults.get());
     let (base, env) = (
-        faults(&evidence.pairs.base())?,
-        faults(&evidence.pairs.env())?,
+        faults(evidence.pairs.base())?,
+        faults(evidence.pairs.env())?,
     );
     (base != env).then(|| {
         flag(
@@ -208,15 +208,14 @@ pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
 }
 
 pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
-    let both = [evidence.pairs.base(), evidence.pairs.env()].concat();
     let is_coarse = |(kept, _): &&Side<'_>| kept.probe.as_ref().is_some_and(|probe| probe.coarse);
-    let count = both.iter().filter(is_coarse).count();
+    let count = evidence.pairs.trials().filter(is_coarse).count();
     (count > 0).then(|| {
         flag(
             "coarse-timer",
             format!(
                 "in {count} of {} trials a batch is shorter than ten steps or twenty readings of the clock",
-                both.len()
+                evidence.pairs.trials().count()
             ),
         )
     })
@@ -224,7 +223,7 @@ pub(super) fn coarse_timer(evidence: &Evidence<'_>) -> Option<Flag> {
 
 pub(super) fn not_linear(evidence: &Evidence<'_>) -> Option<Flag> {
     let both = [evidence.pairs.base(), evidence.pairs.env()];
-    let medians = both.map(|side| typical_of(&side, |probe| probe.linearity.get()));
+    let medians = both.map(|side| typical_of(side, |probe| probe.linearity.get()));
     let worst = medians
         .into_iter()
         .flatten()
@@ -261,7 +260,7 @@ pub(super) fn other_processor(evidence: &Evidence<'_>) -> Option<Flag> {
 
 pub(super) fn slow_clock(evidence: &Evidence<'_>) -> Option<Flag> {
     let cost = |side: &[Side<'_>]| typical_of(side, |probe| probe.clock_cost_ns.get());
-    let (base, env) = (cost(&evidence.pairs.base()), cost(&evidence.pairs.env()));
+    let (base, env) = (cost(evidence.pairs.base()), cost(evidence.pairs.env()));
     let slowest = [base, env].into_iter().flatten().fold(0.0, f64::max);
     (slowest > SLOW_CLOCK_NS).then(|| {
         let told = |cost: Option<f64>| {

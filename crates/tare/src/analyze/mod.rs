@@ -23,7 +23,6 @@ use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
 use crate::workload::Workload;
 
-mod batches;
 pub mod beside;
 mod blocks;
 mod cached;
@@ -40,16 +39,20 @@ pub(crate) mod effect;
 mod evidence;
 mod failures;
 mod flag;
+mod in_place;
 pub mod input;
 pub(crate) mod kept;
 mod machine;
 mod own_numbers;
 pub(crate) mod pairs;
 mod parallel;
+mod parts;
+mod placing;
 pub mod precision;
 mod publication;
 mod reading;
 mod remarked;
+mod report;
 mod rule;
 mod series;
 mod together;
@@ -147,15 +150,18 @@ impl<'a> Analysis<'a> {
         self.collected.add(data.into());
     }
 
-    /// Takes all trials that `source` hands over, decodes them on every processor and keeps their order.
+    /// Takes the trials of all parts, which are read and decoded on every processor by readers that `open` opens, in the
+    /// order of the parts.
     ///
     /// # Errors
-    /// Those of the source; trials that came before count.
-    pub fn add_each<E>(
+    /// Those of a reader.
+    pub fn add_parts<P: Sync, R, E: Send>(
         &mut self,
-        source: impl FnOnce(&mut dyn FnMut(TrialRef<'_>)) -> Result<(), E>,
+        parts: &[P],
+        open: impl Fn() -> Result<R, E> + Sync,
+        read: impl Fn(&mut R, &P, &mut dyn FnMut(TrialRef<'_>)) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        batches::add_each(&mut self.collected, source)
+        parts::add_parts(&mut self.collected, parts, open, read)
     }
 
     /// The dossier of what was added.
@@ -165,30 +171,43 @@ impl<'a> Analysis<'a> {
 
     /// The dossier, and what is suspected, in the order of its findings.
     pub fn dossier_and_suspected(self) -> (Dossier, Vec<Suspected>) {
-        let Self {
-            head,
-            mut collected,
-        } = self;
-        let concluded = conclude(head, &mut collected);
-        collected.release();
+        self.dossier_and_suspected_beside(|_| ())
+    }
+
+    /// The same, and `other` is done with what was taken: beside that, where nothing has to be struck out first.
+    pub(crate) fn dossier_and_suspected_beside(
+        mut self,
+        other: impl FnOnce(&Self) + Send,
+    ) -> (Dossier, Vec<Suspected>) {
+        let (head, collected) = (self.head, &mut self.collected);
+        let struck = void::take_out(&head.study, |arm| head.facts(arm), collected);
+        let concluded = if struck.is_empty() {
+            std::thread::scope(|scope| {
+                scope.spawn(|| other(&self));
+                conclude(self.head, &self.collected)
+            })
+        } else {
+            void::put_back(struck, collected);
+            other(&self);
+            void::strike_out(self.head, &mut self.collected);
+            conclude(self.head, &self.collected)
+        };
+        self.collected.release();
         concluded
     }
 
     /// The dossier, and every reading that entered it.
-    pub fn dossier_and_readings(self) -> (Dossier, Vec<Series>) {
-        let Self {
-            head,
-            mut collected,
-        } = self;
-        let (dossier, _) = conclude(head, &mut collected);
-        let readings = series::all(&head.study, &collected);
-        collected.release();
+    pub fn dossier_and_readings(mut self) -> (Dossier, Vec<Series>) {
+        void::strike_out(self.head, &mut self.collected);
+        let (dossier, _) = conclude(self.head, &self.collected);
+        let readings = series::all(&self.head.study, &self.collected);
+        self.collected.release();
         (dossier, readings)
     }
 }
 
-fn conclude(head: &RunHead, collected: &mut Collector<'_>) -> (Dossier, Vec<Suspected>) {
-    void::strike_out(head, collected);
+/// What follows from all that is left when what is void was struck out.
+fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspected>) {
     let mut cells = Vec::new();
     let mut aa = Vec::new();
     for arm in &head.arms {

@@ -123,14 +123,16 @@ pub(crate) struct Pairs<'a> {
     pub(crate) all: Vec<Pair<'a>>,
     /// Blocks in which only one side left a reading.
     pub(crate) halves: usize,
+    /// The trials of the arm.
+    env: Vec<Side<'a>>,
+    /// The trials of the baseline, those of its second copy included.
+    base: Vec<Side<'a>>,
+    launches: Vec<u32>,
 }
 
 impl<'a> Pairs<'a> {
     pub(crate) fn of(group: &'a Group, against: Against, arm: usize, place: usize) -> Self {
-        let mut pairs = Self {
-            all: Vec::new(),
-            halves: 0,
-        };
+        let (mut all, mut halves) = (Vec::new(), 0);
         let mut seen: Vec<u32> = group.arms[against.arm].keys().collect();
         seen.extend(group.arms[arm].keys());
         seen.sort_unstable();
@@ -139,7 +141,7 @@ impl<'a> Pairs<'a> {
             let base = Level::of(group, against, block, place);
             let env = Level::of(group, Against::arm(arm), block, place);
             match (base, env) {
-                (Some(base), Some(env)) => pairs.all.push(Pair {
+                (Some(base), Some(env)) => all.push(Pair {
                     block,
                     base,
                     env: in_turn(base, env.first, place, against),
@@ -147,10 +149,20 @@ impl<'a> Pairs<'a> {
                 // Where several runs are one, an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(block) => {}
                 (None, None) => {}
-                _ => pairs.halves += 1,
+                _ => halves += 1,
             }
         }
-        pairs
+        Self::with(all, halves)
+    }
+
+    pub(super) fn with(all: Vec<Pair<'a>>, halves: usize) -> Self {
+        Self {
+            halves,
+            env: all.iter().map(|pair| pair.env).collect(),
+            base: all.iter().flat_map(|pair| pair.base.trials()).collect(),
+            launches: all.iter().map(|pair| pair.env.0.launch).collect(),
+            all,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -158,21 +170,23 @@ impl<'a> Pairs<'a> {
     }
 
     /// The trials of the arm.
-    pub(crate) fn env(&self) -> Vec<Side<'a>> {
-        self.all.iter().map(|pair| pair.env).collect()
+    pub(crate) fn env(&self) -> &[Side<'a>] {
+        &self.env
     }
 
     /// The trials of the baseline, those of its second copy included.
-    pub(crate) fn base(&self) -> Vec<Side<'a>> {
-        self.all
-            .iter()
-            .flat_map(|pair| pair.base.trials())
-            .collect()
+    pub(crate) fn base(&self) -> &[Side<'a>] {
+        &self.base
+    }
+
+    /// The trials of both.
+    pub(crate) fn trials(&self) -> impl Iterator<Item = &Side<'a>> {
+        self.base.iter().chain(&self.env)
     }
 
     /// The launch of each block.
-    pub(crate) fn launches(&self) -> Vec<u32> {
-        self.all.iter().map(|pair| pair.env.0.launch).collect()
+    pub(crate) fn launches(&self) -> &[u32] {
+        &self.launches
     }
 
     /// ln cost ratios in block order; `None` if a value has no logarithm.

@@ -167,7 +167,7 @@ impl<'a> PrecisionRule<'a> {
                     needed: f64::INFINITY,
                     word: None,
                 };
-                if let Ok(interval) = effect::interval(&d, &pairs.launches()) {
+                if let Ok(interval) = effect::interval(&d, pairs.launches()) {
                     let margin = study.margins.of(metric.class);
                     let target = target_half_width(study, margin, interval.point);
                     let more = further_blocks(d.len(), interval.half_width(), target);

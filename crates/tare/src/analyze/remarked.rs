@@ -16,7 +16,7 @@ use crate::workload::Remark;
 pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     let mut ids: Vec<&'static str> = Vec::new();
     let (env, base) = (pairs.env(), pairs.base());
-    for remark in on(&env, metric).chain(on(&base, metric)) {
+    for remark in on(env, metric).chain(on(base, metric)) {
         if !ids.contains(&remark.id) {
             ids.push(remark.id);
         }
@@ -24,8 +24,8 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     ids.into_iter()
         .map(|id| {
             let sides = [
-                told("", &env, metric, id),
-                told("baseline, ", &base, metric, id),
+                told("", env, metric, id),
+                told("baseline, ", base, metric, id),
             ];
             let detail: Vec<String> = sides.into_iter().flatten().collect();
             flag(id, detail.join("; "))
@@ -96,8 +96,8 @@ mod tests {
             kept(vec![doubt("second"), doubt("again")]),
         ];
         let base = [kept(vec![]), kept(vec![]), kept(vec![doubt("there")])];
-        let pairs = Pairs {
-            all: (0..)
+        let pairs = Pairs::with(
+            (0..)
                 .zip(base.iter().zip(&env))
                 .map(|(block, (base, env))| Pair {
                     block,
@@ -108,8 +108,8 @@ mod tests {
                     env: (env, reading),
                 })
                 .collect(),
-            halves: 0,
-        };
+            0,
+        );
         let flags = flags(&pairs, &METRIC);
         assert_eq!(flags.len(), 1);
         assert_eq!(flags[0].id, "page-cache");

@@ -20,14 +20,6 @@ use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
 
-/// What is to be read of a trial.
-pub(super) enum Work<'t> {
-    /// Its bytes, by its workload.
-    Bytes(&'static dyn Workload, &'t RawOutput),
-    /// Nothing more.
-    Known(Box<Decoded>),
-}
-
 /// What a trial's bytes say.
 pub(super) fn decoded(
     workload: &'static dyn Workload,

@@ -70,11 +70,13 @@ impl KeptReadings {
         Analysis::read(head, &workload::find, file, length).ok()
     }
 
-    /// Keeps what was read, unless the trials are others by now. Where it cannot be kept, it is not.
-    pub(super) fn write(&self, store: &Store, analysis: &Analysis<'_>) {
-        if !matches!(store.identity(&self.run), Ok(Some(now)) if now == self.identity) {
-            return;
-        }
+    /// Whether the trials are those that were there before.
+    pub(super) fn are_of(&self, store: &Store) -> bool {
+        matches!(store.identity(&self.run), Ok(Some(now)) if now == self.identity)
+    }
+
+    /// Keeps what was read. Where it cannot be kept, it is not.
+    pub(super) fn write(&self, analysis: &Analysis<'_>) {
         let folder = self.file.parent().map(files::create_folder);
         if matches!(folder, Some(Ok(()))) {
             let _ = files::write_working_with(&self.file, |file| {

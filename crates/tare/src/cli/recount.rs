@@ -66,11 +66,10 @@ fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
         return Ok(why::conclude(&answered(store, &run)?));
     }
     let (mut dossier, _) = measured(store, stored)?;
-    let proofs = store.runs()?.into_iter().rev();
-    for line in proofs.filter(|line| line.study == proof::STUDY) {
-        let stored = store.run_without_records(&line.id)?;
+    for proof in store.runs_of(proof::STUDY)?.into_iter().rev() {
+        let stored = store.run_without_records(&proof)?;
         if why::before(&stored.study) == Some(run.as_str()) {
-            proof::put_into(&mut dossier, &run_data(store.run(&line.id)?));
+            proof::put_into(&mut dossier, &run_data(store.run(&proof)?));
         }
     }
     Ok(dossier)
@@ -87,14 +86,10 @@ pub(super) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed
         next = before.filter(|before| !runs.contains(before));
         runs.extend(next.clone());
     }
-    for line in store
-        .runs()?
-        .into_iter()
-        .filter(|line| line.study == proof::STUDY)
-    {
-        let study = store.run_without_records(&line.id)?.study;
-        if why::before(&study) == Some(run.as_str()) && !runs.contains(&line.id) {
-            runs.push(line.id);
+    for proof in store.runs_of(proof::STUDY)? {
+        let study = store.run_without_records(&proof)?.study;
+        if why::before(&study) == Some(run.as_str()) && !runs.contains(&proof) {
+            runs.push(proof);
         }
     }
     Ok(runs)
@@ -182,11 +177,20 @@ pub(super) fn measured_by(
         return Ok(analysis.dossier_and_suspected());
     }
     let mut analysis = Analysis::new(&head, &workload::find).without_slices();
-    analysis.add_each(|add| store.each_record(&head.run, |record| add(trial_ref(record))))?;
-    if let Some(kept) = kept {
-        kept.write(store, &analysis);
+    match store.parts(&head.run)? {
+        Some(parts) => analysis.add_parts(
+            &parts.all,
+            || parts.reader(),
+            |reader, part, add| reader.each(part, |record| add(trial_ref(record))),
+        )?,
+        None => store.each_record(&head.run, |record| analysis.add(trial_ref(record)))?,
     }
-    Ok(analysis.dossier_and_suspected())
+    let kept = kept.filter(|kept| kept.are_of(store));
+    Ok(analysis.dossier_and_suspected_beside(|analysis| {
+        if let Some(kept) = kept {
+            kept.write(analysis);
+        }
+    }))
 }
 
 /// A stored run of `tare why` with those that came before it in the same answer, as one; one that is no longer

@@ -38,13 +38,15 @@ impl Store {
                 Ok(())
             };
             add("SELECT * FROM run WHERE number = ?1", &[number])?;
-            let counted = "SELECT count(*), min(sequence), max(sequence) FROM trial WHERE run = ?1";
-            add(counted, &[number])?;
-            let (least, most): (i64, i64) = connection.query_row(
-                "SELECT coalesce(min(sequence), 0), coalesce(max(sequence), 0) FROM trial WHERE run = ?1",
-                [number],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?;
+            // Apart from each other, because then the index gives its ends without being gone through.
+            let of_trials = |what: &str| format!("SELECT {what}(sequence) FROM trial WHERE run = ?1");
+            add(&of_trials("count"), &[number])?;
+            let end = |what: &str| {
+                let found = connection.query_row(&of_trials(what), [number], |row| row.get(0));
+                found.map(|found: Option<i64>| found.unwrap_or(0))
+            };
+            let (least, most) = (end("min")?, end("max")?);
+            add("SELECT ?1, ?2", &[least, most])?;
             for step in 0..LOOKED_AT {
                 let at = least + (most - least) * step / (LOOKED_AT - 1);
                 add(

@@ -25,12 +25,15 @@ mod read;
 mod reading;
 mod record;
 mod schema;
+mod trials;
 
 pub use error::StoreError;
 pub use record::{
     ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoredRun, TrialRecord,
     WorkloadEnd,
 };
+
+pub use trials::{Part, Parts, Reader};
 
 use error::{classify, of_file};
 use lock::RunLock;
@@ -45,6 +48,8 @@ pub struct Store {
     path: PathBuf,
     /// Whether it is the file at its path, and not in memory.
     is_file: bool,
+    /// Whether other connections may read it beside this one, without a lock.
+    has_readers: bool,
     /// The run that is being written, with its session and the lock.
     writing: Option<Writing>,
 }
@@ -92,7 +97,11 @@ impl Store {
             reading::open(path).and_then(|connection| Self::set_up_to_read(connection, path))
         };
         let connection = opened.map_err(|error| error.told(path))?;
-        Ok(Self::over(connection, path))
+        let store = Self::over(connection, path);
+        Ok(Self {
+            has_readers: store.is_file,
+            ..store
+        })
     }
 
     fn over(connection: Connection, path: &Path) -> Self {
@@ -101,6 +110,7 @@ impl Store {
             connection,
             path: path.to_owned(),
             is_file,
+            has_readers: false,
             writing: None,
         }
     }

@@ -1,18 +1,14 @@
-//! Reading a store: lists, whole runs, and trials one by one.
+//! Reading a store: lists and whole runs. Trials one by one are in `trials`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row};
-use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, Visitor};
-use tare_model::outcome::{Bytes, Exit};
-use tare_model::trial::CellKey;
-use tare_model::{CommandCall, Failure, Outcome, RawOutput, RunId, StoppedBy, Trial};
+use serde::de::DeserializeOwned;
+use tare_model::{CommandCall, RunId, StoppedBy};
 
 use super::{
-    ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, TrialRecord,
-    WorkloadEnd, classify,
+    ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, WorkloadEnd, classify,
 };
 
 /// Each run with its last session's end and the time that it took; a session without an end counts up to
@@ -67,149 +63,18 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
 }
 
 /// An error that says that a column holds what it should not.
-fn unreadable(column: usize, problem: String) -> rusqlite::Error {
+pub(super) fn unreadable(column: usize, problem: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, problem.into())
 }
 
 /// The JSON in a column.
-fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| unreadable(column, error.to_string()))
 }
 
 fn run_id(text: String) -> rusqlite::Result<RunId> {
     RunId::new(text).map_err(|error| unreadable(0, error.to_string()))
-}
-
-const TRIALS: &str = "
-SELECT sequence, block, position, launch, workload_index, cell, started_unix_ns, host_elapsed_ns,
-       kind, detail, format, stdout, stderr, exit, charged
-  FROM trial WHERE run = ?1 ORDER BY sequence";
-
-/// The records that rows are read into, one a cell: what a cell's trials share is parsed once, and their bytes lie in
-/// the same memory one after the other.
-#[derive(Default)]
-struct Records {
-    by_cell: BTreeMap<String, TrialRecord>,
-    /// The last exit, with its JSON: hardly any trial ends otherwise than the one before.
-    exit: Option<(String, Exit)>,
-}
-
-impl Records {
-    /// More different cells than a study has are no repetitions.
-    const MOST: usize = 512;
-
-    /// The record of a row, valid until the next one.
-    fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<&TrialRecord> {
-        let cell = row.get_ref(5)?.as_str()?;
-        if !self.by_cell.contains_key(cell) {
-            if self.by_cell.len() >= Self::MOST {
-                self.by_cell.clear();
-            }
-            self.by_cell.insert(cell.to_owned(), blank(parsed(row, 5)?));
-        }
-        let record = self.by_cell.get_mut(cell).expect("it was put there");
-        let trial = &mut record.trial;
-        trial.sequence = row.get(0)?;
-        trial.block = row.get(1)?;
-        trial.position = row.get(2)?;
-        trial.launch = row.get(3)?;
-        trial.workload_index = row.get(4)?;
-        record.started_unix_ns = row.get(6)?;
-        let host_elapsed_ns: i64 = row.get(7)?;
-        record.host_elapsed_ns = host_elapsed_ns.max(0) as u64;
-        match row.get_ref(8)?.as_str()? {
-            "completed" => {
-                let exit = match (row.get_ref(13)?.as_str()?, &self.exit) {
-                    (text, Some((known, exit))) if text == known => *exit,
-                    (text, _) => self.exit.insert((text.to_owned(), parsed(row, 13)?)).1,
-                };
-                completed(&mut record.outcome, row, exit)?;
-            }
-            "unavailable" => record.outcome = Outcome::Unavailable(parsed(row, 9)?),
-            "failed" => record.outcome = Outcome::Failed(parsed(row, 9)?),
-            kind => return Err(unreadable(8, format!("`{}`", kind.escape_default()))),
-        }
-        match row.get_ref(14)? {
-            ValueRef::Null => record.charged.clear(),
-            text => read_numbers(&mut record.charged, text.as_str()?)
-                .map_err(|error| unreadable(14, error.to_string()))?,
-        }
-        Ok(record)
-    }
-}
-
-/// Numbers by name, read into those of the trial before, which mostly have the same names.
-struct Numbers<'m>(&'m mut BTreeMap<String, f64>);
-
-impl<'de> Visitor<'de> for Numbers<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("numbers by name")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        #[derive(serde::Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        // No JSON gives this: what still has it afterwards was not named again.
-        self.0.values_mut().for_each(|value| *value = f64::NAN);
-        while let Some((Name(name), value)) = map.next_entry()? {
-            match self.0.get_mut(&*name) {
-                Some(known) => *known = value,
-                None => drop(self.0.insert(name.into_owned(), value)),
-            }
-        }
-        self.0.retain(|_, value| !value.is_nan());
-        Ok(())
-    }
-}
-
-fn read_numbers(into: &mut BTreeMap<String, f64>, text: &str) -> serde_json::Result<()> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.deserialize_map(Numbers(into))?;
-    json.end()
-}
-
-/// A record of this cell in which nothing has happened yet.
-fn blank(cell: CellKey) -> TrialRecord {
-    TrialRecord {
-        trial: Trial {
-            sequence: 0,
-            block: 0,
-            position: 0,
-            launch: 0,
-            workload_index: 0,
-            cell,
-        },
-        started_unix_ns: 0,
-        host_elapsed_ns: 0,
-        outcome: Outcome::Failed(Failure::Lost(String::new())),
-        charged: BTreeMap::new(),
-    }
-}
-
-/// Puts a row's output in, into the memory of the one before where there is one.
-fn completed(outcome: &mut Outcome, row: &Row<'_>, exit: Exit) -> rusqlite::Result<()> {
-    let mut raw = match std::mem::replace(outcome, Outcome::Failed(Failure::Lost(String::new()))) {
-        Outcome::Completed(raw) => raw,
-        _ => RawOutput {
-            format: String::new(),
-            stdout: Bytes::default(),
-            stderr: Bytes::default(),
-            exit,
-        },
-    };
-    raw.format.clear();
-    raw.format.push_str(row.get_ref(10)?.as_str()?);
-    for (bytes, column) in [(&mut raw.stdout.0, 11), (&mut raw.stderr.0, 12)] {
-        bytes.clear();
-        bytes.extend_from_slice(row.get_ref(column)?.as_blob()?);
-    }
-    raw.exit = exit;
-    *outcome = Outcome::Completed(raw);
-    Ok(())
 }
 
 impl Store {
@@ -247,6 +112,30 @@ impl Store {
         })
     }
 
+    /// The runs of a study, the newest first.
+    pub fn runs_of(&self, study: &str) -> Result<Vec<RunId>, StoreError> {
+        let all = self.read(|connection| {
+            connection
+                .prepare("SELECT id, study FROM run ORDER BY number DESC")?
+                .query_map([], |row| {
+                    Ok((run_id(row.get(0)?)?, parsed::<tare_model::Study>(row, 1)?))
+                })?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        let of_study = all.into_iter().filter(|(_, of)| of.id == study);
+        Ok(of_study.map(|(run, _)| run).collect())
+    }
+
+    /// The names of all runs, the newest first.
+    fn names(&self) -> Result<Vec<RunId>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare("SELECT id FROM run ORDER BY number DESC")?
+                .query_map([], |row| run_id(row.get(0)?))?
+                .collect()
+        })
+    }
+
     /// Whether a run is being measured right now, as far as can be seen without taking its lock: it is the newest, has no
     /// end, and the process that took the lock last is there. Where processes cannot be looked up, it is not.
     pub fn is_at_work(&self, run: &RunId) -> Result<bool, StoreError> {
@@ -266,26 +155,24 @@ impl Store {
 
     /// The run that `text` names: its whole name, a beginning that fits only one, or `latest`.
     pub fn resolve(&self, text: &str) -> Result<RunId, StoreError> {
-        let runs = self.runs()?;
-        if let Some(run) = runs.iter().find(|run| run.id.as_str() == text) {
-            return Ok(run.id.clone());
+        let runs = self.names()?;
+        if let Some(run) = runs.iter().find(|run| run.as_str() == text) {
+            return Ok(run.clone());
         }
         if text == "latest" {
-            return match runs.first() {
-                Some(newest) => Ok(newest.id.clone()),
-                None => Err(StoreError::Empty(self.path.clone())),
-            };
+            let newest = runs.into_iter().next();
+            return newest.ok_or_else(|| StoreError::Empty(self.path.clone()));
         }
-        let fits: Vec<&RunLine> = runs
+        let fits: Vec<&RunId> = runs
             .iter()
-            .filter(|run| !text.is_empty() && run.id.as_str().starts_with(text))
+            .filter(|run| !text.is_empty() && run.as_str().starts_with(text))
             .collect();
         match fits.as_slice() {
-            [only] => Ok(only.id.clone()),
+            [only] => Ok((*only).clone()),
             [] => Err(no_such_run(text, &runs)),
             several => Err(StoreError::Ambiguous {
                 id: text.to_owned(),
-                fits: several.iter().map(|run| run.id.to_string()).collect(),
+                fits: several.iter().map(ToString::to_string).collect(),
             }),
         }
     }
@@ -401,24 +288,6 @@ impl Store {
         })
     }
 
-    /// Calls `visit` with every trial of a run in the plan's order, one in memory at a time.
-    pub fn each_record(
-        &self,
-        run: &RunId,
-        mut visit: impl FnMut(&TrialRecord),
-    ) -> Result<(), StoreError> {
-        let number = self.number(run)?;
-        self.read(|connection| {
-            let mut query = connection.prepare(TRIALS)?;
-            let mut rows = query.query([number])?;
-            let mut records = Records::default();
-            while let Some(row) = rows.next()? {
-                visit(records.read(row)?);
-            }
-            Ok(())
-        })
-    }
-
     pub(super) fn number(&self, run: &RunId) -> Result<i64, StoreError> {
         let number = self.read(|connection| {
             connection
@@ -431,7 +300,7 @@ impl Store {
         })?;
         match number {
             Some(number) => Ok(number),
-            None => Err(no_such_run(run.as_str(), &self.runs()?)),
+            None => Err(no_such_run(run.as_str(), &self.names()?)),
         }
     }
 
@@ -457,33 +326,10 @@ fn latest_of_each(study: &tare_model::Study, records: Vec<ArmRecord>) -> Vec<Arm
 }
 
 /// Names the nearest run, if it is near enough to be a slip of the finger.
-fn no_such_run(text: &str, runs: &[RunLine]) -> StoreError {
-    let near = crate::suggest::nearest(text, runs.iter().map(|run| run.id.as_str()));
+fn no_such_run(text: &str, runs: &[RunId]) -> StoreError {
+    let near = crate::suggest::nearest(text, runs.iter().map(RunId::as_str));
     StoreError::NoSuchRun {
         id: text.to_owned(),
         near: near.map(str::to_owned),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_those_of_their_own_row_whatever_the_row_before_had() {
-        let mut numbers = BTreeMap::new();
-        for text in [
-            r#"{"a":1,"b":2.5}"#,
-            r#"{"b":3,"c":0}"#,
-            "{}",
-            r#"{"a":-1}"#,
-        ] {
-            read_numbers(&mut numbers, text).unwrap();
-            let alone: BTreeMap<String, f64> = serde_json::from_str(text).unwrap();
-            assert_eq!(numbers, alone);
-        }
-        for text in ["", "[]", r#"{"a":null}"#, r#"{"a":1}x"#, r#"{"a":"1"}"#] {
-            assert!(read_numbers(&mut numbers, text).is_err(), "{text}");
-        }
     }
 }

@@ -3,6 +3,9 @@
 //! A workload says what to run ([`Workload::recipe`]) and how to read the bytes ([`Workload::decode`]); it
 //! does no I/O and knows nothing of environments. Adding one is a file here and a word in [`WORKLOADS`].
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use tare_model::course::Course;
 use tare_model::{MetricSpec, Params, Path, RawOutput, Reason, Recipe, Sample, Value, WorkSpan};
 
@@ -148,10 +151,12 @@ pub static WORKLOADS: &[&dyn Workload] = &[
 
 /// The workload of this name.
 pub fn find(id: &str) -> Option<&'static dyn Workload> {
-    WORKLOADS
-        .iter()
-        .copied()
-        .find(|workload| workload.id() == id)
+    // Asked for every trial of a run.
+    static BY_ID: LazyLock<BTreeMap<&str, &'static dyn Workload>> = LazyLock::new(|| {
+        let all = WORKLOADS.iter().copied();
+        all.map(|workload| (workload.id(), workload)).collect()
+    });
+    BY_ID.get(id).copied()
 }
 
 /// A program that a workload runs inside the arm: what has to be there, and how it tells its version.

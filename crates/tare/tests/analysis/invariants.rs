@@ -93,20 +93,38 @@ proptest! {
     }
 
     #[test]
-    fn trials_decoded_on_every_processor_give_the_same_as_one_after_the_other(seed in 0u64..1_000_000, n_failed in 0usize..40) {
-        // More than a batch, with more kinds of failure than are told one by one.
+    fn trials_decoded_on_every_processor_give_the_same_as_one_after_the_other(seed in 0u64..1_000_000, n_failed in 0usize..40, length in 1usize..90) {
+        // Parts end within blocks, with more kinds of failure than are told one by one.
         let plan = Plan { seed, blocks: 40, workloads: vec!["files", "syscall"], ..Plan::default() };
         let mut run = plan.run();
         for (number, data) in run.trials.iter_mut().step_by(7).take(n_failed).enumerate() {
             data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
         }
-        let mut beside = Analysis::new(&run.head, &find);
-        let handed_over: Result<(), ()> = beside.add_each(|add| {
-            run.trials.iter().for_each(|trial| add(trial.into()));
-            Err(())
+        let one_by_one = |run: &RunData| {
+            let mut analysis = Analysis::new(&run.head, &find).without_slices();
+            run.trials.iter().for_each(|trial| analysis.add(trial));
+            analysis.dossier()
+        };
+        let mut beside = Analysis::new(&run.head, &find).without_slices();
+        let parts: Vec<_> = run.trials.chunks(length).collect();
+        beside.add_parts(&parts, || Ok::<(), ()>(()), |(), part, add| {
+            part.iter().for_each(|trial| add(trial.into()));
+            Ok(())
+        }).unwrap();
+        prop_assert_eq!(one_by_one(&run), beside.dossier());
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_read_is_told(place in 0usize..9) {
+        let run = Plan::default().run();
+        let mut analysis = Analysis::new(&run.head, &find);
+        let parts: Vec<usize> = (0..9).collect();
+        let taken = analysis.add_parts(&parts, || Ok(()), |(), part, _| {
+            if *part == place { Err(*part) } else { Ok(()) }
         });
-        prop_assert_eq!(handed_over, Err(()));
-        prop_assert_eq!(analyze(&run, &find), beside.dossier());
+        prop_assert_eq!(taken, Err(place));
+        let unopened = analysis.add_parts(&parts, || Err::<(), usize>(place), |(), _, _| Ok(()));
+        prop_assert_eq!(unopened, Err(place));
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! From a stored trial to what is kept of it: a function of the trial and the study alone, so that many are read at
+//! once.
+//!
+//! What it cannot see: other trials, and whether this one should count.
+
+use tare_model::{Absence, ArmSpec, Failure, Outcome, Study};
+
+use super::Find;
+use super::failures::{Counted, hint_after, hint_for, told};
+use super::input::TrialRef;
+use super::kept::{GroupKey, Place, Taken};
+use super::together::{cut_off, decoded};
+use crate::workload::DecodeError;
+
+/// What came of a trial.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are of the larger one, and a box of its own for each trial costs more"
+)]
+pub(super) enum Says {
+    /// Nothing, and no arm of the study's ran it.
+    OfNone(Box<Counted>),
+    /// What it left, or how it is counted.
+    OfWork {
+        place: Place,
+        taken: Result<Taken, NotTaken>,
+    },
+}
+
+/// Why a trial left nothing usable.
+pub(super) enum NotTaken {
+    /// It left nothing to decode, and is counted like this.
+    Counted(Box<Counted>),
+    /// What it left cannot be read.
+    Unread(DecodeError),
+}
+
+/// What must be known of a study to read its trials.
+#[derive(Clone)]
+pub(super) struct Placing<'a> {
+    /// How workloads are looked up.
+    pub(super) find: Find<'a>,
+    /// In the study's order.
+    pub(super) arms: Vec<ArmSpec>,
+}
+
+impl<'a> Placing<'a> {
+    pub(super) fn of(study: &Study, find: Find<'a>) -> Self {
+        Self {
+            find,
+            arms: study.arms.clone(),
+        }
+    }
+
+    /// The place of an arm in the study.
+    pub(super) fn arm_index(&self, arm: &str) -> Option<usize> {
+        self.arms.iter().position(|spec| spec.id.as_str() == arm)
+    }
+
+    /// Says where a trial belongs, and what it left or how it is counted.
+    pub(super) fn read(&self, data: TrialRef<'_>) -> Says {
+        let trial = data.trial;
+        let cell = &trial.cell;
+        let (arm, workload) = (cell.arm.as_str(), cell.workload.as_str());
+        let counted = |kind, why: &dyn std::fmt::Display| Counted {
+            arm: arm.to_owned(),
+            workload: workload.to_owned(),
+            kind,
+            reason: why.to_string(),
+            hint: None,
+        };
+        let Some(arm) = self.arm_index(arm) else {
+            let counted = counted(Absence::Failed, &"the study has no such arm");
+            return Says::OfNone(Box::new(counted));
+        };
+        let place = Place {
+            key: GroupKey {
+                workload_index: trial.workload_index,
+                instances: cell.instances,
+            },
+            arm,
+            block: trial.block,
+            position: trial.position,
+            launch: trial.launch,
+            host_ns: data.host_elapsed_ns,
+        };
+        let of_trial = (self.find)(workload);
+        let not = |counted: Counted| Err(NotTaken::Counted(Box::new(counted)));
+        let taken = match data.outcome {
+            Outcome::Completed(raw) => {
+                if let Some(workload) = of_trial {
+                    decoded(workload, raw)
+                        .map(|decoded| decoded.taken(&place, &data.charged()))
+                        .map_err(NotTaken::Unread)
+                } else {
+                    let reason = format!("this version of Tare has no workload `{workload}`");
+                    not(counted(Absence::Failed, &reason))
+                }
+            }
+            Outcome::Unavailable(reason) => not(Counted {
+                hint: hint_for(reason, &self.arms[arm]),
+                ..counted(Absence::Unavailable, reason)
+            }),
+            Outcome::Failed(failure) => {
+                let limit_ns = match failure {
+                    // It says something all the same: that it took at least so long.
+                    Failure::TimedOut { limit_ns } => Some(*limit_ns),
+                    _ => None,
+                };
+                let cut_off = of_trial
+                    .zip(limit_ns)
+                    .and_then(|(workload, limit_ns)| cut_off(workload, &cell.params, limit_ns));
+                match cut_off {
+                    Some(decoded) => Ok(decoded.taken(&place, &data.charged())),
+                    None => not(Counted {
+                        hint: hint_after(failure),
+                        ..counted(Absence::Failed, &told(failure))
+                    }),
+                }
+            }
+        };
+        Says::OfWork { place, taken }
+    }
+}
