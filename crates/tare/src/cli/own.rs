@@ -38,7 +38,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// How the command is on both sides. One that fails while what is the user's is read-only is given copies.
+    /// How the command is on both sides. One that fails while what is the user's is read-only, or complains of that,
+    /// is given copies.
     fn looked(
         self,
         cx: &crate::cx::Context<'_>,
@@ -46,9 +47,10 @@ impl<'a> Subject<'a> {
         ask: &mut Ask,
         own: &mut Own,
     ) -> Result<Seen, Failed> {
-        let failed = match seen(cx, ask, own) {
-            Err(failed) if !(failed.may_have_left || cx.cancel.is_requested()) => failed,
-            seen => return seen,
+        let first = match seen(cx, ask, own) {
+            Err(failed) if failed.may_have_left || cx.cancel.is_requested() => return Err(failed),
+            Ok(seen) if !tells_read_only(&seen.0.said()) => return Ok(seen),
+            first => first,
         };
         let wish = self.wish(cx.scratch);
         let trouble = |source| of_driver(self.driver, source);
@@ -60,15 +62,16 @@ impl<'a> Subject<'a> {
             Shares::Copied | Shares::Shared => Ok(None),
         };
         let Some(copied) = copied.map_err(trouble)? else {
-            return Err(failed);
+            return first;
         };
         output::tell(
-            "it fails while what is yours is read-only; once more with copies that it may write to",
+            "it does not do its work while what is yours is read-only; once more with copies that it may write to",
         );
-        for line in &copied {
-            output::tell(&output::printable(line));
+        for line in copied {
+            output::tell(&output::printable(&line.now));
+            own.told.retain(|told| *told != line.before);
+            own.told.push(line.now);
         }
-        own.told.extend(copied);
         seen(cx, ask, own)
     }
 }
@@ -250,13 +253,17 @@ fn based(
     })
 }
 
+/// Whether a program says, in the words of most systems' libraries, that it could not write.
+fn tells_read_only(said: &str) -> bool {
+    said.contains("Read-only file system") || said.contains("EROFS")
+}
+
 /// The words for a command that does not work in its own container: there is no host to compare with.
 fn alone(trouble: Trouble) -> Failed {
     let may_have_left = trouble.may_have_left();
     let failed = match &trouble {
         Trouble::FailsInside { how, said, .. } => {
-            let is_of_share = said.contains("Read-only file system") || said.contains("EROFS");
-            let hint = is_of_share.then(|| {
+            let hint = tells_read_only(said).then(|| {
                 "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
             });
             Failed::new(

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
-use super::own::{Changed, Own, Wish};
+use super::own::{Changed, Own, Retold, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -318,7 +318,7 @@ impl Driver for Docker {
         cx: &Context<'_>,
         wish: &Wish<'_>,
         settings: &Params,
-    ) -> Result<Option<Vec<String>>, EnvError> {
+    ) -> Result<Option<Vec<Retold>>, EnvError> {
         self.within(wish.context)
             .taken_with_copies(cx, wish, settings)
     }

@@ -163,8 +163,8 @@ pub trait Driver: Sync {
         })
     }
     /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where
-    /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each, and `None`
-    /// where there is nothing to copy.
+    /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each in place of
+    /// what was told, and `None` where there is nothing to copy.
     ///
     /// # Errors
     /// Those of [`take`](Self::take).
@@ -173,7 +173,7 @@ pub trait Driver: Sync {
         cx: &Context<'_>,
         wish: &own::Wish<'_>,
         settings: &Params,
-    ) -> Result<Option<Vec<String>>, EnvError> {
+    ) -> Result<Option<Vec<own::Retold>>, EnvError> {
         let _ = (cx, wish, settings);
         Ok(None)
     }

@@ -93,6 +93,15 @@ pub struct Own {
     pub inside: Option<Params>,
 }
 
+/// A line that is told in place of another, because something changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retold {
+    /// What was told before.
+    pub before: String,
+    /// What is told now.
+    pub now: String,
+}
+
 /// Something of the user's, taken once more after a change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changed {

@@ -96,7 +96,7 @@ impl Driver for Podman {
         cx: &Context<'_>,
         wish: &super::own::Wish<'_>,
         settings: &Params,
-    ) -> Result<Option<Vec<String>>, EnvError> {
+    ) -> Result<Option<Vec<super::own::Retold>>, EnvError> {
         self.taken_with_copies(cx, wish, settings)
     }
 

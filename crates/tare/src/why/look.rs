@@ -61,6 +61,14 @@ impl Inside {
         }
     }
 
+    /// What it said on standard error, where it ended.
+    pub fn said(&self) -> String {
+        match self {
+            Self::Ended(look) => String::from_utf8_lossy(&look.report.stderr.0).into_owned(),
+            Self::CutOff(_) => String::new(),
+        }
+    }
+
     /// Whether it did not end, and the other side is not so much faster that this tells a cost.
     pub fn is_over(&self, first: &First) -> bool {
         let Self::CutOff(limit_ns) = self else {

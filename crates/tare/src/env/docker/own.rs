@@ -18,7 +18,7 @@ use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::shared;
-use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Source, Wish};
+use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Source, Wish};
 
 mod changed;
 #[cfg(unix)]
@@ -319,7 +319,7 @@ impl Docker {
         cx: &Context<'_>,
         wish: &Wish<'_>,
         settings: &Params,
-    ) -> Result<Option<Vec<String>>, EnvError> {
+    ) -> Result<Option<Vec<Retold>>, EnvError> {
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::of(cx, &api, like)?;

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::Shares;
+use super::{Retold, Shares};
 use crate::env::text::printable;
 
 /// Sockets by which whoever can connect steers the machine.
@@ -192,14 +192,29 @@ fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
             Copy::Overlay => Fate::Over,
         };
     }
-    told.push(format!(
-        "`{source}` is shown at `{target}` READ-ONLY, so that nothing of yours is written to; `--share-writable` lets the command write there"
-    ));
+    told.push(told_read_only(share));
     Fate::ReadOnly
 }
 
+/// What is told of a share that the command could write to and that is shown read-only.
+fn told_read_only(share: &Share) -> String {
+    format!(
+        "`{}` is shown at `{}` READ-ONLY, so that nothing of yours is written to; `--share-writable` lets the command write there",
+        printable(&share.source),
+        printable(&share.target)
+    )
+}
+
+/// What is told of a share of which every arm has a copy now, in place of what was told of it.
+pub(in crate::env) fn retold(share: &Share) -> Retold {
+    Retold {
+        before: told_read_only(share),
+        now: told_copy(share),
+    }
+}
+
 /// What is told of a share of which every arm has a copy.
-pub(in crate::env) fn told_copy(share: &Share) -> String {
+fn told_copy(share: &Share) -> String {
     format!(
         "`{}` is a COPY of `{}` of each arm's own, so that nothing of yours is written to; `--share-writable` lets the command write there",
         printable(&share.target),

@@ -14,8 +14,8 @@ use tare_model::Params;
 
 use super::super::EnvError;
 use super::super::image::packed;
-use super::super::own::shared::{Copy, Policy, Share, told_copy};
-use super::super::own::{self as env_own, Changed, LIKE, Own, Shares, Source, Wish};
+use super::super::own::shared::{Copy, Policy, Share, retold};
+use super::super::own::{self as env_own, Changed, LIKE, Own, Retold, Shares, Source, Wish};
 use super::super::text::printable;
 use super::caller::Caller;
 use super::settings::Settings;
@@ -361,7 +361,7 @@ impl Podman {
         cx: &Context<'_>,
         wish: &Wish<'_>,
         settings: &Params,
-    ) -> Result<Option<Vec<String>>, EnvError> {
+    ) -> Result<Option<Vec<Retold>>, EnvError> {
         let caller = self.caller_for(cx, wish)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let mut template = Template::of_setting(cx, &caller, like)?;
@@ -372,7 +372,7 @@ impl Podman {
         }
         template.shares = Shares::Copied;
         template.keep(wish.folder)?;
-        Ok(Some(copied.iter().map(told_copy).collect()))
+        Ok(Some(copied.iter().map(retold).collect()))
     }
 
     /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. The flags go out of the

@@ -190,7 +190,9 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
         });
         let own = place.driver.take(&cx, &wish).unwrap();
         let told = place.driver.take_copies(&cx, &wish, &own.settings);
-        let told = told.unwrap().unwrap().join("\n");
+        let told = told.unwrap().unwrap();
+        let told: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
+        let told = told.join("\n");
         assert!(told.contains("`/data` is a COPY of"), "{told}");
         arm_of(&place, &own.settings, |arm| {
             assert_eq!(run(&arm, read), "rows");

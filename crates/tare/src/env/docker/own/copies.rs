@@ -20,8 +20,8 @@ use super::template::Template;
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
-use crate::env::own::Shares;
-use crate::env::own::shared::{Share, told_copy};
+use crate::env::own::shared::{Share, retold};
+use crate::env::own::{Retold, Shares};
 
 /// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does
 /// without the mount.
@@ -60,7 +60,7 @@ pub(super) fn stand_in(
     image: &ImageInspect,
     is_there: &dyn Fn(&Share) -> bool,
     folder: &Path,
-) -> Result<Option<Vec<String>>, EnvError> {
+) -> Result<Option<Vec<Retold>>, EnvError> {
     let mut wanted = copyable(&template.body, &volumes_of(image));
     wanted.retain(|share| is_there(share));
     let has = |template: &Template, share: &Share| {
@@ -85,8 +85,11 @@ pub(super) fn stand_in(
         }
     }
     template.shares = Shares::Copied;
-    let others = told(&others).map(|told| format!("read-only still: {told}"));
-    let lines = wanted.iter().map(told_copy).chain(others);
+    let others = told(&others).map(|told| Retold {
+        before: String::new(),
+        now: format!("read-only still: {told}"),
+    });
+    let lines = wanted.iter().map(retold).chain(others);
     Ok(Some(lines.collect()))
 }
 
