@@ -67,7 +67,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     .seen_if((!is_stopped && !leads.is_empty()).then(|| {
         "the group's count of throttled periods did not grow, which does not clear the limit on a busy machine".to_owned()
     }))
-    .seen_all(case.because(&cells, &[Family::Quota]));
+    .because(case, &[Family::Quota]);
     Some(found.by(switch::cpuset_for_quota(case, here)))
 }
 

@@ -56,7 +56,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     };
     Some(
         case.found(&cells, 0.75, format!("While the arm was measured, {who}"))
-            .seen_all(case.because(&cells, FAMILIES))
+            .because(case, FAMILIES)
             .by(switch::other_cpus(case)),
     )
 }

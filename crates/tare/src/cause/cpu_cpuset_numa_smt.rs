@@ -73,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_if(case.differs(fact::CPU_AFFINITY).map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))
         .seen_if(halves.map(|(there, here)| format!("{here:.1} of them to a core, in the baseline {there:.1}")))
         .seen_if(nodes.map(|(there, here)| format!("memory nodes `{here}`, in the baseline `{there}`")))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::without(case, "cpuset")),
     )
 }

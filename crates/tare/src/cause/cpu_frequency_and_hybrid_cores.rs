@@ -88,7 +88,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen_if(hybrid.map(|(slow, fast)| {
             format!("the machine has fast cores `{fast}` and slow cores `{slow}`")
         }))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(proof),
     )
 }

@@ -49,7 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 name.trim_start_matches(fact::beginning(fact::MITIGATION))
             )
         }))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::not_here(
             "mitigations belong to a kernel's start and are not switched off in an arm",
         )),

@@ -122,7 +122,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             )
         }))
         .seen_if(pinned.map(|(name, threads)| format!("`{name}` asks for {threads} threads")))
-        .seen_all(case.because(&which, &[Family::Spin]));
+        .because(case, &[Family::Spin]);
     let pairs: Vec<(&str, String)> = VARIABLES
         .iter()
         .map(|name| (*name, format!("{size:.0}")))

@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 format!("the scheduler is `{here}`, in the baseline `{there}`")
             }),
         )
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::not_here(
             "the limit comes from outside of the arm's settings",
         )),

@@ -83,7 +83,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             place.words()
         ))
         .seen_if(devices.map(|(there, here)| format!("device {here}, in the baseline {there}")))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(if place.path.is_some() {
             switch::same_folder(case, &place)
         } else if is_in_memory(there) {

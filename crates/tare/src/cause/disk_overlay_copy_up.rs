@@ -75,7 +75,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 format!("{layers} lower layer{}", if layers == 1 { "" } else { "s" })
             }),
         )
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::volume(case)),
     )
 }

@@ -110,7 +110,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .map(|system| format!("the engine says that it is `{system}`")),
         )
         .seen_if(blocked_submission(case))
-        .seen_all(case.because(&cells, FAMILIES));
+        .because(case, FAMILIES);
     // On one kernel the folder itself can be shown in place of what serves it.
     let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
     Some(found.by(match own {

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 
+use super::triage::Family;
 use super::{Case, Counterfactual, Suspicion};
 
 /// A cause as its file declares it: a reason why an environment may cost more.
@@ -66,6 +67,13 @@ impl Found {
     #[must_use]
     pub fn seen_all(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
+        self
+    }
+
+    /// What the counters of its cells say for these families.
+    #[must_use]
+    pub fn because(mut self, case: &Case<'_>, families: &[Family]) -> Self {
+        self.evidence.extend(case.because(&self.cells, families));
         self
     }
 

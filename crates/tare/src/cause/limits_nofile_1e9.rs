@@ -70,7 +70,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen(format!(
             "a process may have {here:.0} descriptors, in the baseline {there:.0}"
         ))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::engine(
             case,
             "ulimits",

@@ -61,7 +61,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             wanted
                 .map(|wanted| format!("in the baseline the command holds {} there", bytes(wanted))),
         )
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::engine(case, "shm", "1g")),
     )
 }

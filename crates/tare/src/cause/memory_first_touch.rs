@@ -71,7 +71,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .filter(|name| *name != "none")
                 .map(|name| format!("it runs under `{name}`")),
         )
-        .seen_all(case.because(&which, FAMILIES))
+        .because(case, FAMILIES)
         .by(if is_command {
             switch::variables(&[
                 ("MALLOC_TRIM_THRESHOLD_", "1073741824".to_owned()),

@@ -49,7 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         case.found(&cells, likelihood, format!("The arm reaches its memory limit of {}", bytes(here as f64)))
         .seen(format!("a memory limit of {}, which page cache counts towards", bytes(here as f64)))
         .seen_if(hits.map(|(there, here)| format!("the limit was reached {here:.2} times per unit of work, in the baseline {there:.2} times")))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::without(case, "memory")),
     )
 }

@@ -48,7 +48,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .seen(format!(
             "the limit was reached {here:.2} times per unit of work, and no swap is allowed"
         ))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::without(case, "memory")),
     )
 }

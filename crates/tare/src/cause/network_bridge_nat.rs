@@ -92,7 +92,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 case.setting("network").unwrap_or_default()
             )
         }))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::host_network(case)),
     )
 }

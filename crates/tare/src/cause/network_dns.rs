@@ -77,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         )
         .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))
         .seen_if(other_server.map(|(there, here)| format!("name servers `{here}`, in the baseline `{there}`")))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::host_network(case)),
     )
 }

@@ -76,7 +76,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             (own.is_none() && !outer.is_empty())
                 .then(|| format!("on the host, queues hold back: `{}`", outer.join(", "))),
         )
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::default_network(case)),
     )
 }

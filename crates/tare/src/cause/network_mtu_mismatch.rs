@@ -102,7 +102,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
     .seen(format!(
         "the arm's default route has an MTU of {here}, the machine's of {uplink}"
     ))
-    .seen_all(case.because(&cells, FAMILIES))
+    .because(case, FAMILIES)
     .by(switch::default_network(case))
 }
 

@@ -67,7 +67,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 there * 100.0
             )
         }))
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         // Who goes through the port himself loses it with the setting; on the host's network the kernel rewrites
         // the same address.
         .by(if is_proxied {

@@ -54,7 +54,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         case.found(&cells, 0.3 * case.fit(&cells, FAMILIES), "The arm's limits are those at which language runtimes choose other collectors and pools")
             .seen_if(here.zip(there).filter(|_| fewer).map(|(here, there)| format!("{here} usable processors, in the baseline {there}")))
             .seen_if(limit.filter(|_| less).map(|limit| format!("a memory limit of {}", bytes(limit as f64))))
-            .seen_all(case.because(&cells, FAMILIES))
+            .because(case, FAMILIES)
             .by(switch::variables(&[
                 ("JAVA_TOOL_OPTIONS", format!("-XX:+UseG1GC -XX:ActiveProcessorCount={count:.0}")),
                 ("DOTNET_gcServer", "0".to_owned()),

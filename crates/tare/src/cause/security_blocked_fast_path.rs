@@ -96,7 +96,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 format!("`{name}` answers {here}, in the baseline {there}")
             }),
         )
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(switch::without_seccomp(case)),
     )
 }

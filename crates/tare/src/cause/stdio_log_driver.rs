@@ -99,7 +99,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 case.fact(fact::ENGINE_LOG_DRIVER)
                     .map(|driver| format!("the engine's log driver is `{driver}`")),
             )
-            .seen_all(case.because(&cells, FAMILIES))
+            .because(case, FAMILIES)
             .by(if terminal {
                 switch::engine(case, "tty", false)
             } else {

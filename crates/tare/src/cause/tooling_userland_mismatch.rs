@@ -73,7 +73,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             format!("The two sides do not run the same program, so that it cannot be the environment alone that {}.", differs(case, &cells)),
         )
         .seen_all(evidence)
-        .seen_all(case.because(&cells, FAMILIES))
+        .because(case, FAMILIES)
         .by(counterfactual),
     )
 }

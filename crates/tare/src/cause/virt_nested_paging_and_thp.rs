@@ -59,7 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 }),
             )
             .seen_if(nested.then(|| "the arm is a guest, the baseline is not".to_owned()))
-            .seen_all(case.because(&cells, FAMILIES))
+            .because(case, FAMILIES)
             .by(switch::variables(&[(
                 "GLIBC_TUNABLES",
                 "glibc.malloc.hugetlb=1".to_owned(),

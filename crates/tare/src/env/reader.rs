@@ -280,9 +280,24 @@ fn items(value: &Value, between: Between) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::common::{CPUS, MEMORY, NO_NEW_PRIVILEGES, SECCOMP};
     use super::*;
+
+    /// `read` refuses each value under its setting's name, with a hint, and with nothing that steers a terminal.
+    pub(in crate::env) fn assert_refused<S>(
+        read: impl Fn(&Params) -> Result<S, SettingsError>,
+        cases: impl IntoIterator<Item = (&'static str, Value)>,
+    ) {
+        for (name, value) in cases {
+            let Err(error) = read(&Params::new().with(name, value.clone())) else {
+                panic!("`{name}` is read from {value:?}");
+            };
+            assert_eq!(error.setting, name, "{value:?}");
+            assert!(error.hint.is_some(), "{name}: {value:?}");
+            assert!(!error.problem.contains('\u{1b}'), "{value:?}");
+        }
+    }
 
     static TABLE: &[Setting] = &[
         CPUS,

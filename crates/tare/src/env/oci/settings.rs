@@ -244,6 +244,7 @@ impl Settings {
 mod tests {
     use tare_model::Value;
 
+    use super::super::super::reader::tests::assert_refused;
     use super::*;
 
     fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_under_its_own_name_with_a_hint() {
-        let cases: Vec<(&str, Value)> = vec![
+        let cases = [
             ("runtime", "".into()),
             ("runtime", "a\0b".into()),
             ("runtime", true.into()),
@@ -286,12 +287,7 @@ mod tests {
             ("network", "bridge".into()),
             ("colour", "red".into()),
         ];
-        for (name, value) in cases {
-            let error = read(name, value.clone()).unwrap_err();
-            assert_eq!(error.setting, name, "{value:?}");
-            assert!(error.hint.is_some(), "{value:?}");
-            assert!(!error.problem.contains('\u{1b}'), "{value:?}");
-        }
+        assert_refused(Settings::read, cases);
     }
 
     #[test]

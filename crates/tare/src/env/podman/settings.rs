@@ -301,6 +301,7 @@ fn is_runtime(text: &str) -> bool {
 mod tests {
     use tare_model::Value;
 
+    use super::super::super::reader::tests::assert_refused;
     use super::*;
 
     fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
@@ -394,28 +395,27 @@ mod tests {
 
     #[test]
     fn values_outside_the_grammar_are_refused_under_their_name() {
-        for (name, value) in [
-            ("cpus", Value::Float(f64::NAN)),
-            ("cpuset", Value::Text("3-1".into())),
-            ("memory", Value::Text("1m".into())),
-            ("shm", Value::Int(-1)),
-            ("network", Value::Text("container:x".into())),
-            ("network", Value::Text("slirp4netns:port_handler=x".into())),
-            ("seccomp", Value::Text("relative/path".into())),
-            ("seccomp", Value::Text("/a/../b".into())),
-            ("seccomp", Value::Int(1)),
-            ("log_driver", Value::Text("passthrough".into())),
-            ("runtime", Value::Text("//x".into())),
-            ("ulimits", Value::Text("nofile".into())),
-            ("ulimits", Value::Text("nofile=5:4".into())),
-            ("ulimits", Value::Text("nofile=x".into())),
-            ("ulimits", Value::Int(5)),
-            ("storage", Value::Text("/etc".into())),
-            ("privileged", Value::Text("yes".into())),
-            ("as", Value::Text("a:b".into())),
-        ] {
-            assert_eq!(refused(name, value).setting, name);
-        }
+        let cases = [
+            ("cpus", f64::NAN.into()),
+            ("cpuset", "3-1".into()),
+            ("memory", "1m".into()),
+            ("shm", (-1i64).into()),
+            ("network", "container:x".into()),
+            ("network", "slirp4netns:port_handler=x".into()),
+            ("seccomp", "relative/path".into()),
+            ("seccomp", "/a/../b".into()),
+            ("seccomp", 1i64.into()),
+            ("log_driver", "passthrough".into()),
+            ("runtime", "//x".into()),
+            ("ulimits", "nofile".into()),
+            ("ulimits", "nofile=5:4".into()),
+            ("ulimits", "nofile=x".into()),
+            ("ulimits", 5i64.into()),
+            ("storage", "/etc".into()),
+            ("privileged", "yes".into()),
+            ("as", "a:b".into()),
+        ];
+        assert_refused(Settings::read, cases);
         assert_eq!(
             refused("ulimits", "nofil=5").hint.as_deref(),
             Some("did you mean `nofile`?")

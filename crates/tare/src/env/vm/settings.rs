@@ -244,6 +244,7 @@ impl Settings {
 mod tests {
     use tare_model::Value;
 
+    use super::super::super::reader::tests::assert_refused;
     use super::*;
 
     fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_is_no_value_of_a_setting_is_refused_under_its_name_with_a_hint() {
-        let bad: &[(&str, Value)] = &[
+        let bad = [
             ("accel", "hvf".into()),
             ("accel", true.into()),
             ("kernel", "vmlinuz".into()),
@@ -278,12 +279,7 @@ mod tests {
             ("boot_limit", "soon".into()),
             ("colour", "red".into()),
         ];
-        for (name, value) in bad {
-            let error = read(name, value.clone()).expect_err(&value.to_string());
-            assert_eq!(error.setting, *name, "{value}");
-            assert!(error.hint.is_some(), "{name}");
-            assert!(!error.problem.contains('\u{1b}'));
-        }
+        assert_refused(Settings::read, bad);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use tare_model::Value;
 
+use super::super::super::reader::tests::assert_refused;
 use super::*;
 
 fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
@@ -23,7 +24,7 @@ fn the_default_is_what_docker_does() {
 
 #[test]
 fn nonsense_is_refused_under_its_own_name_with_a_hint() {
-    let cases: Vec<(&str, Value)> = vec![
+    let cases = [
         ("memory", "12 apples".into()),
         ("memory", (-1i64).into()),
         ("memory", "99999999999999t".into()),
@@ -44,11 +45,7 @@ fn nonsense_is_refused_under_its_own_name_with_a_hint() {
         ("stdio", "tty".into()),
         ("colour", "red".into()),
     ];
-    for (name, value) in cases {
-        let error = read(name, value.clone()).unwrap_err();
-        assert_eq!(error.setting, name, "{value:?}");
-        assert!(error.hint.is_some(), "{value:?}");
-    }
+    assert_refused(Settings::read, cases);
 }
 
 #[test]
