@@ -21,6 +21,7 @@ pub use setting::Setting;
 pub mod channel;
 mod charged;
 mod common;
+mod common_settings;
 pub mod container;
 mod declared;
 pub mod docker;
@@ -464,6 +465,7 @@ mod tests {
             "siblings",
             "text",
             "common",
+            "common-settings",
             "declared",
             "setting",
             "mechanism",

@@ -166,7 +166,7 @@ impl DockerEnvironment {
 
     /// What the user has shown inside.
     fn shown(&self) -> impl Iterator<Item = Mount> {
-        let binds = self.settings.binds.iter().map(|bind| Mount {
+        let binds = self.settings.common.binds.iter().map(|bind| Mount {
             target: Some(bind.target.clone()),
             source: Some(bind.source.clone()),
             typ: Some(MountType::BIND),
@@ -397,7 +397,7 @@ impl DockerEnvironment {
                     attach_stdout: Some(true),
                     attach_stderr: Some(true),
                     cmd: Some(vec![system.agent_path().into(), "serve".into()]),
-                    privileged: self.settings.privileged.then_some(true),
+                    privileged: self.settings.common.privileged.then_some(true),
                     ..Default::default()
                 };
                 api.call("start the agent in the container", CONTROL_LIMIT, async {
@@ -436,7 +436,7 @@ impl DockerEnvironment {
                     return EnvError::Absent {
                         why,
                         fix: Some(
-                            if self.settings.privileged {
+                            if self.settings.common.privileged {
                                 PRIVILEGED_FIX
                             } else {
                                 CAP_FIX

@@ -120,7 +120,7 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
     let state = match (has_apparmor, &settings.apparmor) {
         (false, _) => "absent on the engine's machine; the setting changes nothing",
         (true, Some(name)) => name,
-        (true, None) if settings.privileged => "unconfined",
+        (true, None) if settings.common.privileged => "unconfined",
         (true, None) => "docker-default",
     };
     put(facts, fact::SECURITY_APPARMOR, Some(state));

@@ -24,6 +24,7 @@ pub(super) fn published_key() -> String {
 pub(super) fn host_config(settings: &Settings, profile: Option<&Profile>) -> HostConfig {
     let list = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
     let limits: Vec<ResourcesUlimits> = settings
+        .common
         .ulimits
         .iter()
         .map(|limit| ResourcesUlimits {
@@ -35,15 +36,15 @@ pub(super) fn host_config(settings: &Settings, profile: Option<&Profile>) -> Hos
     HostConfig {
         network_mode: Some(settings.network.mode()),
         security_opt: list(&security(settings, profile)),
-        nano_cpus: settings.nano_cpus,
-        cpuset_cpus: settings.cpuset.clone(),
-        memory: settings.memory,
-        shm_size: settings.shm,
+        nano_cpus: settings.common.nano_cpus,
+        cpuset_cpus: settings.common.cpuset.clone(),
+        memory: settings.common.memory,
+        shm_size: settings.common.shm,
         ulimits: (!limits.is_empty()).then_some(limits),
-        cap_add: list(&settings.cap_add),
-        cap_drop: list(&settings.cap_drop),
-        privileged: settings.privileged.then_some(true),
-        init: settings.init.then_some(true),
+        cap_add: list(&settings.common.cap_add),
+        cap_drop: list(&settings.common.cap_drop),
+        privileged: settings.common.privileged.then_some(true),
+        init: settings.common.init.then_some(true),
         runtime: settings.runtime.clone(),
         isolation: settings.isolation,
         log_config: settings
@@ -71,7 +72,7 @@ fn security(settings: &Settings, profile: Option<&Profile>) -> Vec<String> {
     if let Some(name) = &settings.apparmor {
         options.push(format!("apparmor={name}"));
     }
-    if settings.no_new_privileges {
+    if settings.common.no_new_privileges {
         options.push("no-new-privileges".to_owned());
     }
     options

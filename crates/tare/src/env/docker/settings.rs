@@ -9,9 +9,8 @@ use std::path::PathBuf;
 
 use bollard::models::HostConfigIsolationEnum;
 use tare_model::Params;
-use tare_model::launch::Bind;
 
-use super::super::grammar::Ulimit;
+use super::super::common_settings::CommonSettings;
 use super::super::image::host_files::Wanted;
 use super::super::reader::Reader;
 use super::super::{Setting, SettingsError, common};
@@ -68,10 +67,6 @@ impl Storage {
 }
 
 /// Checked settings; `None` leaves the choice to the engine.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the engine's own, and they are independent"
-)]
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     /// A container of the user's, or the file in which one is kept.
@@ -88,16 +83,7 @@ pub(super) struct Settings {
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
     pub(super) apparmor: Option<String>,
-    pub(super) nano_cpus: Option<i64>,
-    pub(super) cpuset: Option<String>,
-    pub(super) memory: Option<i64>,
-    pub(super) shm: Option<i64>,
-    pub(super) ulimits: Vec<Ulimit>,
-    pub(super) cap_add: Vec<String>,
-    pub(super) cap_drop: Vec<String>,
-    pub(super) privileged: bool,
-    pub(super) no_new_privileges: bool,
-    pub(super) init: bool,
+    pub(super) common: CommonSettings,
     /// The container's own program; empty for the agent.
     pub(super) entry: Vec<String>,
     /// How long that may take to obey, seconds.
@@ -110,7 +96,6 @@ pub(super) struct Settings {
     pub(super) context: Option<String>,
     pub(super) storage: Storage,
     pub(super) bind_folder: Option<PathBuf>,
-    pub(super) binds: Vec<Bind>,
     /// Folders inside that are in memory.
     pub(super) tmpfs: Vec<String>,
     pub(super) log_driver: Option<String>,
@@ -123,15 +108,13 @@ impl Settings {
     /// Reads settings; anything unknown or ill-formed is an error that names it.
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("docker", SETTINGS, params)?;
-        let signed = |bytes: Option<u64>| bytes.map(u64::cast_signed);
-        let [cap_add, cap_drop] = read.capabilities();
         let settings = Self {
             like: read.owned(&LIKE),
             inside: read.owned(&INSIDE),
             without: read.list(&WITHOUT).to_vec(),
             image: read.owned(&IMAGE),
             wanted: read.wanted(),
-            lower_file: signed(read.size(&LOWER_FILE)),
+            lower_file: read.size(&LOWER_FILE).map(u64::cast_signed),
             network: network(&read),
             seccomp: match read.text(&SECCOMP) {
                 None | Some("default") => Seccomp::Default,
@@ -139,18 +122,7 @@ impl Settings {
                 Some(path) => Seccomp::File(PathBuf::from(path)),
             },
             apparmor: read.owned(&APPARMOR).filter(|name| name != "default"),
-            nano_cpus: read
-                .number(&common::CPUS)
-                .map(|cpus| (cpus * 1e9).round() as i64),
-            cpuset: read.cpuset(),
-            memory: signed(read.size(&common::MEMORY)),
-            shm: signed(read.size(&common::SHM)),
-            ulimits: read.ulimits(),
-            cap_add,
-            cap_drop,
-            privileged: read.is_on(&common::PRIVILEGED),
-            no_new_privileges: read.is_on(&common::NO_NEW_PRIVILEGES),
-            init: read.is_on(&common::INIT),
+            common: CommonSettings::read(&read),
             entry: read.list(&ENTRY).to_vec(),
             stop_after: read.whole(&STOP_AFTER).map(|seconds| seconds as u16),
             tty: read.is_on(&TTY),
@@ -160,7 +132,6 @@ impl Settings {
             context: read.owned(&CONTEXT),
             storage: read.word(&STORAGE, &STORAGES).unwrap_or(Storage::Layer),
             bind_folder: read.text(&BIND_FOLDER).map(PathBuf::from),
-            binds: read.binds(),
             tmpfs: read.list(&TMPFS).to_vec(),
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
@@ -190,7 +161,6 @@ impl Settings {
             "the container's own configuration holds",
             "`without` leaves parts of it away",
         )?;
-        let has_capabilities = !self.cap_add.is_empty() || !self.cap_drop.is_empty();
         let is_packed = self.lower_file.is_some() || !self.wanted.is_empty();
         let is_published = matches!(self.network, Network::Published(_));
         read.consistent(&[
@@ -202,11 +172,7 @@ impl Settings {
                     "add `like`, or leave it out",
                 ),
             ),
-            (
-                self.privileged && has_capabilities,
-                common::PRIVILEGED,
-                common::NO_CAPABILITIES_BESIDE,
-            ),
+            self.common.contradiction(),
             (self.image.is_some() && is_packed, IMAGE, common::NOT_PACKED),
             (
                 read.size(&LOWER_FILE)
@@ -287,6 +253,7 @@ fn network(read: &Reader<'_>) -> Network {
 mod tests {
     use tare_model::Value;
 
+    use super::super::super::grammar::Ulimit;
     use super::super::super::reader::tests::assert_refused;
     use super::*;
 
@@ -300,9 +267,9 @@ mod tests {
         assert_eq!(settings.network, Network::Bridge);
         assert_eq!(settings.storage, Storage::Layer);
         assert_eq!(settings.seccomp, Seccomp::Default);
-        assert!(!settings.privileged && !settings.init && !settings.tty);
-        assert_eq!(settings.nano_cpus, None);
-        assert_eq!(settings.memory, None);
+        assert!(!settings.common.privileged && !settings.common.init && !settings.tty);
+        assert_eq!(settings.common.nano_cpus, None);
+        assert_eq!(settings.common.memory, None);
     }
 
     #[test]
@@ -340,16 +307,16 @@ mod tests {
             .with("user", "1000:1000");
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.isolation, Some(HostConfigIsolationEnum::HYPERV));
-        assert_eq!(settings.nano_cpus, Some(1_500_000_000));
-        assert_eq!(settings.memory, Some(256 << 20));
-        assert_eq!(settings.shm, Some(65_536));
-        assert_eq!(settings.cap_add, ["SYS_NICE", "NET_ADMIN"]);
-        assert_eq!(settings.cap_drop, ["ALL"]);
+        assert_eq!(settings.common.nano_cpus, Some(1_500_000_000));
+        assert_eq!(settings.common.memory, Some(256 << 20));
+        assert_eq!(settings.common.shm, Some(65_536));
+        assert_eq!(settings.common.cap_add, ["SYS_NICE", "NET_ADMIN"]);
+        assert_eq!(settings.common.cap_drop, ["ALL"]);
         assert_eq!(settings.network, Network::Published(Some(8080)));
         assert_eq!(settings.network.mode(), "bridge");
         assert_eq!(settings.seccomp, Seccomp::File("profiles/mine.json".into()));
         assert_eq!(
-            settings.ulimits,
+            settings.common.ulimits,
             [
                 Ulimit {
                     name: "nofile".into(),

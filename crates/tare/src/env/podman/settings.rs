@@ -8,12 +8,12 @@
 use std::path::PathBuf;
 
 use tare_model::Params;
-use tare_model::launch::Bind;
 
 use super::super::common::{
-    BINDS, CAP_ADD, CAP_DROP, CPUS, CPUSET, FILES, INIT, MEMORY, NO_CAPABILITIES_BESIDE,
-    NO_NEW_PRIVILEGES, NOT_PACKED, PACKAGES, PRIVILEGED, PROGRAMS, SHM, ULIMIT,
+    BINDS, CAP_ADD, CAP_DROP, CPUS, CPUSET, FILES, INIT, MEMORY, NO_NEW_PRIVILEGES, NOT_PACKED,
+    PACKAGES, PRIVILEGED, PROGRAMS, SHM, ULIMIT,
 };
+use super::super::common_settings::CommonSettings;
 use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_path, is_user};
 use super::super::own;
 use super::super::reader::Reader;
@@ -103,10 +103,6 @@ pub(super) enum Storage {
 }
 
 /// Checked settings; `None` and an empty list leave the choice to podman.
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of podman's own, and they are independent"
-)]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Settings {
     /// A container of the user's, or the file in which it is kept, that the arm is like.
@@ -119,19 +115,9 @@ pub(super) struct Settings {
     pub(super) wanted: Wanted,
     pub(super) network: Network,
     pub(super) seccomp: Seccomp,
-    pub(super) nano_cpus: Option<i64>,
-    pub(super) cpuset: Option<String>,
-    pub(super) memory: Option<i64>,
-    pub(super) shm: Option<i64>,
-    pub(super) ulimits: Vec<Ulimit>,
-    pub(super) cap_add: Vec<String>,
-    pub(super) cap_drop: Vec<String>,
-    pub(super) privileged: bool,
-    pub(super) no_new_privileges: bool,
-    pub(super) init: bool,
+    pub(super) common: CommonSettings,
     pub(super) runtime: Option<String>,
     pub(super) storage: Storage,
-    pub(super) binds: Vec<Bind>,
     pub(super) log_driver: Option<String>,
     pub(super) user: Option<String>,
 }
@@ -140,9 +126,6 @@ impl Settings {
     /// Reads settings; anything unknown or ill-formed is an error that names it.
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("podman", SETTINGS, params)?;
-        let signed = |bytes: Option<u64>| bytes.map(u64::cast_signed);
-        let [cap_add, cap_drop] = read.capabilities();
-        let has_capabilities = !cap_add.is_empty() || !cap_drop.is_empty();
         let settings = Self {
             like: read.owned(&LIKE),
             without: read.list(&WITHOUT).to_vec(),
@@ -155,19 +138,9 @@ impl Settings {
                 Some("unconfined") => Seccomp::Unconfined,
                 Some(path) => Seccomp::Profile(PathBuf::from(path)),
             },
-            nano_cpus: read.number(&CPUS).map(|cpus| (cpus * 1e9).round() as i64),
-            cpuset: read.cpuset(),
-            memory: signed(read.size(&MEMORY)),
-            shm: signed(read.size(&SHM)),
-            ulimits: read.ulimits(),
-            cap_add,
-            cap_drop,
-            privileged: read.is_on(&PRIVILEGED),
-            no_new_privileges: read.is_on(&NO_NEW_PRIVILEGES),
-            init: read.is_on(&INIT),
+            common: CommonSettings::read(&read),
             runtime: read.owned(&RUNTIME),
             storage: read.word(&STORAGE, &STORAGES).unwrap_or_default(),
-            binds: read.binds(),
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
         };
@@ -183,11 +156,7 @@ impl Settings {
         }
         let is_packed = settings.image.is_some() && !settings.wanted.is_empty();
         read.consistent(&[
-            (
-                settings.privileged && has_capabilities,
-                PRIVILEGED,
-                NO_CAPABILITIES_BESIDE,
-            ),
+            settings.common.contradiction(),
             (is_packed, IMAGE, NOT_PACKED),
             (
                 settings.like.is_none() && !settings.without.is_empty(),
@@ -206,7 +175,10 @@ impl Settings {
         Self {
             account: self.account.clone(),
             runtime: self.runtime.clone(),
-            ulimits: self.ulimits.clone(),
+            common: CommonSettings {
+                ulimits: self.common.ulimits.clone(),
+                ..CommonSettings::default()
+            },
             ..Self::default()
         }
     }
@@ -214,9 +186,9 @@ impl Settings {
     /// The control-group limits asked for: each setting's name with the controller that it needs.
     pub(super) fn limits(&self) -> Vec<(&'static str, &'static str)> {
         [
-            ("cpus", "cpu", self.nano_cpus.is_some()),
-            ("cpuset", "cpuset", self.cpuset.is_some()),
-            ("memory", "memory", self.memory.is_some()),
+            ("cpus", "cpu", self.common.nano_cpus.is_some()),
+            ("cpuset", "cpuset", self.common.cpuset.is_some()),
+            ("memory", "memory", self.common.memory.is_some()),
         ]
         .into_iter()
         .filter(|(_, _, is_asked)| *is_asked)
@@ -240,27 +212,33 @@ impl Settings {
         let is_set = |is_set: bool, value: &str| is_set.then(|| value.to_owned());
         put(
             "security-opt",
-            is_set(self.no_new_privileges, "no-new-privileges"),
+            is_set(self.common.no_new_privileges, "no-new-privileges"),
         );
-        let cpus = self.nano_cpus.map(|nano| (nano as f64 / 1e9).to_string());
+        let cpus = self
+            .common
+            .nano_cpus
+            .map(|nano| (nano as f64 / 1e9).to_string());
         put("cpus", cpus);
-        put("cpuset-cpus", self.cpuset.clone());
-        put("memory", self.memory.map(|bytes| format!("{bytes}b")));
-        put("shm-size", self.shm.map(|bytes| format!("{bytes}b")));
-        for Ulimit { name, soft, hard } in &self.ulimits {
+        put("cpuset-cpus", self.common.cpuset.clone());
+        put(
+            "memory",
+            self.common.memory.map(|bytes| format!("{bytes}b")),
+        );
+        put("shm-size", self.common.shm.map(|bytes| format!("{bytes}b")));
+        for Ulimit { name, soft, hard } in &self.common.ulimits {
             put("ulimit", Some(format!("{name}={soft}:{hard}")));
         }
-        for name in &self.cap_add {
+        for name in &self.common.cap_add {
             put("cap-add", Some(name.clone()));
         }
-        for name in &self.cap_drop {
+        for name in &self.common.cap_drop {
             put("cap-drop", Some(name.clone()));
         }
-        put("privileged", is_set(self.privileged, "true"));
-        put("init", is_set(self.init, "true"));
+        put("privileged", is_set(self.common.privileged, "true"));
+        put("init", is_set(self.common.init, "true"));
         put("user", self.user.clone());
         put("log-driver", self.log_driver.clone());
-        for bind in &self.binds {
+        for bind in &self.common.binds {
             let rights = if bind.read_only { ":ro" } else { "" };
             let (source, target) = (&bind.source, &bind.target);
             put("volume", Some(format!("{source}:{target}{rights}")));
