@@ -6,16 +6,19 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "common/frames.rs"]
+mod frames;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, write_frame};
 use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason};
 
 /// Far more than any answer takes; passing it means a hang.
@@ -61,17 +64,7 @@ impl Agent {
             .spawn()
             .unwrap();
         let input = child.stdin.take();
-        let mut output = child.stdout.take().unwrap();
-        let (sender, replies) = mpsc::channel();
-        std::thread::spawn(move || {
-            loop {
-                let reply = read_frame(&mut output);
-                let is_last = reply.is_err();
-                if sender.send(reply).is_err() || is_last {
-                    return;
-                }
-            }
-        });
+        let replies = frames::replies(child.stdout.take().unwrap());
         let mut agent = Self {
             child,
             input,

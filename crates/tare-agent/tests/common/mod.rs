@@ -1,11 +1,13 @@
 //! A running agent, spoken to in frames.
 
+mod frames;
+
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tare_model::ProbeReport;
-use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, write_frame};
 
 /// Far longer than anything that answers takes, also where many others want the processors.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -29,17 +31,7 @@ impl Agent {
             .spawn()
             .unwrap();
         let input = child.stdin.take();
-        let mut output = child.stdout.take().unwrap();
-        let (sender, replies) = mpsc::channel();
-        std::thread::spawn(move || {
-            loop {
-                let reply = read_frame(&mut output);
-                let is_last = reply.is_err();
-                if sender.send(reply).is_err() || is_last {
-                    return;
-                }
-            }
-        });
+        let replies = frames::replies(child.stdout.take().unwrap());
         let mut agent = Self {
             child,
             input,

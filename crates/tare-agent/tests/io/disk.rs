@@ -21,15 +21,21 @@ fn has_ring() -> bool {
     }
 }
 
+/// What a probe reads of a small file in a folder of this name, with nothing unavailable; and the folder.
+fn read_by(probe: &str, name: &str) -> (Vec<tare_model::Series>, Folder) {
+    let folder = temporary(name);
+    let params = Params::new().with("file_mib", SMALL);
+    let (series, unavailable) = run(probe, &folder, 15_000_000, &params).unwrap();
+    assert_eq!(unavailable, BTreeMap::new());
+    (series, folder)
+}
+
 #[test]
 fn random_reads_give_all_three_series_and_keep_only_the_prepared_file() {
     if !has_ring() {
         return;
     }
-    let folder = temporary("random");
-    let params = Params::new().with("file_mib", SMALL);
-    let (series, unavailable) = run("disk-random", &folder, 15_000_000, &params).unwrap();
-    assert_eq!(unavailable, BTreeMap::new());
+    let (series, folder) = read_by("disk-random", "random");
     assert_eq!(series.len(), 3);
     let sync = has_values(
         &series,
@@ -67,10 +73,7 @@ fn sequential_reads_give_both_series() {
     if !has_ring() {
         return;
     }
-    let folder = temporary("sequential");
-    let params = Params::new().with("file_mib", SMALL);
-    let (series, unavailable) = run("disk-sequential", &folder, 15_000_000, &params).unwrap();
-    assert_eq!(unavailable, BTreeMap::new());
+    let (series, folder) = read_by("disk-sequential", "sequential");
     assert_eq!(series.len(), 2);
     has_values(
         &series,

@@ -228,19 +228,17 @@ impl Drop for Engine {
     }
 }
 
+#[track_caller]
+fn succeeds(command: &mut Command) {
+    let made = command.output().unwrap();
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{said}");
+}
+
 /// An authority, a certificate of the server and one of the client, below `client` under the client's names.
 fn certificates(folder: &Path) {
     let openssl = |arguments: &[&str]| {
-        let made = Command::new("openssl")
-            .args(arguments)
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
+        succeeds(Command::new("openssl").args(arguments).current_dir(folder));
     };
     openssl(&[
         "req",
@@ -350,16 +348,11 @@ fn an_engine_behind_tls_is_measured_with_its_certificate_and_explained_without()
     let address = format!(
         "host=tcp://127.0.0.1:2376,ca={client}/ca.pem,cert={client}/cert.pem,key={client}/key.pem"
     );
-    let made = Command::new("docker")
-        .args(["context", "create", "tare-tls", "--docker", &address])
-        .env("DOCKER_CONFIG", &config)
-        .env_remove("DOCKER_HOST")
-        .output()
-        .unwrap();
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
+    succeeds(
+        Command::new("docker")
+            .args(["context", "create", "tare-tls", "--docker", &address])
+            .env("DOCKER_CONFIG", &config)
+            .env_remove("DOCKER_HOST"),
     );
     let context = [
         ("DOCKER_HOST", ""),

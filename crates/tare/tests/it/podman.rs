@@ -502,29 +502,17 @@ fn a_container_that_is_killed_from_outside_is_reported_at_once() {
     place.end(instance, environment);
 }
 
-/// Runs programs, except that a program of this name is not there.
-struct Without(&'static str);
+/// Runs another command in the place of each.
+struct Instead<F>(F);
 
-impl Without {
-    fn changed(&self, command: &CommandLine) -> CommandLine {
-        let mut command = command.clone();
-        let words = std::iter::once(&mut command.program).chain(&mut command.arguments);
-        for word in words.filter(|word| **word == self.0) {
-            *word = format!("{}-is-not-installed", self.0);
-        }
-        command
-    }
-}
-
-impl Exec for Without {
+impl<F: Fn(&CommandLine) -> CommandLine + Send + Sync> Exec for Instead<F> {
     fn run(
         &self,
         command: &CommandLine,
         input: &[u8],
         limit: Duration,
     ) -> Result<Finished, CommandError> {
-        let finished = SystemExec.run(&self.changed(command), input, limit);
-        match finished {
+        match SystemExec.run(&(self.0)(command), input, limit) {
             Err(CommandError::Missing { .. }) => Err(CommandError::Missing {
                 program: command.program.clone(),
             }),
@@ -533,14 +521,24 @@ impl Exec for Without {
     }
 
     fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
-        SystemExec.spawn(&self.changed(command))
+        SystemExec.spawn(&(self.0)(command))
     }
+}
+
+/// The same command where there is no Podman.
+fn without_podman(command: &CommandLine) -> CommandLine {
+    let mut command = command.clone();
+    let words = std::iter::once(&mut command.program).chain(&mut command.arguments);
+    for word in words.filter(|word| **word == "podman") {
+        word.push_str("-is-not-installed");
+    }
+    command
 }
 
 #[test]
 fn a_podman_that_is_not_installed_is_told_with_the_command_that_installs_it() {
     let world = World::new("notinstalled");
-    let exec = Without("podman");
+    let exec = Instead(without_podman);
     let mut cx = world.cx();
     cx.exec = &exec;
     let mut drivers = vec![PODMAN.clone()];

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
+use tare::cx::CommandLine;
 use tare::env::{Driver, StartMode};
 use tare_model::Params;
 
-use super::{PODMAN, place};
+use super::{Instead, PODMAN, place};
 
 /// Far more than looking and removing takes, and less than any limit on waiting for somebody who never answers.
 const AT_ONCE: Duration = Duration::from_secs(45);
@@ -60,42 +60,23 @@ fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
     place.assert_nothing_is_left();
 }
 
-/// Runs programs, except that `podman` prints without end.
-struct Endless;
-
-impl Endless {
-    fn changed(command: &CommandLine) -> CommandLine {
-        let mut command = command.clone();
-        let words: Vec<&String> = std::iter::once(&command.program)
-            .chain(&command.arguments)
-            .collect();
-        let Some(at) = words.iter().position(|word| **word == "podman") else {
-            return command;
-        };
-        if at == 0 {
-            command.program = "cat".into();
-            command.arguments = vec!["/dev/zero".into()];
-        } else {
-            command.arguments.truncate(at - 1);
-            command.arguments.extend(["cat".into(), "/dev/zero".into()]);
-        }
-        command
+/// The same command where `podman` prints without end.
+fn endless(command: &CommandLine) -> CommandLine {
+    let mut command = command.clone();
+    let words: Vec<&String> = std::iter::once(&command.program)
+        .chain(&command.arguments)
+        .collect();
+    let Some(at) = words.iter().position(|word| **word == "podman") else {
+        return command;
+    };
+    if at == 0 {
+        command.program = "cat".into();
+        command.arguments = vec!["/dev/zero".into()];
+    } else {
+        command.arguments.truncate(at - 1);
+        command.arguments.extend(["cat".into(), "/dev/zero".into()]);
     }
-}
-
-impl Exec for Endless {
-    fn run(
-        &self,
-        command: &CommandLine,
-        input: &[u8],
-        limit: Duration,
-    ) -> Result<Finished, CommandError> {
-        SystemExec.run(&Self::changed(command), input, limit)
-    }
-
-    fn spawn(&self, command: &CommandLine) -> Result<Box<dyn Running>, CommandError> {
-        SystemExec.spawn(&Self::changed(command))
-    }
+    command
 }
 
 #[test]
@@ -106,12 +87,13 @@ fn a_podman_that_answers_without_end_is_cut_off_and_the_record_of_the_run_stays(
     let cx = place.world.cx();
     let mut environment = place.environment("arm", &Params::new());
     environment.prepare(&cx).unwrap();
-    let mut endless = place.world.cx();
-    endless.exec = &Endless;
+    let exec = Instead(endless);
+    let mut without_end = place.world.cx();
+    without_end.exec = &exec;
     let begin = Instant::now();
     let error = place
         .driver
-        .sweep(&endless, place.world.run.as_str())
+        .sweep(&without_end, place.world.run.as_str())
         .unwrap_err();
     assert!(error.to_string().contains("printed more"), "{error}");
     assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
