@@ -11,7 +11,7 @@ use super::super::number::{glance, percent};
 use super::super::terminal::beside::{Called, order, sum, told, word};
 use super::super::terminal::{both, harmless};
 use super::super::words::{self, Names};
-use super::{Kind, document, figures};
+use super::{Kind, document, figures, prose};
 use crate::analyze::beside::{Row, beside, row as set_beside};
 
 /// A run in a list of them.
@@ -415,7 +415,7 @@ pub fn live(run: &Live) -> String {
             }
             h2 { "Arms" }
             ul { @for (arm, missing) in &run.arms { li { (harmless(arm)) @if let Some(reason) = missing { ": not available: " (harmless(reason)) } } } }
-            @if !run.remarks.is_empty() { h2 { "Remarks" } ul { @for remark in &run.remarks { li { (harmless(remark)) } } } }
+            @if !run.remarks.is_empty() { h2 { "Remarks" } ul { @for remark in &run.remarks { li { (prose(remark)) } } } }
             p { a href={ "/run/" (name) "?so-far" } { "The answer so far" } ": to derive it takes processor time, which the run may notice." }
         }
     };
@@ -425,6 +425,24 @@ pub fn live(run: &Live) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_run_at_work_remarks_is_told_like_in_its_report() {
+        let page = live(&Live {
+            run: "r".to_owned(),
+            title: "t".to_owned(),
+            trials: 1,
+            seconds: 1,
+            budget_s: None,
+            arms: Vec::new(),
+            done: (0, 1),
+            remarks: vec!["seccomp is `off` in <host>".to_owned()],
+        });
+        assert!(
+            page.contains("seccomp is <code>off</code> in &lt;host&gt;"),
+            "{page}"
+        );
+    }
 
     #[test]
     fn what_a_link_asks_for_survives_its_way_and_names_one_cell() {
