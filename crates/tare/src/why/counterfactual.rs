@@ -269,8 +269,12 @@ fn words(changes: &Params) -> String {
 
 /// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost.
 pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
-    let (Some(removed), Some(share)) = (removed, share) else {
+    let Some(removed) = removed else {
         return Status::Untested;
+    };
+    // The cost itself may be nothing in the blocks in which it was tried.
+    let Some(share) = share else {
+        return Status::Undecided;
     };
     if removed.low > 0.0 && share.point >= MOST {
         Status::Confirmed
@@ -316,6 +320,10 @@ pub fn judged(
     finding.arm = Some(arm.to_owned());
     finding.tried = Some(match status {
         Status::Untested => format!("{}: too few blocks have values", suspect.tried),
+        Status::Undecided if share.is_none() && !is_cut_off => format!(
+            "{}: in those blocks the cost itself did not show",
+            suspect.tried
+        ),
         Status::Undecided if is_cut_off => format!(
             "{}: it was ended at its limit too, and how much faster it is was not seen",
             suspect.tried
@@ -373,7 +381,7 @@ mod tests {
             assert_eq!(status(Some(&removed), Some(&share)), expected, "{share:?}");
         }
         assert_eq!(status(None, None), Status::Untested);
-        assert_eq!(status(Some(&positive), None), Status::Untested);
+        assert_eq!(status(Some(&positive), None), Status::Undecided);
     }
 
     fn env() -> ArmSpec {
