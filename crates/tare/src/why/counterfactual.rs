@@ -272,7 +272,7 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     let Some(removed) = removed else {
         return Status::Untested;
     };
-    // The cost itself may be nothing in the blocks in which it was tried.
+    // The cost itself may be nothing in the blocks in which it was tried, or drifts too much to tell.
     let Some(share) = share else {
         return Status::Undecided;
     };
@@ -321,7 +321,7 @@ pub fn judged(
     finding.tried = Some(match status {
         Status::Untested => format!("{}: too few blocks have values", suspect.tried),
         Status::Undecided if share.is_none() && !is_cut_off => format!(
-            "{}: in those blocks the cost itself did not show",
+            "{}: in those blocks the interval of the cost itself holds 0",
             suspect.tried
         ),
         Status::Undecided if is_cut_off => format!(
