@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
         );
         for line in copied {
             output::tell(&output::printable(&line.now));
-            own.told.retain(|told| *told != line.before);
+            own.told.retain(|told| Some(told) != line.before.as_ref());
             own.told.push(line.now);
         }
         seen(cx, ask, own)

@@ -96,8 +96,8 @@ pub struct Own {
 /// A line that is told in place of another, because something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retold {
-    /// What was told before.
-    pub before: String,
+    /// What was told before, if anything.
+    pub before: Option<String>,
     /// What is told now.
     pub now: String,
 }

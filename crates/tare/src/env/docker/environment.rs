@@ -64,7 +64,7 @@ struct Prepared {
     /// The configuration of an arm that is like a container of the user's.
     own: Option<Box<ContainerCreateBody>>,
     /// What such an arm has in place of mounts, and where.
-    copied: Vec<(own::Copied, own::LaidIn)>,
+    copied: Vec<(own::Copied, own::Copy)>,
     /// This machine's address on the engine's bridge, where a port is published.
     gateway: Option<IpAddr>,
 }

@@ -34,10 +34,10 @@ mod patch;
 mod remedy;
 mod template;
 
-pub(super) use crate::env::own::shared::Share;
+pub(super) use crate::env::own::shared::{Copy, Share};
+use copies::Copies;
 pub(super) use copies::lay_in;
 pub(super) use difference::Copied;
-pub(super) use difference::Place as LaidIn;
 use difference::parts;
 #[cfg(unix)]
 use template::version_of;
@@ -277,14 +277,13 @@ impl Docker {
         told.extend(beside.into_iter().flat_map(|beside| beside.told));
         let there = |share: &Share| is_there(&api, is_here, share);
         let template = &mut found.template;
-        told.extend(copies::take(
+        let copies = Copies {
             cx,
-            &api,
-            template,
-            &found.image,
-            &there,
-            wish.folder,
-        )?);
+            api: &api,
+            is_there: &there,
+            folder: wish.folder,
+        };
+        told.extend(copies.take(template, &found.image)?);
         template.shown(&template.body, &there, &mut told);
         told.extend(shared::warned(&template.body));
         for name in template.lost() {
@@ -324,7 +323,13 @@ impl Docker {
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::of(cx, &api, like)?;
         let there = |share: &Share| is_there(&api, engine.elsewhere.is_none(), share);
-        let told = copies::stand_in(cx, &api, &mut template, &image, &there, wish.folder)?;
+        let copies = Copies {
+            cx,
+            api: &api,
+            is_there: &there,
+            folder: wish.folder,
+        };
+        let told = copies.stand_in(&mut template, &image)?;
         if told.is_some() {
             kept(wish.folder, KEPT, &template)?;
         }

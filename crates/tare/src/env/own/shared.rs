@@ -208,7 +208,7 @@ fn told_read_only(share: &Share) -> String {
 /// What is told of a share of which every arm has a copy now, in place of what was told of it.
 pub(in crate::env) fn retold(share: &Share) -> Retold {
     Retold {
-        before: told_read_only(share),
+        before: Some(told_read_only(share)),
         now: told_copy(share),
     }
 }

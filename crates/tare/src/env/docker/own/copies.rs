@@ -15,12 +15,12 @@ use futures_util::StreamExt;
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::printable;
 use super::super::image::{self, IMPORT_LIMIT};
-use super::difference::{Copied, Place, copyable, switchable};
+use super::difference::{Copied, copyable, switchable};
 use super::template::Template;
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
-use crate::env::own::shared::{Share, retold};
+use crate::env::own::shared::{Copy, Share, retold};
 use crate::env::own::{Retold, Shares};
 
 /// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does
@@ -29,109 +29,71 @@ const SWITCHED_MOST: usize = 32 << 20;
 /// The most that is copied of one that the command writes to, bytes: it is laid into every container.
 const WRITTEN_MOST: usize = 256 << 20;
 
-/// Copies the files below every mount that can be left away so; says which cannot.
-///
-/// # Errors
-/// No container can be made to copy them from.
-pub(super) fn take(
-    cx: &Context<'_>,
-    api: &Api,
-    template: &mut Template,
-    image: &ImageInspect,
-    is_there: &dyn Fn(&Share) -> bool,
-    folder: &Path,
-) -> Result<Option<String>, EnvError> {
-    let volumes = volumes_of(image);
-    let (able, mut others) = switchable(&template.body, template.shares, &volumes);
-    let source = Source::of(cx, api, is_there, folder);
-    others.extend(source.copy(template, able, (SWITCHED_MOST, true))?);
-    Ok(told(&others).map(|told| format!("mounted on both sides alike, and no difference: {told}")))
-}
-
-/// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where there
-/// is nothing to copy.
-///
-/// # Errors
-/// Those of [`take`].
-pub(super) fn stand_in(
-    cx: &Context<'_>,
-    api: &Api,
-    template: &mut Template,
-    image: &ImageInspect,
-    is_there: &dyn Fn(&Share) -> bool,
-    folder: &Path,
-) -> Result<Option<Vec<Retold>>, EnvError> {
-    let mut wanted = copyable(&template.body, &volumes_of(image));
-    wanted.retain(|share| is_there(share));
-    let has = |template: &Template, share: &Share| {
-        let mut copied = template.copied.iter();
-        copied.any(|it| it.target == share.target)
-    };
-    let missing = wanted.iter().filter(|share| !has(template, share));
-    let missing = missing.cloned().collect();
-    let source = Source::of(cx, api, is_there, folder);
-    let others = source.copy(template, missing, (WRITTEN_MOST, false))?;
-    wanted.retain(|share| has(template, share));
-    if wanted.is_empty() {
-        return Ok(None);
-    }
-    for copied in &mut template.copied {
-        if wanted.iter().any(|share| share.target == copied.target) {
-            copied.stand_in = Some(if copied.is_folder {
-                Place::Volume
-            } else {
-                Place::Layer
-            });
-        }
-    }
-    template.shares = Shares::Copied;
-    let others = told(&others).map(|told| Retold {
-        before: String::new(),
-        now: format!("read-only still: {told}"),
-    });
-    let lines = wanted.iter().map(retold).chain(others);
-    Ok(Some(lines.collect()))
-}
-
-/// The places of an image's own volumes.
-fn volumes_of(image: &ImageInspect) -> Vec<String> {
-    let config = image.config.as_ref();
-    config.and_then(|it| it.volumes.clone()).unwrap_or_default()
-}
-
-/// Places with the reasons, if there are any.
-fn told(others: &[(String, &'static str)]) -> Option<String> {
-    let told: Vec<String> = others
-        .iter()
-        .map(|(target, why)| format!("`{}` ({why})", printable(target)))
-        .collect();
-    (!told.is_empty()).then(|| told.join(", "))
-}
-
-/// A container with the same mounts, which is made to copy their files from and never started.
-struct Source<'a> {
-    cx: &'a Context<'a>,
-    api: &'a Api,
-    is_there: &'a dyn Fn(&Share) -> bool,
+/// What it takes to copy files out of the mounts of a container of the user's.
+pub(super) struct Copies<'a> {
+    pub(super) cx: &'a Context<'a>,
+    pub(super) api: &'a Api,
+    /// Whether what a share names is there.
+    pub(super) is_there: &'a dyn Fn(&Share) -> bool,
     /// Where the archives are kept.
-    folder: &'a Path,
-    name: String,
+    pub(super) folder: &'a Path,
 }
 
-impl<'a> Source<'a> {
-    fn of(
-        cx: &'a Context<'a>,
-        api: &'a Api,
-        is_there: &'a dyn Fn(&Share) -> bool,
-        folder: &'a Path,
-    ) -> Self {
-        Self {
-            cx,
-            api,
-            is_there,
-            folder,
-            name: format!("tare-{}-files", cx.run),
+impl Copies<'_> {
+    /// Copies the files below every mount that can be left away so; says which cannot.
+    ///
+    /// # Errors
+    /// No container can be made to copy them from.
+    pub(super) fn take(
+        &self,
+        template: &mut Template,
+        image: &ImageInspect,
+    ) -> Result<Option<String>, EnvError> {
+        let volumes = volumes_of(image);
+        let (able, mut others) = switchable(&template.body, template.shares, &volumes);
+        others.extend(self.copy(template, able, (SWITCHED_MOST, true))?);
+        Ok(told(&others)
+            .map(|told| format!("mounted on both sides alike, and no difference: {told}")))
+    }
+
+    /// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where
+    /// there is nothing to copy.
+    ///
+    /// # Errors
+    /// Those of [`take`](Self::take).
+    pub(super) fn stand_in(
+        &self,
+        template: &mut Template,
+        image: &ImageInspect,
+    ) -> Result<Option<Vec<Retold>>, EnvError> {
+        let mut wanted = copyable(&template.body, &volumes_of(image));
+        wanted.retain(|share| (self.is_there)(share));
+        let has = |template: &Template, share: &Share| {
+            let mut copied = template.copied.iter();
+            copied.any(|it| it.target == share.target)
+        };
+        let missing = wanted.iter().filter(|share| !has(template, share));
+        let missing = missing.cloned().collect();
+        let others = self.copy(template, missing, (WRITTEN_MOST, false))?;
+        wanted.retain(|share| has(template, share));
+        if wanted.is_empty() {
+            return Ok(None);
         }
+        for copied in &mut template.copied {
+            copied.stands_in = wanted.iter().any(|share| share.target == copied.target);
+        }
+        template.shares = Shares::Copied;
+        let others = told(&others).map(|told| Retold {
+            before: None,
+            now: format!("read-only still: {told}"),
+        });
+        let lines = wanted.iter().map(retold).chain(others);
+        Ok(Some(lines.collect()))
+    }
+
+    /// The container with the same mounts that is made to copy their files from, and never started.
+    fn container(&self) -> String {
+        format!("tare-{}-files", self.cx.run)
     }
 
     /// Copies the files of these shares, each of so many bytes at most, and says of which not, and why. `may_go`:
@@ -158,7 +120,7 @@ impl<'a> Source<'a> {
                         archive,
                         is_folder: begins_with_folder(&bytes),
                         may_go,
-                        stand_in: None,
+                        stands_in: false,
                     });
                     continue;
                 }
@@ -168,7 +130,7 @@ impl<'a> Source<'a> {
             };
             others.push((share.target, why));
         }
-        self.api.remove_container(&self.name)?;
+        self.api.remove_container(&self.container())?;
         Ok(others)
     }
 
@@ -187,7 +149,7 @@ impl<'a> Source<'a> {
             ..Default::default()
         };
         let options = CreateContainerOptions {
-            name: Some(self.name.clone()),
+            name: Some(self.container()),
             ..Default::default()
         };
         let request = self.api.client.create_container(Some(options), body);
@@ -205,9 +167,9 @@ impl<'a> Source<'a> {
         let options = DownloadFromContainerOptions {
             path: path.to_owned(),
         };
-        let client = &self.api.client;
+        let (client, container) = (&self.api.client, self.container());
         self.api.call("copy mounted files", IMPORT_LIMIT, async {
-            let stream = client.download_from_container(&self.name, Some(options));
+            let stream = client.download_from_container(&container, Some(options));
             let mut stream = Box::pin(stream);
             let mut bytes = Vec::new();
             while let Some(part) = stream.next().await {
@@ -219,6 +181,21 @@ impl<'a> Source<'a> {
             Ok(Some(bytes))
         })
     }
+}
+
+/// The places of an image's own volumes.
+fn volumes_of(image: &ImageInspect) -> Vec<String> {
+    let config = image.config.as_ref();
+    config.and_then(|it| it.volumes.clone()).unwrap_or_default()
+}
+
+/// Places with the reasons, if there are any.
+fn told(others: &[(String, &'static str)]) -> Option<String> {
+    let told: Vec<String> = others
+        .iter()
+        .map(|(target, why)| format!("`{}` ({why})", printable(target)))
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// Whether an archive is one of a folder, and not of a single file.
@@ -236,10 +213,10 @@ fn begins_with_folder(archive: &[u8]) -> bool {
 pub(in crate::env::docker) fn lay_in(
     api: &Api,
     container: &str,
-    copied: &[(Copied, Place)],
+    copied: &[(Copied, Copy)],
 ) -> Result<(), EnvError> {
-    for (copied, place) in copied {
-        if *place == Place::Layer {
+    for (copied, copy) in copied {
+        if *copy == Copy::Layer {
             // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
             let empty = ImageTar::new().with_file(&copied.target, 0o644, b"");
             image::upload(api, container, "/", empty.into_bytes())?;

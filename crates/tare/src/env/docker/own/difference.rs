@@ -15,7 +15,7 @@ use crate::env::text::printable;
 
 mod mounts;
 
-pub(in crate::env::docker) use mounts::{Copied, Place};
+pub(in crate::env::docker) use mounts::Copied;
 pub(super) use mounts::{copyable, switchable};
 
 /// The configuration of a container beside that of a plain one.

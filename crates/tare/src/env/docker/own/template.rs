@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::image;
-use super::difference::{self, Copied, Pair, Place};
+use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::own::Shares;
-use crate::env::own::shared::{self, Share};
+use crate::env::own::shared::{self, Copy, Share};
 
 /// What a container of the user's was made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,12 +97,12 @@ impl Template {
     }
 
     /// The copies that an arm which does without these differences has, and where.
-    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Place)> {
+    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
         let shares = shared::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
         let copied = self.copied.iter().filter(is_mounted);
         copied
-            .filter_map(|copied| Some((copied.clone(), copied.place(without)?)))
+            .filter_map(|copied| Some((copied.clone(), copied.copy(without)?)))
             .collect()
     }
 
@@ -210,10 +210,7 @@ impl Template {
     ) -> Value {
         let copy = |share: &Share| {
             let mut copied = self.copied.iter().filter(|it| it.target == share.target);
-            copied.find_map(|copied| match copied.stand_in? {
-                Place::Volume => Some(shared::Copy::Volume),
-                Place::Layer => Some(shared::Copy::Layer),
-            })
+            copied.find_map(|copied| copied.copy(&[]))
         };
         let policy = shared::Policy {
             shares: self.shares,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Pair, Part, Switch, host_config};
-use crate::env::own::shared::{self, Share};
+use crate::env::own::shared::{self, Copy, Share};
 use crate::env::own::{self, Difference, Shares, is_difference};
 use crate::env::text::printable;
 
@@ -26,18 +26,8 @@ pub(in crate::env::docker) struct Copied {
     pub(in crate::env::docker) is_folder: bool,
     /// Whether the mount can be left away, its files being in the layer.
     pub(in crate::env::docker) may_go: bool,
-    /// What stands in for the mount where each arm has copies of its own; `None` where it is shown read-only.
-    pub(in crate::env::docker) stand_in: Option<Place>,
-}
-
-/// Where in an arm the files of a mount are laid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::env::docker) enum Place {
-    /// In a volume of the arm's own, which is mounted there.
-    Volume,
-    /// In the container's own layer.
-    Layer,
+    /// Whether it stands in for the mount, because the command writes there.
+    pub(in crate::env::docker) stands_in: bool,
 }
 
 impl Copied {
@@ -47,11 +37,15 @@ impl Copied {
     }
 
     /// Where its files are laid in an arm that does without these parts, if they are.
-    pub(in crate::env::docker) fn place(&self, without: &[String]) -> Option<Place> {
+    pub(in crate::env::docker) fn copy(&self, without: &[String]) -> Option<Copy> {
         if self.may_go && without.iter().any(|id| self.is_named(id)) {
-            return Some(Place::Layer);
+            return Some(Copy::Layer);
         }
-        self.stand_in
+        self.stands_in.then_some(if self.is_folder {
+            Copy::Volume
+        } else {
+            Copy::Layer
+        })
     }
 }
 
@@ -303,7 +297,7 @@ mod tests {
             archive: "/run/files".into(),
             is_folder: true,
             may_go: true,
-            stand_in: (target == "/data").then_some(Place::Volume),
+            stands_in: target == "/data",
         });
         let pair = Pair {
             body: &body,
@@ -314,10 +308,10 @@ mod tests {
         let parts = of_mounts(pair);
         let ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
         assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
-        let place = |copied: &Copied, id: &str| copied.place(&[id.to_owned()]);
-        assert_eq!(place(&copied[0], "mounted./data"), Some(Place::Layer));
-        assert_eq!(place(&copied[0], "mounted./mounted"), Some(Place::Volume));
-        assert_eq!(place(&copied[1], "mounted./data"), None);
+        let copy = |copied: &Copied, id: &str| copied.copy(&[id.to_owned()]);
+        assert_eq!(copy(&copied[0], "mounted./data"), Some(Copy::Layer));
+        assert_eq!(copy(&copied[0], "mounted./mounted"), Some(Copy::Volume));
+        assert_eq!(copy(&copied[1], "mounted./data"), None);
         assert!(parts[0].told.what.contains("`-v /srv/data:/data`"));
         let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
         let host = &less["HostConfig"];
