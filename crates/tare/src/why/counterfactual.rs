@@ -2,7 +2,7 @@
 //!
 //! Every suspect becomes one more arm of the same randomised blocks, most likely first. Let C be what the
 //! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
-//! switched on outside), both paired by block. Then
+//! switched on outside), both paired by block and taken as a part of what the environment cost in it. Then
 //! - *confirmed*: the 95 % interval of R is above zero and R is at least half of C;
 //! - *supported*: R is above zero and less than half of C, so that it is one cause of several;
 //! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
@@ -18,7 +18,8 @@ use tare_model::fact;
 use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
 use tare_stats::Interval;
 
-use super::readings::{ByBlock, Readings, in_common, interval, share, span};
+use super::readings::{Readings, span};
+use super::total::Total;
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 use crate::env::own;
@@ -272,7 +273,7 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     let Some(removed) = removed else {
         return Status::Untested;
     };
-    // The cost itself may be nothing in the blocks in which it was tried, or drifts too much to tell.
+    // The cost itself may be nothing in the blocks in which it was tried.
     let Some(share) = share else {
         return Status::Undecided;
     };
@@ -293,7 +294,7 @@ pub fn judged(
     arm: &str,
     baseline: &str,
     env: &str,
-    total: &ByBlock,
+    total: &Total,
     readings: &Readings,
 ) -> (Status, DossierFinding) {
     let between =
@@ -303,10 +304,9 @@ pub fn judged(
     } else {
         between(arm, env)
     };
-    // Blocks that all three have.
-    let (removed, total) = in_common(&removed, total);
-    let effect = interval(&removed);
-    let share = share(&removed, &total);
+    let removed = total.without(&removed);
+    let effect = removed.map(|removed| removed.effect);
+    let share = removed.and_then(|removed| removed.share);
     let mut status = status(effect.as_ref(), share.as_ref());
     // Two that were both ended say nothing of each other.
     let is_cut_off = readings.is_cut_off(arm, &suspect.metric);

@@ -39,6 +39,7 @@ pub mod proxied;
 pub mod readings;
 pub mod search;
 pub mod studies;
+mod total;
 pub mod trouble;
 
 pub use conclude::conclude;

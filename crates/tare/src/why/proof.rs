@@ -11,6 +11,7 @@ use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec};
 
 use super::counterfactual::{self, Trial};
 use super::readings::Readings;
+use super::total::Total;
 use super::{FEWEST, SUSPECTS_MOST, arm_id};
 use crate::analyze::RunData;
 use crate::cause::{Counterfactual, Suspected};
@@ -220,7 +221,7 @@ pub fn put_into(dossier: &mut Dossier, proof: &RunData) {
                 spec.id.as_str(),
                 baseline,
                 env,
-                &readings.differences(baseline, env, &suspect.metric),
+                &Total::of(&readings, baseline, env, &suspect.metric),
                 &readings,
             );
             let cells = &dossier.cells;

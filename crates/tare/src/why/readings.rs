@@ -257,81 +257,9 @@ pub fn span(interval: Interval) -> Span {
     Span::new(interval.low, interval.point, interval.high)
 }
 
-/// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
-/// be centred at zero, by the same rank interval as everything else (the idea of Fieller's interval, with ranks
-/// in place of means). `None` below six blocks, or where the total itself may be zero.
-pub fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
-    /// The shares that are looked at; beyond them nothing is worth telling apart.
-    const RANGE: (f64, f64) = (-1.0, 3.0);
-    const STEPS: u32 = 400;
-    let whole = interval(total)?;
-    if removed.len() != total.len() || whole.low <= 0.0 {
-        return None;
-    }
-    let at = |theta: f64| {
-        let rest: Vec<f64> = removed
-            .iter()
-            .zip(total)
-            .map(|(removed, total)| removed - theta * total)
-            .collect();
-        interval(&rest)
-    };
-    let thetas =
-        (0..=STEPS).map(|step| RANGE.0 + (RANGE.1 - RANGE.0) * f64::from(step) / f64::from(STEPS));
-    let mut found: Option<(f64, f64)> = None;
-    let mut best: Option<(f64, f64)> = None;
-    for theta in thetas {
-        let rest = at(theta)?;
-        if rest.low <= 0.0 && rest.high >= 0.0 {
-            found = Some((found.map_or(theta, |(low, _)| low), theta));
-        }
-        if best.is_none_or(|(_, distance)| rest.point.abs() < distance) {
-            best = Some((theta, rest.point.abs()));
-        }
-    }
-    let (point, _) = best?;
-    let (low, high) = found.unwrap_or((point, point));
-    Some(Interval {
-        point,
-        low: low.min(point),
-        high: high.max(point),
-        level: crate::analyze::LEVEL,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Noise that is the same each time, between −1 and 1.
-    fn noise(block: u32) -> f64 {
-        f64::from((block * 7919 + 13) % 101) / 50.0 - 1.0
-    }
-
-    #[test]
-    fn a_share_is_found_again_and_its_interval_covers_it() {
-        for truth in [0.0, 0.3, 1.0] {
-            let total: Vec<f64> = (0..12).map(|block| 100.0 + 5.0 * noise(block)).collect();
-            let removed: Vec<f64> = (0..12)
-                .map(|block| truth * total[block as usize] + 3.0 * noise(block + 50))
-                .collect();
-            let found = share(&removed, &total).unwrap();
-            assert!((found.point - truth).abs() < 0.05, "{truth}: {found:?}");
-            assert!(
-                found.low <= truth && truth <= found.high,
-                "{truth}: {found:?}"
-            );
-            assert!(found.high - found.low < 0.15, "{truth}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn there_is_no_share_of_nothing_and_none_of_few_blocks() {
-        let total: Vec<f64> = (0..12).map(noise).collect();
-        assert_eq!(share(&total, &total), None);
-        assert_eq!(share(&[1.0; 5], &[1.0; 5]), None);
-        assert_eq!(share(&[1.0; 7], &[1.0; 8]), None);
-    }
 
     #[test]
     fn only_blocks_that_both_have_are_paired() {

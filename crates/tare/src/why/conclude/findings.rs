@@ -5,11 +5,11 @@
 use tare_model::arm::Suspect;
 use tare_model::dossier::{Dossier, DossierCell, DossierFinding};
 use tare_model::{ArmSpec, Status};
-use tare_stats::Interval;
 
 use super::super::counterfactual;
 use super::super::own::{self as own_parts, applied};
-use super::super::readings::{ByBlock, Readings, in_common, interval, share, span};
+use super::super::readings::{Readings, span};
+use super::super::total::{Removed, Total};
 use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
 use crate::cause::look;
@@ -24,7 +24,7 @@ struct Judging<'a> {
     dossier: &'a Dossier,
     env: &'a ArmSpec,
     has_start_up: bool,
-    with_start_up: ByBlock,
+    with_start_up: Total,
     /// With what they are sorted by.
     judged: Vec<(Status, f64, DossierFinding)>,
 }
@@ -34,9 +34,8 @@ impl Judging<'_> {
         self.run.head.study.baseline.as_str()
     }
 
-    fn of_command(&self, metric: &str) -> ByBlock {
-        self.readings
-            .differences(self.baseline(), self.env.id.as_str(), metric)
+    fn total(&self, metric: &str) -> Total {
+        Total::of(self.readings, self.baseline(), self.env.id.as_str(), metric)
     }
 
     fn cells(&self, suspect: &Suspect) -> Vec<u32> {
@@ -62,13 +61,16 @@ impl Judging<'_> {
         let share = finding.share.as_ref();
         let mut weight = share.map_or(suspect.likelihood - 1.0, |share| share.point);
         if suspect.cause == KEPT
-            && let Some((removed, share)) = kept(&self.of_command(START_UP), &self.with_start_up)
+            && let Some(Removed { effect, share }) = self
+                .with_start_up
+                .without(self.total(START_UP).differences())
+            && let Some(share) = share
         {
-            status = counterfactual::status(Some(&removed), Some(&share));
+            status = counterfactual::status(Some(&effect), Some(&share));
             finding.status = status;
             // Behind what has a switch of its own: keeping takes all of it away.
             weight = share.point - 1.0;
-            finding.effect = Some(span(removed));
+            finding.effect = Some(span(effect));
             finding.share = Some(span(share));
             finding.arm = Some(self.env.id.to_string());
             finding.tried = Some(
@@ -96,7 +98,7 @@ impl Judging<'_> {
         let total = if is_of_start_up(suspect) {
             self.with_start_up.clone()
         } else {
-            self.of_command(&suspect.metric)
+            self.total(&suspect.metric)
         };
         let (status, mut finding) = counterfactual::judged(
             suspect,
@@ -142,14 +144,12 @@ pub(super) fn findings(
         dossier,
         env,
         has_start_up,
-        with_start_up: ByBlock::new(),
+        with_start_up: Total::default(),
         judged: Vec::new(),
     };
-    let command = judging.of_command(user_command::WALL);
-    let started = judging.of_command(START_UP).into_iter();
-    judging.with_start_up = started
-        .filter_map(|(block, started)| Some((block, started + command.get(&block)?)))
-        .collect();
+    judging.with_start_up = judging
+        .total(START_UP)
+        .with(&judging.total(user_command::WALL));
     let study = &run.head.study;
     let mut noted: Vec<&str> = Vec::new();
     for spec in &study.arms {
@@ -170,7 +170,7 @@ pub(super) fn findings(
         judging.add_untested(&suspect);
     }
     let asked = metric(env);
-    let total = judging.of_command(&asked);
+    let total = judging.total(&asked);
     let mut judged = judging.judged;
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
@@ -222,10 +222,3 @@ pub(super) fn narrower_first(
 
 /// The cause that is switched off by keeping an environment: every run tries that.
 const KEPT: &str = "startup.docker-run-constant";
-
-/// What goes when the environment is kept instead of made for each run of the command, and its share of what
-/// both together cost more than on the host. `None` where too few blocks have both.
-fn kept(started: &ByBlock, with_start_up: &ByBlock) -> Option<(Interval, Interval)> {
-    let (started, total) = in_common(started, with_start_up);
-    Some((interval(&started)?, share(&started, &total)?))
-}

@@ -10,8 +10,9 @@ use tare_model::dossier::{Dossier, DossierApplied, DossierFinding, Span};
 use tare_model::{ArmSpec, Params, Status, Study, Verdict};
 
 use super::super::counterfactual::Tried;
-use super::super::readings::{Readings, in_common, share, span};
+use super::super::readings::{Readings, span};
 use super::super::studies::{Arms, base_arms};
+use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
 use crate::env::own::{OWN, WITHOUT};
 
@@ -95,13 +96,13 @@ pub(in crate::why) fn judged(
         let mut suspects = spec.role.suspects.iter();
         Some((spec.id.as_str(), suspects.find(|it| is_change(it))?))
     })?;
-    let of = |arm: &str| readings.differences(baseline, arm, &change.metric);
-    let (left, total) = in_common(&of(arm), &of(env));
+    let total = Total::of(readings, baseline, env, &change.metric);
+    let left = total.without(&readings.differences(baseline, arm, &change.metric));
     let cell = dossier
         .cells
         .iter()
         .find(|cell| cell.arm == arm && cell.metric == change.metric);
-    let left = share(&left, &total).map(span);
+    let left = left.and_then(|left| left.share).map(span);
     Some(DossierApplied {
         change: change.claim.clone(),
         price: change.price.clone(),

@@ -14,9 +14,10 @@ use tare_model::{Study, Value};
 use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
-use super::super::readings::{ByBlock, Readings, in_common, interval, share};
+use super::super::readings::{ByBlock, Readings, in_common};
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, Pace, base_arms};
+use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
 use super::costs::{Costs, fitting};
 use super::members::{is_open, reduced, sorted, tries, without_one};
@@ -335,8 +336,10 @@ impl Hunt {
         let back = |set: &[String], member: &str| {
             let rest = self.proofs.get(&without_one(set, member))?;
             let whole = self.proofs.get(set)?;
-            let of = |earlier: &str, later: &str| readings.differences(earlier, later, &ask.metric);
-            came_back(&of(whole, rest), &of(PLAIN, self::whole(ask)))
+            came_back(
+                &readings.differences(whole, rest, &ask.metric),
+                &Total::of(readings, PLAIN, self::whole(ask), &ask.metric),
+            )
         };
         let several = sets.iter().map(|set| sorted(set));
         let mut left: Vec<Vec<String>> = several
@@ -350,11 +353,11 @@ impl Hunt {
 }
 
 /// What comes back of a total where something is put back, by block.
-pub(in crate::why) fn came_back(back: &ByBlock, total: &ByBlock) -> Option<Shown> {
-    let (back, total) = in_common(back, total);
-    let share = share(&back, &total)?;
+pub(in crate::why) fn came_back(back: &ByBlock, total: &Total) -> Option<Shown> {
+    let back = total.without(back)?;
+    let share = back.share?;
     Some(Shown {
-        low: interval(&back)?.low,
+        low: back.effect.low,
         share: share.point,
         high: share.high,
     })
@@ -368,17 +371,16 @@ fn whole(ask: &Ask) -> &str {
 
 /// Whether a copy of the running container costs more than a plain one, and not only next to nothing of it.
 fn copy_costs(readings: &Readings, ask: &Ask) -> bool {
-    let of = |arm: &str| readings.differences(PLAIN, arm, &ask.metric);
-    let (copy, total) = in_common(&of(COPY), &of(&ask.driver));
-    let is_there = interval(&copy).is_some_and(|it| it.low > 0.0);
-    is_there && share(&copy, &total).is_some_and(|it| it.point >= LEAST_SHARE)
+    let total = Total::of(readings, PLAIN, &ask.driver, &ask.metric);
+    let copy = came_back(&readings.differences(PLAIN, COPY, &ask.metric), &total);
+    copy.is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
 }
 
 /// What of the cost went in an arm.
 fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
-    let total_by_block = readings.differences(PLAIN, whole(ask), &ask.metric);
-    let removed_by_block = readings.differences(arm, whole(ask), &ask.metric);
-    let (removed, total) = in_common(&removed_by_block, &total_by_block);
+    let whole_cost = Total::of(readings, PLAIN, whole(ask), &ask.metric);
+    let gone = readings.differences(arm, whole(ask), &ask.metric);
+    let (removed, total) = in_common(&gone, whole_cost.differences());
     if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
         // Too few for an interval: what went in every one of them.
         let total = median(&total).filter(|total| *total > 0.0)?;
@@ -388,7 +390,7 @@ fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
             high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
         });
     }
-    came_back(&removed_by_block, &total_by_block)
+    came_back(&gone, &whole_cost)
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {

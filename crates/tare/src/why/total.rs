@@ -1,0 +1,202 @@
+//! A cost as a whole, and what of it goes where something is switched off.
+//!
+//! Both are judged in parts of what the arm cost in the same block, as the table judges ratios. Where the level itself
+//! drifts, as that of a proxy which slows down with every connection, differences in the unit drift with it: their
+//! blocks depend on each other, and an interval as wide as that asks for holds 0 although every block has the cost.
+//! The part that the cost is of the level hardly moves then.
+//! What it cannot see: a share that itself changes over the blocks; its interval is that of the typical block.
+
+use tare_stats::{Interval, median};
+
+use super::readings::{ByBlock, Readings, in_common, interval};
+
+/// What an arm costs more than another.
+#[derive(Debug, Clone, Default)]
+pub struct Total {
+    /// In the metric's unit.
+    differences: ByBlock,
+    /// What the arm costs, in the metric's unit, positive.
+    levels: ByBlock,
+}
+
+/// What went of a total.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Removed {
+    /// In the metric's unit, at the typical level.
+    pub effect: Interval,
+    /// `None` where the total itself may be zero.
+    pub share: Option<Interval>,
+}
+
+impl Total {
+    /// What `arm` costs more than `earlier`.
+    pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
+        Self::new(
+            readings.differences(earlier, arm, metric),
+            &readings.values(arm, metric),
+        )
+    }
+
+    /// `differences` are those of the arm with another, `values` its own; more is worse in both.
+    fn new(differences: ByBlock, values: &ByBlock) -> Self {
+        let levels = values.iter().map(|(block, value)| (*block, value.abs()));
+        Self {
+            differences,
+            levels: levels.filter(|(_, level)| *level > 0.0).collect(),
+        }
+    }
+
+    /// Both costs in one, for the blocks that both have.
+    pub fn with(&self, other: &Self) -> Self {
+        let sum = |a: &ByBlock, b: &ByBlock| -> ByBlock {
+            let both = a
+                .iter()
+                .filter_map(|(block, a)| Some((*block, a + b.get(block)?)));
+            both.collect()
+        };
+        Self {
+            differences: sum(&self.differences, &other.differences),
+            levels: sum(&self.levels, &other.levels),
+        }
+    }
+
+    /// In the metric's unit.
+    pub fn differences(&self) -> &ByBlock {
+        &self.differences
+    }
+
+    fn parts(&self, differences: &ByBlock) -> ByBlock {
+        let levels = differences.iter().filter_map(|(block, difference)| {
+            let level = self.levels.get(block)?;
+            Some((*block, difference / level))
+        });
+        levels.collect()
+    }
+
+    /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
+    pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
+        let (removed, total) = in_common(&self.parts(differences), &self.parts(&self.differences));
+        let effect = interval(&removed)?;
+        let levels: Vec<f64> = self.levels.values().copied().collect();
+        let level = median(&levels)?;
+        Some(Removed {
+            effect: Interval {
+                low: effect.low * level,
+                point: effect.point * level,
+                high: effect.high * level,
+                ..effect
+            },
+            share: share(&removed, &total),
+        })
+    }
+}
+
+/// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
+/// be centred at zero, by the same rank interval as everything else (the idea of Fieller's interval, with ranks
+/// in place of means). `None` below six blocks, or where the total itself may be zero.
+fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
+    /// The shares that are looked at; beyond them nothing is worth telling apart.
+    const RANGE: (f64, f64) = (-1.0, 3.0);
+    const STEPS: u32 = 400;
+    let whole = interval(total)?;
+    if removed.len() != total.len() || whole.low <= 0.0 {
+        return None;
+    }
+    let at = |theta: f64| {
+        let rest: Vec<f64> = removed
+            .iter()
+            .zip(total)
+            .map(|(removed, total)| removed - theta * total)
+            .collect();
+        interval(&rest)
+    };
+    let thetas =
+        (0..=STEPS).map(|step| RANGE.0 + (RANGE.1 - RANGE.0) * f64::from(step) / f64::from(STEPS));
+    let mut found: Option<(f64, f64)> = None;
+    let mut best: Option<(f64, f64)> = None;
+    for theta in thetas {
+        let rest = at(theta)?;
+        if rest.low <= 0.0 && rest.high >= 0.0 {
+            found = Some((found.map_or(theta, |(low, _)| low), theta));
+        }
+        if best.is_none_or(|(_, distance)| rest.point.abs() < distance) {
+            best = Some((theta, rest.point.abs()));
+        }
+    }
+    let (point, _) = best?;
+    let (low, high) = found.unwrap_or((point, point));
+    Some(Interval {
+        point,
+        low: low.min(point),
+        high: high.max(point),
+        level: crate::analyze::LEVEL,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise that is the same each time, between −1 and 1.
+    fn noise(block: u32) -> f64 {
+        f64::from((block * 7919 + 13) % 101) / 50.0 - 1.0
+    }
+
+    #[test]
+    fn a_share_is_found_again_and_its_interval_covers_it() {
+        for truth in [0.0, 0.3, 1.0] {
+            let total: Vec<f64> = (0..12).map(|block| 100.0 + 5.0 * noise(block)).collect();
+            let removed: Vec<f64> = (0..12)
+                .map(|block| truth * total[block as usize] + 3.0 * noise(block + 50))
+                .collect();
+            let found = share(&removed, &total).unwrap();
+            assert!((found.point - truth).abs() < 0.05, "{truth}: {found:?}");
+            assert!(
+                found.low <= truth && truth <= found.high,
+                "{truth}: {found:?}"
+            );
+            assert!(found.high - found.low < 0.15, "{truth}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_no_share_of_nothing_and_none_of_few_blocks() {
+        let total: Vec<f64> = (0..12).map(noise).collect();
+        assert_eq!(share(&total, &total), None);
+        assert_eq!(share(&[1.0; 5], &[1.0; 5]), None);
+        assert_eq!(share(&[1.0; 7], &[1.0; 8]), None);
+    }
+
+    #[test]
+    fn a_level_that_drifts_hides_neither_a_cost_nor_its_share() {
+        // A proxy that takes from 0.25 to 3.5 ms of a connection, and 0.03 ms without it.
+        let values = |shift: f64, level: fn(f64) -> f64| -> ByBlock {
+            (0..11)
+                .map(|block| {
+                    (
+                        block,
+                        shift + level(f64::from(block)) + 0.005 * noise(block),
+                    )
+                })
+                .collect()
+        };
+        let slowing = |block: f64| 0.25 + 3.25 * (block / 10.0).powi(2);
+        let (host, env, without) = (
+            values(0.03, |_| 0.0),
+            values(0.03, slowing),
+            values(0.04, |_| 0.0),
+        );
+        let minus = |a: &ByBlock, b: &ByBlock| -> ByBlock {
+            a.iter().map(|(block, a)| (*block, a - b[block])).collect()
+        };
+        let differences = minus(&env, &host);
+        let in_unit: Vec<f64> = differences.values().copied().collect();
+        assert!(interval(&in_unit).unwrap().low <= 0.0);
+        let removed = Total::new(differences, &env)
+            .without(&minus(&env, &without))
+            .unwrap();
+        let share = removed.share.unwrap();
+        assert!(removed.effect.low > 0.0 && share.low > 0.9, "{removed:?}");
+        assert!(share.high <= 1.05, "{removed:?}");
+    }
+}
