@@ -18,8 +18,15 @@ use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
 use crate::{contracts, deny, planted, reproduce, skips};
 
-/// Parts of the names of tests that wait for other programs more than they compute.
-const WAITING: [&str; 4] = ["podman::", "ssh::", "vm::", "docker_contexts::"];
+/// Parts of the names of tests that wait for other programs more than they compute: a browser, engines, guests.
+const WAITING: [&str; 6] = [
+    "accessible::",
+    "docker_contexts::",
+    "own_ways::",
+    "podman::",
+    "ssh::",
+    "vm::",
+];
 /// Part of the names of tests that run the program for Windows.
 const WINDOWS: &str = "wine::";
 /// Parts of the names of tests whose answer needs a machine that does nothing else.

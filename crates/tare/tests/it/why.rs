@@ -64,10 +64,10 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     let Some(product) = beside_a_container() else {
         return;
     };
-    let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
     let dossier = why(
         &product,
-        &["--env", "container:cpus=0.05", "--budget", "100s"],
+        &["--env", "container:cpus=0.05", "--budget", "60s"],
         &["sh", "-c", work],
     )
     .expect(0)
@@ -122,8 +122,8 @@ fn blocks(dossier: &Value, arm: &str) -> u64 {
 
 /// Asks why a loop is slow on a fifth of a processor, with time for what comes after the comparison.
 fn asked_of_a_fifth(product: &Product) -> Started {
-    let question = "why --env container:cpus=0.2 --budget 100s --json - --".split(' ');
-    let work = busy(60);
+    let question = "why --env container:cpus=0.2 --budget 60s --json - --".split(' ');
+    let work = busy(40);
     let all = question.chain(work.iter().map(String::as_str));
     Product::start(product.command(all))
 }
