@@ -35,6 +35,7 @@ pub mod own;
 mod peer;
 pub mod podman;
 pub(crate) mod private;
+pub(crate) mod question;
 mod reader;
 mod record;
 pub mod setting;
@@ -460,6 +461,7 @@ mod tests {
             "grammar",
             "peer",
             "private",
+            "question",
             "reader",
             "record",
             "siblings",

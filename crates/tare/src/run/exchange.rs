@@ -13,10 +13,9 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Outcome, ProbeCall, Spread, Study};
 
 use crate::cx::Context;
+pub(super) use crate::env::question::SLICE;
 use crate::env::{Channel, ChannelError};
 
-/// The longest that the host waits for a reply without looking for Ctrl-C.
-pub(super) const SLICE: Duration = Duration::from_millis(250);
 /// How long after a worker's limit its agent may still say so.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// How long an agent may take to answer `Cancel` before it is taken for lost.

@@ -18,9 +18,9 @@ use tare_model::{
 
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::group::{Group, Member, State};
-use super::rig::{Arm, NoStart, greet};
+use super::rig::{Arm, NoStart};
 use crate::cx::Context;
-use crate::env::{EnvError, Instance, StartMode};
+use crate::env::{EnvError, Instance};
 
 /// Where the number of an instance stands in the number of its worker: above that of the trial and above the
 /// mark of a pair's server.
@@ -41,19 +41,7 @@ impl Arm {
     ) -> Result<(), Cancelled> {
         self.extra.shortage = None;
         while self.extra.instances.len() < count as usize {
-            let started = self
-                .environment
-                .start(cx, StartMode::Resident)
-                .map_err(NoStart::from)
-                .and_then(|mut instance| match greet(cx, instance.channel()) {
-                    Ok(_) => Ok(instance),
-                    Err(silence) => {
-                        // Why it does not answer is what the reader needs.
-                        let _ = instance.stop(cx);
-                        Err(silence)
-                    }
-                });
-            match started {
+            match self.start_one(cx) {
                 Ok(instance) => self.extra.instances.push(instance),
                 Err(NoStart::Cancelled) => return Err(Cancelled),
                 Err(NoStart::Trouble(trouble)) => {

@@ -16,12 +16,12 @@ use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
 
 use super::RunError;
-use super::exchange::{Cancelled, SLICE};
+use super::exchange::Cancelled;
 use super::extra::Extra;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
+use crate::env::question::{self, NoAnswer};
 use crate::env::{
-    Availability, Channel, ChannelError, Charged, Driver, EnvError, Environment, Instance,
-    StartMode, Wanted,
+    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
 };
 use crate::store::PEER;
 
@@ -176,25 +176,24 @@ impl Arm {
         tell("nodes".into(), (siblings.len() + 1).to_string());
     }
 
+    /// Starts one more instance, and has its agent answer.
+    pub(super) fn start_one(&mut self, cx: &Context<'_>) -> Result<Box<dyn Instance>, NoStart> {
+        let mut instance = self.environment.start(cx, StartMode::Resident)?;
+        if let Err(silence) = greet(cx, instance.channel()) {
+            // Why it does not answer is what the reader needs.
+            let _ = instance.stop(cx);
+            return Err(silence);
+        }
+        Ok(instance)
+    }
+
     /// Starts instances beside the first until there are so many `nodes`. An arm that cannot have them is an arm
     /// all the same: then the reason is kept for the workloads that need them.
     pub(super) fn start_siblings(&mut self, cx: &Context<'_>, nodes: u32) -> Result<(), Cancelled> {
         let mut siblings: Vec<Box<dyn Instance>> = Vec::new();
         let mut lacking = None;
         while lacking.is_none() && (siblings.len() as u32) + 1 < nodes {
-            let started = self
-                .environment
-                .start(cx, StartMode::Resident)
-                .map_err(NoStart::from)
-                .and_then(|mut sibling| match greet(cx, sibling.channel()) {
-                    Ok(_) => Ok(sibling),
-                    Err(silence) => {
-                        // Why it does not answer is what the reader needs.
-                        let _ = sibling.stop(cx);
-                        Err(silence)
-                    }
-                });
-            match started {
+            match self.start_one(cx) {
                 Ok(sibling) => siblings.push(sibling),
                 Err(no_start) => lacking = Some(no_start),
             }
@@ -259,10 +258,8 @@ pub(super) fn greet<'a>(
     cx: &Context<'a>,
     channel: &mut dyn Channel,
 ) -> Result<(&'a AgentBinary, BTreeSet<String>), NoStart> {
-    channel
-        .send(&Request::Hello { protocol: PROTOCOL })
-        .map_err(EnvError::from)?;
-    match answer(cx, channel)? {
+    let hello = Request::Hello { protocol: PROTOCOL };
+    match ask(cx, channel, &hello, CONTROL_LIMIT)? {
         Reply::Hello {
             protocol,
             build,
@@ -286,9 +283,8 @@ fn ask_facts(
         paths: vec![String::from("/"), workdir],
         tools: tools.to_vec(),
     };
-    channel.send(&request).map_err(EnvError::from)?;
     let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
-    match answer_within(cx, channel, limit)? {
+    match ask(cx, channel, &request, limit)? {
         Reply::Facts { facts } => Ok(facts),
         _ => Err(out_of_turn("what it sees")),
     }
@@ -301,32 +297,17 @@ fn out_of_turn(question: &str) -> NoStart {
     })
 }
 
-/// Waits for one reply to a control request.
-fn answer(cx: &Context<'_>, channel: &mut dyn Channel) -> Result<Reply, NoStart> {
-    answer_within(cx, channel, CONTROL_LIMIT)
-}
-
-fn answer_within(
+/// The answer to a control request.
+fn ask(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
+    request: &Request,
     limit: Duration,
 ) -> Result<Reply, NoStart> {
-    let asked_ns = cx.clock.now_ns();
-    loop {
-        match channel.receive(SLICE) {
-            Ok(reply) => return Ok(reply),
-            Err(ChannelError::Timeout(_)) => {
-                if cx.cancel.is_requested() {
-                    return Err(NoStart::Cancelled);
-                }
-                let waited_ns = cx.clock.now_ns().saturating_sub(asked_ns);
-                if waited_ns >= limit.as_nanos() as u64 {
-                    return Err(EnvError::from(ChannelError::Timeout(limit)).into());
-                }
-            }
-            Err(error) => return Err(EnvError::from(error).into()),
-        }
-    }
+    question::ask(cx, channel, request, limit).map_err(|no_answer| match no_answer {
+        NoAnswer::Cancelled => NoStart::Cancelled,
+        NoAnswer::Channel(error) => EnvError::from(error).into(),
+    })
 }
 
 /// All arms of a run and the peer on the host.

@@ -22,13 +22,10 @@ use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, Trouble, carry, proxied};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
-use crate::env::{
-    self, Availability, Channel, ChannelError, EnvError, Instance, StartMode, Wanted,
-};
+use crate::env::question::{self, NoAnswer};
+use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wanted};
 use crate::workload::{stoppable, user_command};
 
-/// The longest that the host waits for a reply without looking for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(250);
 /// How long after a worker's limit its agent may still say so.
 const GRACE: Duration = Duration::from_secs(3);
 /// Folders of opened files that are asked about at most.
@@ -273,22 +270,18 @@ fn at<T>(
 }
 
 fn greet(cx: &Context<'_>, place: &str, channel: &mut dyn Channel) -> Result<(), Trouble> {
-    let agent = |why: String| Trouble::Agent {
-        place: place.to_owned(),
-        why,
-    };
-    channel
-        .send(&Request::Hello { protocol: PROTOCOL })
-        .map_err(|error| agent(error.to_string()))?;
-    match receive(cx, channel, CONTROL_LIMIT) {
-        Ok(Reply::Hello {
+    let hello = Request::Hello { protocol: PROTOCOL };
+    match asked(cx, place, channel, &hello, CONTROL_LIMIT)? {
+        Reply::Hello {
             protocol, build, ..
-        }) => cx.agents.greeted(protocol, &build).map(drop).map_err(agent),
-        Ok(_) => Err(agent(
-            "its agent is not the one that this Tare brought".into(),
+        } => {
+            let greeted = cx.agents.greeted(protocol, &build);
+            greeted.map(drop).map_err(|why| agent(place, why))
+        }
+        _ => Err(agent(
+            place,
+            "its agent is not the one that this Tare brought",
         )),
-        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
-        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
     }
 }
 
@@ -301,36 +294,22 @@ fn facts_of(
     instance: &mut dyn Instance,
     paths: &[String],
 ) -> Result<Facts, Trouble> {
-    let agent = |why: String| Trouble::Agent {
-        place: place.to_owned(),
-        why,
-    };
     let mut own = vec!["/".to_owned(), instance.workdir()];
     own.dedup();
     let of_command: Vec<&String> = paths.iter().filter(|path| !own.contains(path)).collect();
     let all = own.iter().chain(of_command.iter().copied()).cloned();
-    instance
-        .channel()
-        .send(&Request::Facts {
-            paths: all.collect(),
-            // Without a question for its version: somebody's own program is not run with arguments of ours.
-            tools: ask
-                .call
-                .argv
-                .first()
-                .map(|program| ToolQuestion {
-                    program: program.clone(),
-                    version: Vec::new(),
-                })
-                .into_iter()
-                .collect(),
-        })
-        .map_err(|error| agent(error.to_string()))?;
-    match receive(cx, instance.channel(), CONTROL_LIMIT) {
-        Ok(Reply::Facts { facts }) => Ok(named(facts, &of_command)),
-        Ok(_) => Err(agent("its agent answered something else".into())),
-        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
-        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    // Without a question for its version: somebody's own program is not run with arguments of ours.
+    let program = ask.call.argv.first().map(|program| ToolQuestion {
+        program: program.clone(),
+        version: Vec::new(),
+    });
+    let request = Request::Facts {
+        paths: all.collect(),
+        tools: program.into_iter().collect(),
+    };
+    match asked(cx, place, instance.channel(), &request, CONTROL_LIMIT)? {
+        Reply::Facts { facts } => Ok(named(facts, &of_command)),
+        _ => Err(agent(place, "its agent answered something else")),
     }
 }
 
@@ -358,28 +337,24 @@ fn named(facts: Facts, of_command: &[&String]) -> Facts {
         .collect()
 }
 
-enum Silence {
-    Cancelled,
-    Channel(ChannelError),
+fn agent(place: &str, why: impl Into<String>) -> Trouble {
+    Trouble::Agent {
+        place: place.to_owned(),
+        why: why.into(),
+    }
 }
 
-fn receive(cx: &Context<'_>, channel: &mut dyn Channel, limit: Duration) -> Result<Reply, Silence> {
-    let begun_ns = cx.clock.now_ns();
-    loop {
-        match channel.receive(SLICE) {
-            Ok(reply) => return Ok(reply),
-            Err(ChannelError::Timeout(_)) => {
-                if cx.cancel.is_requested() {
-                    return Err(Silence::Cancelled);
-                }
-                let waited_ns = cx.clock.now_ns().saturating_sub(begun_ns);
-                if u128::from(waited_ns) > limit.as_nanos() {
-                    return Err(Silence::Channel(ChannelError::Timeout(limit)));
-                }
-            }
-            Err(error) => return Err(Silence::Channel(error)),
-        }
-    }
+fn asked(
+    cx: &Context<'_>,
+    place: &str,
+    channel: &mut dyn Channel,
+    request: &Request,
+    limit: Duration,
+) -> Result<Reply, Trouble> {
+    question::ask(cx, channel, request, limit).map_err(|no_answer| match no_answer {
+        NoAnswer::Cancelled => Trouble::Cancelled,
+        NoAnswer::Channel(error) => agent(place, error.to_string()),
+    })
 }
 
 /// One run; `None` if it did not end in time.
@@ -400,21 +375,11 @@ fn once(
         limit_ns: limit.as_nanos() as u64,
         workdir: instance.workdir(),
     };
-    let agent = |why: String| Trouble::Agent {
-        place: place.to_owned(),
-        why,
-    };
-    instance
-        .channel()
-        .send(&request)
-        .map_err(|error| agent(error.to_string()))?;
-    match receive(cx, instance.channel(), limit + GRACE) {
-        Ok(Reply::Done { raw, .. }) => Ok(Outcome::Completed(raw)),
-        Ok(Reply::Unavailable { reason, .. }) => Ok(Outcome::Unavailable(reason)),
-        Ok(Reply::Failed { failure, .. }) => Ok(Outcome::Failed(failure)),
-        Ok(_) => Err(agent("its agent answered something else".into())),
-        Err(Silence::Cancelled) => Err(Trouble::Cancelled),
-        Err(Silence::Channel(error)) => Err(agent(error.to_string())),
+    match asked(cx, place, instance.channel(), &request, limit + GRACE)? {
+        Reply::Done { raw, .. } => Ok(Outcome::Completed(raw)),
+        Reply::Unavailable { reason, .. } => Ok(Outcome::Unavailable(reason)),
+        Reply::Failed { failure, .. } => Ok(Outcome::Failed(failure)),
+        _ => Err(agent(place, "its agent answered something else")),
     }
 }
 
@@ -433,15 +398,11 @@ fn reported(
     instance: &mut dyn Instance,
     limit: Duration,
 ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
-    let agent = |why: String| Trouble::Agent {
-        place: place.to_owned(),
-        why,
-    };
     let proxied_before = proxied::on_processor_ns();
     match once(cx, place, call, instance, limit)? {
         Outcome::Completed(raw) => {
             let (report, mut counters) =
-                probe(&raw).ok_or_else(|| agent("its agent left no report".to_owned()))?;
+                probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
             if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
                 counters.insert(
                     counter::ENGINE_PROXY.to_owned(),
@@ -454,7 +415,7 @@ fn reported(
             env: place.to_owned(),
             why: absent(&reason),
         }),
-        Outcome::Unavailable(reason) => Err(agent(absent(&reason))),
+        Outcome::Unavailable(reason) => Err(agent(place, absent(&reason))),
         Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(Trouble::TooLong {
             place: if place == "host" {
                 "on the host".to_owned()
@@ -464,7 +425,7 @@ fn reported(
             limit_s: limit.as_secs(),
             budget_s: ask.budget_ns / 1_000_000_000,
         }),
-        Outcome::Failed(failure) => Err(agent(failed(&failure))),
+        Outcome::Failed(failure) => Err(agent(place, failed(&failure))),
     }
 }
 

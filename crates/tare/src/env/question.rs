@@ -1,0 +1,50 @@
+//! A question to an agent that is not a trial: asked, and its answer waited for so that Ctrl-C is heard meanwhile.
+//!
+//! What it cannot see: whether the answer is one to this question.
+
+use std::time::Duration;
+
+use tare_model::wire::{Reply, Request};
+
+use super::{Channel, ChannelError};
+use crate::cx::Context;
+
+/// The longest that the host waits without looking for Ctrl-C.
+pub(crate) const SLICE: Duration = Duration::from_millis(250);
+
+/// Why there is no answer.
+pub(crate) enum NoAnswer {
+    /// Somebody pressed Ctrl-C.
+    Cancelled,
+    /// The channel broke, or the limit has passed.
+    Channel(ChannelError),
+}
+
+/// Asks, and waits for the answer as long as `limit`.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn ask(
+    cx: &Context<'_>,
+    channel: &mut dyn Channel,
+    request: &Request,
+    limit: Duration,
+) -> Result<Reply, NoAnswer> {
+    channel.send(request).map_err(NoAnswer::Channel)?;
+    let asked_ns = cx.clock.now_ns();
+    loop {
+        match channel.receive(SLICE) {
+            Ok(reply) => return Ok(reply),
+            Err(ChannelError::Timeout(_)) => {
+                if cx.cancel.is_requested() {
+                    return Err(NoAnswer::Cancelled);
+                }
+                let waited_ns = cx.clock.now_ns().saturating_sub(asked_ns);
+                if u128::from(waited_ns) >= limit.as_nanos() {
+                    return Err(NoAnswer::Channel(ChannelError::Timeout(limit)));
+                }
+            }
+            Err(error) => return Err(NoAnswer::Channel(error)),
+        }
+    }
+}
