@@ -360,43 +360,9 @@ pub enum Rule {
         at_most: Option<f64>,
     },
     /// More than half of several costs of an arm.
-    Most {
-        /// Of what.
-        quantities: Vec<String>,
-        /// The arm.
-        arm: String,
-        /// The arm that it is held against; the baseline where none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        other: Option<String>,
-        /// With so many instances at once.
-        #[serde(default = "one")]
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
+    Most(Several),
     /// Every one of several costs of an arm.
-    All {
-        /// Of what.
-        quantities: Vec<String>,
-        /// The arm.
-        arm: String,
-        /// The arm that it is held against; the baseline where none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        other: Option<String>,
-        /// With so many instances at once.
-        #[serde(default = "one")]
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
+    All(Several),
     /// It cannot be decided by this study.
     NotTestable {
         /// Why.
@@ -405,41 +371,71 @@ pub enum Rule {
 }
 
 /// The costs of one arm that a rule counts.
-#[derive(Debug, Clone, Copy)]
-pub struct Several<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Several {
     /// Of what.
-    pub quantities: &'a [String],
+    pub quantities: Vec<String>,
     /// The arm.
-    pub arm: &'a str,
-    /// The arm that it is held against; `None` for the baseline.
-    pub other: Option<&'a str>,
+    pub arm: String,
+    /// The arm that it is held against; the baseline where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
     /// With so many instances at once.
+    #[serde(default = "one")]
     pub instances: u32,
+    /// The ratio is not below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The ratio is not above this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
 }
+
+/// A quantity, an arm and a number of instances.
+pub type Place<'a> = (&'a str, &'a str, u32);
 
 impl Rule {
     /// What it counts; `None` for a rule about one ratio.
-    pub fn several(&self) -> Option<Several<'_>> {
+    pub fn several(&self) -> Option<&Several> {
         match self {
-            Self::Most {
-                quantities,
+            Self::Most(several) | Self::All(several) => Some(several),
+            _ => None,
+        }
+    }
+
+    /// The two places whose ratio it is about; `None` where it is about something else.
+    pub fn sides<'a>(&'a self, baseline: &'a str) -> Option<(Place<'a>, Place<'a>)> {
+        match self {
+            Self::Cost {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => Some((
+                (quantity, arm, *instances),
+                (quantity, baseline, *instances),
+            )),
+            Self::Between {
+                quantity,
                 arm,
                 other,
                 instances,
                 ..
-            }
-            | Self::All {
-                quantities,
+            } => Some(((quantity, arm, *instances), (quantity, other, *instances))),
+            Self::Growth {
+                quantity,
                 arm,
-                other,
                 instances,
                 ..
-            } => Some(Several {
-                quantities,
+            } => Some(((quantity, arm, *instances), (quantity, arm, 1))),
+            Self::Ratio {
+                quantity,
+                to,
                 arm,
-                other: other.as_deref(),
-                instances: *instances,
-            }),
+                instances,
+                ..
+            } => Some(((quantity, arm, *instances), (to, arm, *instances))),
             _ => None,
         }
     }
@@ -465,12 +461,12 @@ impl Rule {
             | Self::Even {
                 at_least, at_most, ..
             }
-            | Self::Most {
+            | Self::Most(Several {
                 at_least, at_most, ..
-            }
-            | Self::All {
+            })
+            | Self::All(Several {
                 at_least, at_most, ..
-            } => Some((at_least.unwrap_or(0.0), at_most.unwrap_or(f64::INFINITY))),
+            }) => Some((at_least.unwrap_or(0.0), at_most.unwrap_or(f64::INFINITY))),
             Self::NotTestable { .. } => None,
         }
     }
@@ -485,7 +481,7 @@ impl Rule {
             Self::Ratio { quantity, to, .. } | Self::Costs { quantity, to, .. } => {
                 vec![quantity, to]
             }
-            Self::Most { quantities, .. } | Self::All { quantities, .. } => {
+            Self::Most(Several { quantities, .. }) | Self::All(Several { quantities, .. }) => {
                 quantities.iter().map(String::as_str).collect()
             }
             Self::NotTestable { .. } => Vec::new(),
@@ -500,8 +496,8 @@ impl Rule {
             | Self::Ratio { arm, .. }
             | Self::Even { arm, .. } => vec![arm],
             Self::Costs { arm, other, .. }
-            | Self::Most { arm, other, .. }
-            | Self::All { arm, other, .. } => std::iter::once(arm.as_str())
+            | Self::Most(Several { arm, other, .. })
+            | Self::All(Several { arm, other, .. }) => std::iter::once(arm.as_str())
                 .chain(other.as_deref())
                 .collect(),
             Self::Between { arm, other, .. } => vec![arm, other],

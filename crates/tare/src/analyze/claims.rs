@@ -56,8 +56,9 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     };
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
-    for name in several.quantities {
-        match look.cost_against(name, several.arm, several.other, several.instances) {
+    for name in &several.quantities {
+        let other = several.other.as_deref();
+        match look.cost_against(name, &several.arm, other, several.instances) {
             Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
             Err(why) => missing.push(why),
         }

@@ -7,7 +7,7 @@
 //! What it cannot see: numbers that stand in figures only.
 
 use tare_model::dossier::DossierOwnNumbers;
-use tare_model::publication::Rule;
+use tare_model::publication::{Place, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::rule::{Look, of_several, three, wanted};
@@ -44,52 +44,17 @@ fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
     let one = |found: Option<f64>| (found.into_iter().collect(), 1);
     let baseline = look.baseline();
     if let Some(several) = rule.several() {
-        let (arm, instances) = (several.arm, several.instances);
-        let other = several.other.unwrap_or(baseline);
+        let (arm, instances) = (several.arm.as_str(), several.instances);
+        let other = several.other.as_deref().unwrap_or(baseline);
         let names = several.quantities.iter();
         let found =
             names.filter_map(|name| ratio(look, (name, arm, instances), (name, other, instances)));
         return (found.collect(), several.quantities.len());
     }
+    if let Some((first, second)) = rule.sides(baseline) {
+        return one(ratio(look, first, second));
+    }
     match rule {
-        Rule::Cost {
-            quantity,
-            arm,
-            instances,
-            ..
-        } => one(ratio(
-            look,
-            (quantity, arm, *instances),
-            (quantity, baseline, *instances),
-        )),
-        Rule::Between {
-            quantity,
-            arm,
-            other,
-            instances,
-            ..
-        } => one(ratio(
-            look,
-            (quantity, arm, *instances),
-            (quantity, other, *instances),
-        )),
-        Rule::Growth {
-            quantity,
-            arm,
-            instances,
-            ..
-        } => one(ratio(look, (quantity, arm, *instances), (quantity, arm, 1))),
-        Rule::Ratio {
-            quantity,
-            to,
-            arm,
-            instances,
-            ..
-        } => one(ratio(
-            look,
-            (quantity, arm, *instances),
-            (to, arm, *instances),
-        )),
         Rule::Costs {
             quantity,
             to,
@@ -109,12 +74,9 @@ fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
             instances,
             ..
         } => one(worst_over_mean(look, (quantity, arm, *instances))),
-        Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => (Vec::new(), 0),
+        _ => (Vec::new(), 0),
     }
 }
-
-/// A quantity, an arm and a number of instances.
-type Place<'a> = (&'a str, &'a str, u32);
 
 /// What the mean of one place costs against that of another one.
 fn ratio(look: &Look<'_>, first: Place<'_>, second: Place<'_>) -> Option<f64> {

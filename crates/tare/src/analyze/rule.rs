@@ -16,10 +16,10 @@ use super::diagnostics::EMULATED;
 /// How a rule about several ratios comes out.
 pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
     match rule {
-        Rule::All { .. } if fails > 0 => ClaimVerdict::Fails,
-        Rule::All { .. } if holds == n => ClaimVerdict::Holds,
-        Rule::Most { .. } if 2 * holds > n => ClaimVerdict::Holds,
-        Rule::Most { .. } if 2 * fails >= n => ClaimVerdict::Fails,
+        Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
+        Rule::All(_) if holds == n => ClaimVerdict::Holds,
+        Rule::Most(_) if 2 * holds > n => ClaimVerdict::Holds,
+        Rule::Most(_) if 2 * fails >= n => ClaimVerdict::Fails,
         _ => ClaimVerdict::Undecided,
     }
 }
@@ -318,13 +318,6 @@ impl Look<'_> {
                 instances,
                 ..
             } => self.cost(quantity, arm, *instances),
-            Rule::Between {
-                quantity,
-                arm,
-                other,
-                instances,
-                ..
-            } => self.between((quantity, arm, *instances), (quantity, other, *instances)),
             Rule::Growth {
                 quantity,
                 arm,
@@ -339,13 +332,6 @@ impl Look<'_> {
                     None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
                 }
             }
-            Rule::Ratio {
-                quantity,
-                to,
-                arm,
-                instances,
-                ..
-            } => self.between((quantity, arm, *instances), (to, arm, *instances)),
             Rule::Costs {
                 quantity,
                 to,
@@ -363,9 +349,10 @@ impl Look<'_> {
                 instances,
                 ..
             } => self.worst_over_mean(quantity, arm, *instances),
-            Rule::Most { .. } | Rule::All { .. } | Rule::NotTestable { .. } => {
-                Err("the rule is not about one ratio".to_owned())
-            }
+            _ => match rule.sides(self.baseline()) {
+                Some((first, second)) => self.between(first, second),
+                None => Err("the rule is not about one ratio".to_owned()),
+            },
         }
     }
 }
