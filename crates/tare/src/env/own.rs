@@ -10,6 +10,7 @@ use std::path::Path;
 
 use tare_model::{Params, Value};
 
+use self::fields::{Whose, whose};
 use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 
@@ -145,6 +146,35 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
         likelihood: 0.3,
         may_be_needed: true,
     }
+}
+
+/// A variable that a line gives, or that its image brings: then `unset` says how a container goes without it. `None`
+/// where it is nobody's, or a part of the command because the command's own text names it.
+pub(super) fn variable(
+    name: &str,
+    unset: Option<String>,
+    client: &str,
+    command: &[String],
+) -> Option<Difference> {
+    let whose = whose(name);
+    let uses = [format!("${name}"), format!("${{{name}")];
+    let mut texts = command.iter();
+    let is_in_command = texts.any(|text| uses.iter().any(|one| text.contains(one)));
+    if whose == Whose::Nobodys || is_in_command || name.is_empty() {
+        return None;
+    }
+    let name = printable(name);
+    let brings = if unset.is_some() { "image's " } else { "" };
+    Some(Difference {
+        id: format!("env.{name}"),
+        what: format!("the {brings}variable `{name}`"),
+        advice: unset.unwrap_or_else(|| {
+            format!("leave `-e {name}=…` out of the `{client} run` line (in a compose file: below `environment:`)")
+        }),
+        price: "whatever it was set for".to_owned(),
+        likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
+        may_be_needed: whose == Whose::Programs,
+    })
 }
 
 /// Whether a text can be the name of a difference: of a flag, a variable, a sysctl, a path.

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE, Whose, whose};
-use crate::env::own::{Difference, IN_MEMORY_PRICE};
+use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
+use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
 use crate::env::text::printable;
 
 mod mounts;
@@ -312,38 +312,24 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     let images: Vec<String> = all.keys().cloned().collect();
     let given = variables(pair.body.get("Env"));
     all.extend(given);
-    let text = command_text(pair.body);
+    let command = [command_text(pair.body)];
     let mut parts = Vec::new();
-    for (name, value) in all {
-        let whose = whose(&name);
-        // A variable that the command's own text names is a part of the command.
-        let is_in_command =
-            text.contains(&format!("${name}")) || text.contains(&format!("${{{name}"));
-        if whose == Whose::Nobodys || value.is_none() || is_in_command {
-            continue;
-        }
-        let is_images = images.contains(&name);
-        let name = printable(&name);
-        let unset = format!("unset `{name}` before the program starts");
-        parts.push(Part {
-            told: Difference {
-                id: format!("env.{name}"),
-                what: if is_images {
-                    format!("the image's variable `{name}`")
-                } else {
-                    format!("the variable `{name}`")
-                },
-                advice: if is_images {
-                    format!("take `ENV {name}` out of the image, or {unset}")
-                } else {
-                    format!("leave `-e {name}=…` out of the `docker run` line (in a compose file: below `environment:`)")
-                },
-                price: "whatever it was set for".to_owned(),
-                likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
-                may_be_needed: whose == Whose::Programs,
-            },
-            switch: Switch::Variable(name),
+    for name in all
+        .into_iter()
+        .filter_map(|(name, value)| value.and(Some(name)))
+    {
+        let shown = printable(&name);
+        let unset = images.contains(&name).then(|| {
+            format!(
+                "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
+            )
         });
+        parts.extend(
+            own::variable(&name, unset, "docker", &command).map(|told| Part {
+                told,
+                switch: Switch::Variable(shown),
+            }),
+        );
     }
     parts
 }

@@ -7,7 +7,7 @@
 //! What it cannot see: what a file of variables brings; it goes as one.
 
 use super::words::{Unit, mount};
-use crate::env::own::fields::{FIELDS, Field, Whose, whose};
+use crate::env::own::fields::{FIELDS, Field};
 use crate::env::own::{self, Difference};
 use crate::env::text::printable;
 
@@ -211,7 +211,9 @@ pub(super) fn differences(
     }
     for text in image_env {
         let name = text.split('=').next().unwrap_or_default();
-        all.extend(of_variable(name, true, command));
+        let shown = printable(name);
+        let unset = format!("`--unsetenv {shown}`, or take `ENV {shown}` out of the image");
+        all.extend(own::variable(name, Some(unset), "podman", command));
     }
     let has = |flag: &str, begin: &str| {
         let mut units = units.iter();
@@ -246,7 +248,7 @@ pub(super) fn differences(
 fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<Difference> {
     if unit.flag == "env" {
         let name = unit.text().split('=').next().unwrap_or_default();
-        return of_variable(name, false, command);
+        return own::variable(name, None, "podman", command);
     }
     if let Some(target) = memory_mount(unit) {
         return Some(own::in_memory(&target, "podman"));
@@ -270,35 +272,6 @@ fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<D
             .unwrap_or(0.2),
         may_be_needed: known.map_or(likelihood.is_none(), |field| field.may_be_needed)
             || unit.flag == "tmpfs",
-    })
-}
-
-fn of_variable(name: &str, is_images: bool, command: &[String]) -> Option<Difference> {
-    let whose = whose(name);
-    let mut texts = command.iter();
-    let is_in_command = texts
-        .any(|text| text.contains(&format!("${name}")) || text.contains(&format!("${{{name}")));
-    if whose == Whose::Nobodys || is_in_command || name.is_empty() {
-        return None;
-    }
-    let name = printable(name);
-    Some(Difference {
-        id: format!("env.{name}"),
-        what: if is_images {
-            format!("the image's variable `{name}`")
-        } else {
-            format!("the variable `{name}`")
-        },
-        advice: if is_images {
-            format!("`--unsetenv {name}`, or take `ENV {name}` out of the image")
-        } else {
-            format!(
-                "leave `-e {name}=…` out of the `podman run` line (in a compose file: below `environment:`)"
-            )
-        },
-        price: "whatever it was set for".to_owned(),
-        likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
-        may_be_needed: whose == Whose::Programs,
     })
 }
 
