@@ -18,8 +18,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use tare_model::outcome::{Bytes, Exit};
-use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::wire::{FrameError, Json as _, Reply, Request, read_frame, write_frame};
 use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns};
 
@@ -226,12 +224,7 @@ fn completed(trial: u64, report: &ProbeReport) -> Reply {
     match report.to_json(&mut json) {
         Ok(()) => Reply::Done {
             trial,
-            raw: RawOutput {
-                format: PROBE_FORMAT.to_owned(),
-                stdout: Bytes(json),
-                stderr: Bytes::default(),
-                exit: Exit::Code(0),
-            },
+            raw: RawOutput::of_probe(json),
         },
         Err(error) => Reply::Failed {
             trial,

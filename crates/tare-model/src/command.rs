@@ -26,6 +26,8 @@ pub const PORT: &str = "{port}";
 pub const BIND: &str = "{bind}";
 /// Stands in arguments and files for the fresh folder in which the program is started.
 pub const FOLDER: &str = "{folder}";
+/// All that is filled in.
+pub const PLACEHOLDERS: [&str; 4] = [ADDRESS, PORT, BIND, FOLDER];
 
 /// Over what a program serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::command::CommandReport;
-use crate::outcome::Reason;
+use crate::outcome::{Bytes, Exit, RawOutput, Reason};
 use crate::turns::Sliced;
 use crate::unit::Unit;
 
@@ -50,6 +50,18 @@ pub struct WorkSpan {
     pub end_ns: u64,
     /// The clock of both.
     pub clock: SpanClock,
+}
+
+impl RawOutput {
+    /// What a probe's worker prints that ended well: its report as JSON.
+    pub fn of_probe(report: Vec<u8>) -> Self {
+        Self {
+            format: PROBE_FORMAT.to_owned(),
+            stdout: Bytes(report),
+            stderr: Bytes::default(),
+            exit: Exit::Code(0),
+        }
+    }
 }
 
 /// The report of one trial.

@@ -213,12 +213,7 @@ mod tests {
             include_str!("blas_inverse.py"),
             include_str!("blas_matrices.py"),
         ] {
-            for placeholder in [
-                tare_model::command::ADDRESS,
-                tare_model::command::PORT,
-                tare_model::command::FOLDER,
-                tare_model::command::BIND,
-            ] {
+            for placeholder in tare_model::command::PLACEHOLDERS {
                 assert!(!script.contains(placeholder), "{placeholder}");
             }
         }

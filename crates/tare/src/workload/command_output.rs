@@ -101,7 +101,6 @@ pub(crate) mod tests {
 
     use tare_model::ProbeReport;
     use tare_model::outcome::Bytes;
-    use tare_model::probe_report::PROBE_FORMAT;
 
     use super::*;
 
@@ -137,12 +136,7 @@ pub(crate) mod tests {
             sliced: None,
             timed_ns: None,
         };
-        RawOutput {
-            format: PROBE_FORMAT.into(),
-            stdout: Bytes(serde_json::to_vec(&report).unwrap()),
-            stderr: Bytes::default(),
-            exit: Exit::Code(0),
-        }
+        RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
     }
 
     /// The raw output of a trial in which a program succeeded and left these files.

@@ -156,12 +156,7 @@ mod tests {
     #[test]
     fn the_program_has_none_of_the_placeholders_that_are_filled_in() {
         let script = include_str!("php/pages.php");
-        for placeholder in [
-            tare_model::command::ADDRESS,
-            tare_model::command::PORT,
-            tare_model::command::FOLDER,
-            tare_model::command::BIND,
-        ] {
+        for placeholder in tare_model::command::PLACEHOLDERS {
             assert!(!script.contains(placeholder), "{placeholder}");
         }
     }

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use tare::analyze::{ArmData, RunData, RunHead, TrialData, analyze};
 use tare::workload::{Declared, DecodeError, ParamError, Workload, probe_output};
 use tare_model::dossier::{Dossier, DossierCell};
-use tare_model::outcome::{Bytes, Exit};
-use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Better, CellKey, Facts, MetricSpec, Outcome, Params, Path, ProbeCall,
@@ -294,12 +292,7 @@ fn apply(effect: Option<Effect>, costs: &mut [f64], block: u32) {
 
 /// What the agent's report looks like to the store.
 pub(crate) fn completed(report: &ProbeReport) -> Outcome {
-    Outcome::Completed(RawOutput {
-        format: PROBE_FORMAT.to_owned(),
-        stdout: Bytes(serde_json::to_vec(report).unwrap()),
-        stderr: Bytes::default(),
-        exit: Exit::Code(0),
-    })
+    Outcome::Completed(RawOutput::of_probe(serde_json::to_vec(report).unwrap()))
 }
 
 /// Changes the report of every trial that `which` picks.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tare_model::command::Pick;
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::probe_report::PROBE_FORMAT;
 use tare_model::{CommandReport, ProbeReport, RawOutput};
 
 /// What is known of a capture beside its bytes.
@@ -144,12 +143,7 @@ impl Capture {
             sliced: None,
             timed_ns: None,
         };
-        RawOutput {
-            format: PROBE_FORMAT.into(),
-            stdout: Bytes(serde_json::to_vec(&report).unwrap()),
-            stderr: Bytes::default(),
-            exit: Exit::Code(0),
-        }
+        RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tests of asking for HPCC and of reading what it left, with a real output and with every way it goes wrong.
 
-use tare_model::outcome::{Bytes, Exit};
-use tare_model::probe_report::PROBE_FORMAT;
+use tare_model::outcome::Bytes;
 use tare_model::{ProbeReport, Value};
 
 use super::*;
@@ -125,12 +124,7 @@ fn a_summary_that_is_damaged_is_an_error_and_never_half_a_trial() {
 
 #[test]
 fn a_report_of_something_else_is_refused() {
-    let other = RawOutput {
-        format: PROBE_FORMAT.into(),
-        stdout: Bytes(b"{}".to_vec()),
-        stderr: Bytes::default(),
-        exit: Exit::Code(0),
-    };
+    let other = RawOutput::of_probe(b"{}".to_vec());
     assert!(Hpcc.decode(&other).is_err());
 }
 

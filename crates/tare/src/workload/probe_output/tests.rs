@@ -1,6 +1,5 @@
 //! Reports that are whole, damaged and impossible; parameters that are right and wrong.
 
-use tare_model::outcome::Bytes;
 use tare_model::{Series, Unit, metrics};
 
 use super::*;
@@ -55,12 +54,7 @@ fn good() -> ProbeReport {
 }
 
 fn raw(stdout: Vec<u8>) -> RawOutput {
-    RawOutput {
-        format: PROBE_FORMAT.to_owned(),
-        stdout: Bytes(stdout),
-        stderr: Bytes::default(),
-        exit: Exit::Code(0),
-    }
+    RawOutput::of_probe(stdout)
 }
 
 fn written(report: &ProbeReport) -> RawOutput {
@@ -227,12 +221,7 @@ fn a_parameter_that_is_unknown_or_out_of_range_is_refused_with_a_hint() {
 
 #[test]
 fn what_the_parser_quotes_of_a_damaged_report_cannot_move_a_cursor() {
-    let raw = RawOutput {
-        format: PROBE_FORMAT.to_owned(),
-        stdout: Bytes(b"{\"unavailable\":{\"x\":{\"reason\":\"c\x7fde\"}}}".to_vec()),
-        stderr: Bytes::default(),
-        exit: Exit::Code(0),
-    };
+    let raw = RawOutput::of_probe(b"{\"unavailable\":{\"x\":{\"reason\":\"c\x7fde\"}}}".to_vec());
     let text = report(&raw).unwrap_err().to_string();
     assert!(text.contains("c\\u{7f}de"), "{text}");
     assert!(!text.contains('\u{7f}'), "{text:?}");
